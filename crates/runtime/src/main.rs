@@ -1,0 +1,2 @@
+//! The gridrpc program.
+fn main() {}

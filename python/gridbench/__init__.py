@@ -1,0 +1,1 @@
+"""gridbench: one workload, any engine, the same timestamps."""

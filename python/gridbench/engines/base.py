@@ -1,0 +1,90 @@
+"""What gridbench asks of a system under test.
+
+A third party adds an engine by subclassing `Engine` and naming the class in the
+entry-point group `gridbench.engines`; no file of gridbench has to change.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of the compute-grid benchmark."""
+
+    tid: int
+    """Number of the task, from 1."""
+    sleep: float
+    """Seconds to sleep, already scaled."""
+    data: Bytes
+    """Task data, shape (n,), passed with this task alone."""
+    output_bytes: int
+    """Size of the output that the task has to return, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came back of one task. Times are seconds of CLOCK_MONOTONIC of this host."""
+
+    tid: int
+    calc_in: float = float("nan")
+    calc_out: float = float("nan")
+    slept: float = float("nan")
+    queued: float = float("nan")
+    """When the engine took the task into its queue or sent it off, if it tells."""
+    output: Bytes | None = None
+    worker: str = ""
+    host: str = ""
+    error: str = ""
+    """Empty for success, else one line that says what happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an engine says of itself for the run's record."""
+
+    name: str
+    version: str
+    configuration: dict[str, Any] = field(default_factory=dict)
+
+
+class Engine(abc.ABC):
+    """One system under test. `submit` and `next_outcome` are called from different threads."""
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def describe(self) -> Description:
+        """Name, version and resolved configuration."""
+
+    @abc.abstractmethod
+    def start(self, workers: int) -> None:
+        """Ask for `workers` worker processes, one task at a time each. Need not wait for them."""
+
+    @abc.abstractmethod
+    def wait_ready(self) -> None:
+        """Return when every worker has answered."""
+
+    @abc.abstractmethod
+    def share(self, data: Bytes) -> Any:
+        """Give data common to all tasks; what is returned is passed to `submit`."""
+
+    @abc.abstractmethod
+    def submit(self, task: Task, shared: Any) -> None:
+        """Hand over one task. May block: that is the engine's back-pressure."""
+
+    @abc.abstractmethod
+    def next_outcome(self) -> Outcome:
+        """Wait for the next task to end, in order of completion, and return its outcome."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End the workers. Called also after Ctrl-C and errors; safe to call twice."""
