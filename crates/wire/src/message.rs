@@ -21,6 +21,7 @@ pub enum Kind {
     Blob = 10,
     DropBlob = 11,
     Goodbye = 12,
+    DropSegment = 13,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -31,12 +32,28 @@ pub enum Kind {
 impl Kind {
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
         use Kind::{
-            Blob, Call, Data, DropBlob, Exited, Failure, Function, Goodbye, Hello, Kill, Prepare,
-            Release, Reply, Segment, Spawn, Started, Welcome,
+            Blob, Call, Data, DropBlob, DropSegment, Exited, Failure, Function, Goodbye, Hello,
+            Kill, Prepare, Release, Reply, Segment, Spawn, Started, Welcome,
         };
         [
-            Hello, Welcome, Function, Call, Data, Reply, Failure, Segment, Release, Blob, DropBlob,
-            Goodbye, Prepare, Spawn, Started, Exited, Kill,
+            Hello,
+            Welcome,
+            Function,
+            Call,
+            Data,
+            Reply,
+            Failure,
+            Segment,
+            Release,
+            Blob,
+            DropBlob,
+            Goodbye,
+            DropSegment,
+            Prepare,
+            Spawn,
+            Started,
+            Exited,
+            Kill,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == code)
@@ -173,6 +190,11 @@ pub enum Message<'a> {
         /// Its length, bytes.
         len: u64,
     },
+    /// Owner to reader: a segment that will not be referred to any more.
+    DropSegment {
+        /// The owner's number for it.
+        segment: u32,
+    },
     /// Reader to owner: these stretches are read no more.
     Release {
         /// The stretches.
@@ -245,6 +267,7 @@ impl Message<'_> {
             Message::Blob { .. } => Kind::Blob,
             Message::DropBlob { .. } => Kind::DropBlob,
             Message::Goodbye => Kind::Goodbye,
+            Message::DropSegment { .. } => Kind::DropSegment,
             Message::Prepare(_) => Kind::Prepare,
             Message::Spawn { .. } => Kind::Spawn,
             Message::Started { .. } => Kind::Started,
@@ -346,6 +369,7 @@ impl Message<'_> {
             }
             Message::DropBlob { blob } => w.u64(*blob),
             Message::Goodbye => {}
+            Message::DropSegment { segment } => w.u32(*segment),
             Message::Prepare(prepare) => {
                 w.text(prepare.directory);
                 w.texts(&prepare.path)?;
@@ -447,6 +471,7 @@ impl<'a> Message<'a> {
             Kind::Blob => Message::Blob { blob: r.u64("blob")?, sections: r.sections()? },
             Kind::DropBlob => Message::DropBlob { blob: r.u64("blob")? },
             Kind::Goodbye => Message::Goodbye,
+            Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
             Kind::Prepare => Message::Prepare(Prepare {
                 directory: r.text("directory")?,
                 path: r.texts("path")?,
