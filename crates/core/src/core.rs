@@ -111,6 +111,8 @@ pub enum Action<T> {
         /// Why.
         end: End,
     },
+    /// A call that had ended before is no longer in any worker's hands.
+    Forget(T),
     /// Tell a worker that no call will refer to this data any more.
     Unshare {
         /// Which worker.
@@ -246,8 +248,8 @@ impl<T: Clone> Core<T> {
         self.pump(now, out);
     }
 
-    /// A worker has answered a call after running it for `ran` ns. Returns the caller's own, or
-    /// `None` if the call had ended before.
+    /// A worker has answered a call after running it for `ran` ns. Returns the caller's own, and
+    /// whether the call was still alive; if not, the answer is of no use.
     ///
     /// # Errors
     /// When this is not the call that the worker has to answer next.
@@ -258,7 +260,7 @@ impl<T: Clone> Core<T> {
         call: CallId,
         ran: u64,
         out: &mut Vec<Action<T>>,
-    ) -> Result<Option<T>, UnexpectedReply> {
+    ) -> Result<(T, bool), UnexpectedReply> {
         let worker = &mut self.workers[id.index()];
         if worker.sent.front().is_none_or(|sent| sent.call != call) {
             return Err(UnexpectedReply { worker: id.0, call });
@@ -276,7 +278,7 @@ impl<T: Clone> Core<T> {
             self.release_blobs(&call.task.blobs, out);
         }
         self.refill(now, id, out);
-        Ok(if sent.abandoned { None } else { Some(sent.payload) })
+        Ok((sent.payload, !sent.abandoned))
     }
 
     /// A worker's process is gone. `started`: how many calls it had begun, if that is known;
@@ -307,6 +309,7 @@ impl<T: Clone> Core<T> {
         // From the back, so that those put in front of the queue keep their order.
         for (place, sent) in sent.into_iter().enumerate().rev() {
             if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
                 continue;
             }
             let Some(call) = self.calls.get_mut(sent.call) else { continue };
@@ -379,6 +382,14 @@ impl<T: Clone> Core<T> {
         self.closed = true;
         self.end_all(&End::Closed, out);
         self.timers.clear();
+    }
+
+    /// The number is to mean another function from now on: no call of the old one is alive.
+    pub fn replace_function(&mut self, function: FunctionId) {
+        self.pace.forget(function);
+        for worker in &mut self.workers {
+            worker.unteach(function);
+        }
     }
 
     /// Calls that wait for a worker.

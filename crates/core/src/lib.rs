@@ -18,7 +18,7 @@
 //! let call = core.submit(Time(2), Task::new(FunctionId(0), "payload"), &mut actions).unwrap();
 //! assert!(matches!(actions[..], [Action::Teach { .. }, Action::Send { .. }]));
 //! let ended = core.replied(Time(3), WorkerId(0), call, 500, &mut actions);
-//! assert_eq!(ended.unwrap(), Some("payload"));
+//! assert_eq!(ended.unwrap(), ("payload", true));
 //! ```
 
 mod blobs;

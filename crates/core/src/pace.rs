@@ -31,6 +31,12 @@ impl Pace {
         self.cost(function) <= BATCHED
     }
 
+    pub(crate) fn forget(&mut self, function: FunctionId) {
+        if let Some(expected) = self.expected.get_mut(function.0 as usize) {
+            *expected = None;
+        }
+    }
+
     /// Learns from a call that ran for `ns`. One slow call among thousands of fast ones
     /// (a page fault, a time slice lost) hardly counts; some in a row do.
     pub(crate) fn learn(&mut self, function: FunctionId, ns: u64) {

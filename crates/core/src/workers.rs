@@ -94,6 +94,12 @@ impl<T> Worker<T> {
         !std::mem::replace(&mut self.taught[index], true)
     }
 
+    pub(crate) fn unteach(&mut self, function: FunctionId) {
+        if let Some(taught) = self.taught.get_mut(function.0 as usize) {
+            *taught = false;
+        }
+    }
+
     /// Forgets all that belonged to the process that is gone; returns what it had been sent.
     pub(crate) fn reset(&mut self) -> VecDeque<Sent<T>> {
         self.phase = Phase::Absent;

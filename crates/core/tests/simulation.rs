@@ -131,6 +131,7 @@ impl World {
                         assert!(!process.blobs.contains(&blob) || !process.alive);
                     }
                 }
+                Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
                 Action::Kill(id) => {
                     let process = &mut self.processes[id.0 as usize];
                     assert!(process.alive && !process.doomed, "killed twice");
@@ -239,13 +240,13 @@ impl World {
         let wrong = CallId(u64::MAX);
         assert!(self.core.replied(self.now, id, wrong, 1, out).is_err());
         match self.core.replied(self.now, id, call, ran, out).expect("in order") {
-            Some(back) => {
+            (back, true) => {
                 assert_eq!(back, payload);
                 assert!(!wanted.ended, "answered after its end");
                 wanted.ended = true;
                 self.count("answered");
             }
-            None => assert!(wanted.ended, "a live call's answer was thrown away"),
+            (_, false) => assert!(wanted.ended, "a live call's answer was thrown away"),
         }
     }
 
