@@ -75,7 +75,7 @@ class TaskLogWriter:
         self._file = path.open("w", encoding="utf-8", newline="\n", buffering=1)
         self._file.write(f"{header.line()}\n{COLUMN_LINE}\n")
 
-    def row(
+    def row(  # noqa: PLR0917  the arguments stand in the order of the columns
         self,
         tid: int,
         slept: float,
