@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import timelines
 from gridbench.analysis.breakdown import input_begin, job_cost, job_end, task_phases
-from gridbench.analysis.ideal import ideal_time
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.analysis.overhead import handling, round_trip
 
@@ -136,20 +135,3 @@ def test_the_sums_hold_for_any_stamps(rows, nnodes, cold):
     assert phases.total()[known] == pytest.approx(trip[known], abs=1e-6)
     begin = input_begin(table, lanes)
     assert (begin[known] <= np.array(table["calc_in"])[known]).all()
-
-
-@pytest.mark.parametrize(
-    ("sleeps", "workers", "ideal"),
-    [
-        ([1] * 200, 100, 2.0),
-        ([1] * 201, 100, 3.0),
-        ([1], 100, 1.0),
-        ([5, 1, 1], 2, 5.0),
-        ([3, 3, 2, 2, 2], 2, 6.0),
-        ([1, 2, 3], 1, 6.0),
-        ([], 4, 0.0),
-        ([NAN, 2], 1, 2.0),
-    ],
-)
-def test_ideal_time(sleeps, workers, ideal):
-    assert ideal_time(np.array(sleeps, dtype=float), workers) == pytest.approx(ideal)

@@ -42,12 +42,12 @@ def assign_lanes(table: pa.Table) -> Lanes:
     group, group_names = _groups(table.take(pa.array(rows)))
     order = np.lexsort((end[rows], begin[rows], group))
     rows, group = rows[order], group[order]
-    lane_of_row, lanes = _deal(begin[rows], end[rows], group)
+    lane_of_row, dealt = _deal(begin[rows], end[rows], group)
 
-    per_group = np.bincount(lanes.group, minlength=len(group_names))
+    per_group = np.bincount(dealt.group, minlength=len(group_names))
     names = [
         group_names[g] if per_group[g] == 1 else f"{group_names[g]} #{k + 1}"
-        for g, k in zip(lanes.group, lanes.number, strict=True)
+        for g, k in zip(dealt.group, dealt.number, strict=True)
     ]
     ranking = sorted(range(len(names)), key=lambda i: _natural(names[i]))
     rank = np.empty(len(names), dtype=np.int64)
@@ -56,6 +56,11 @@ def assign_lanes(table: pa.Table) -> Lanes:
     lane = np.full(table.num_rows, -1, dtype=np.int64)
     lane[rows] = rank[lane_of_row] if len(rows) else lane_of_row
     return Lanes(lane, *_neighbours(lane, begin, end), tuple(names[i] for i in ranking))
+
+
+def lanes(table: pa.Table) -> Integers:
+    """The lane of each row, shape (rows,), from 0; -1 for tasks without calc-in and calc-out."""
+    return assign_lanes(table).lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +97,8 @@ def _deal(begin: Floats, end: Floats, group: Integers) -> tuple[Integers, _Dealt
     for first, stop in zip(starts, [*starts[1:], len(group)], strict=True):
         if crowded[first:stop].any():
             number[first:stop] = _greedy(begin[first:stop], end[first:stop])
-    lanes, lane = np.unique(np.stack([group, number]), axis=1, return_inverse=True)
-    return lane.reshape(-1), _Dealt(lanes[0], lanes[1])
+    found, lane = np.unique(np.stack([group, number]), axis=1, return_inverse=True)
+    return lane.reshape(-1), _Dealt(found[0], found[1])
 
 
 def _greedy(begin: Floats, end: Floats) -> list[int]:
