@@ -70,7 +70,7 @@ def test_tasks_by_hand():
 
 def test_input_begins_when_worker_and_task_are_there():
     table = timelines.table_of(HAND)
-    assert input_begin(table, assign_lanes(table)) == pytest.approx([0.5, 3.5, 6.0])
+    assert input_begin(table, assign_lanes(table), cold=False) == pytest.approx([0.5, 3.5, 6.0])
 
 
 def test_idle_at_the_end():
@@ -133,5 +133,5 @@ def test_the_sums_hold_for_any_stamps(rows, nnodes, cold):
     trip = np.array(table["retrieve"]) - np.array(table["submit"])
     known = np.isfinite(trip) & (lanes.lane >= 0)
     assert phases.total()[known] == pytest.approx(trip[known], abs=1e-6)
-    begin = input_begin(table, lanes)
+    begin = input_begin(table, lanes, cold=cold)
     assert (begin[known] <= np.array(table["calc_in"])[known]).all()

@@ -138,15 +138,17 @@ def task_phases(table: pa.Table, lanes: Lanes, *, cold: bool) -> TaskPhases:
     )
 
 
-def input_begin(table: pa.Table, lanes: Lanes) -> Floats:
+def input_begin(table: pa.Table, lanes: Lanes, *, cold: bool) -> Floats:
     """When each task's input phase starts in a Gantt chart, shape (rows,), seconds.
 
     The latest of submit, the engine's stamp, and the end of the worker's task before (its
-    retrieve), but not after calc-in.
+    retrieve), but not after calc-in. For the first task of a worker on a cold start, submit.
     """
     moments = _moments(table, lanes, cold=False)
     calc_in = seconds(table, "calc_in")
-    return np.minimum(np.where(moments.sent < calc_in, moments.sent, moments.begin), calc_in)
+    begin = np.where(moments.sent < calc_in, moments.sent, moments.begin)
+    first = (lanes.previous < 0) & (lanes.lane >= 0)
+    return np.minimum(np.where(first & cold, moments.begin, begin), calc_in)
 
 
 def job_cost(table: pa.Table, lanes: Lanes, nnodes: int, *, cold: bool) -> JobCost | None:

@@ -28,8 +28,8 @@ def render(studies: Sequence[Study]) -> str:
         heading=escape(_heading(studies)),
         subheading=escape(_subheading(studies)),
         notices="".join(_notice(study, many=many) for study in studies),
-        sentences="".join(f"<p>{escape(' '.join(sentences(study)))}</p>" for study in studies),
-        figures=table(["", *(study.run.name for study in studies)], _figures(studies)),
+        sentences="".join(_prose(study) for study in studies),
+        figures=_figures(studies),
         cost_table=details("As a table", _cost_table(studies)),
         phases_table=details("As a table", _phases_table(studies)),
         overhead_table=_overhead_table(studies),
@@ -78,32 +78,47 @@ def _notice_item(notice: Notice) -> str:
     return f"<li><strong>{escape(notice.what)}</strong> {escape(notice.meaning)}</li>"
 
 
-def _figures(studies: Sequence[Study]) -> Iterator[list[str]]:
+def _prose(study: Study) -> str:
+    text = escape(" ".join(sentences(study)))
+    name = escape(study.run.name)
+    return f"<p><b>{name}</b>{text.removeprefix(name)}</p>"
+
+
+def _figures(studies: Sequence[Study]) -> str:
+    """One run: a tile per figure. Several: a table with a column per run."""
+    rows = list(_figure_rows(studies))
+    if len(studies) > 1:
+        return table(["", *(study.run.name for study in studies)], rows)
+    tiles = "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(v)}</dd></div>" for n, v in rows)
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     def row(name: str, cell: Callable[[Study], str]) -> list[str]:
         return [name, *(cell(study) for study in studies)]
 
-    yield row("Total time, t = 0 to the last result", lambda s: duration(s.summary.total))
-    yield row("Ideal time, no overhead", lambda s: duration(s.summary.ideal))
-    yield row("Efficiency, ideal / total", lambda s: percent(s.summary.efficiency))
+    yield row("Total time", lambda s: duration(s.summary.total))
+    yield row("Ideal time", lambda s: duration(s.summary.ideal))
+    yield row("Efficiency", lambda s: percent(s.summary.efficiency))
     yield row(
-        "Cost per worker, total - sleep",
+        "Cost per worker",
         lambda s: duration(s.cost.cost) if s.cost else NOTHING,
     )
-    yield row("First task computing at", lambda s: duration(s.summary.first_calc_in))
-    yield row("All workers computing by", lambda s: duration(s.summary.last_worker_calc_in))
-    yield row("Handling per task, median", lambda s: duration(s.handling.percentile(50)))
-    yield row("Handling per task, 99th percentile", lambda s: duration(s.handling.percentile(99)))
+    yield row("First task computes at", lambda s: duration(s.summary.first_calc_in))
+    yield row("Last worker begins at", lambda s: duration(s.summary.last_worker_calc_in))
+    yield row("Handling, median", lambda s: duration(s.handling.percentile(50)))
+    yield row("Handling, 99th percentile", lambda s: duration(s.handling.percentile(99)))
     yield row("Tasks per second", lambda s: _rate(s.summary.tasks_per_second))
-    yield row("Most tasks at once", lambda s: f"{s.summary.most_running:,}")
-    yield row("Tasks running, mean", lambda s: _rate(s.concurrency.mean(s.end)))
+    yield row("Tasks at once, most", lambda s: f"{s.summary.most_running:,}")
+    yield row("Tasks at once, mean", lambda s: _rate(s.concurrency.mean(s.end)))
     yield row("Tasks asked for", lambda s: f"{s.run.ntasks:,}")
     yield row("Tasks succeeded", lambda s: f"{s.summary.ok:,}")
     yield row("Tasks failed", lambda s: f"{s.summary.failed:,}")
     yield row("Workers asked for", lambda s: f"{s.run.nnodes:,}")
     yield row("Workers that ran a task", lambda s: f"{s.summary.workers_seen:,}")
     yield row("Start", lambda s: "cold" if s.run.cold else "warm")
-    yield row("Task data, in all", lambda s: size(s.summary.bytes_in))
-    yield row("Output data, in all", lambda s: size(s.summary.bytes_out))
+    yield row("Task data", lambda s: size(s.summary.bytes_in))
+    yield row("Output data", lambda s: size(s.summary.bytes_out))
 
 
 def _rate(value: float) -> str:

@@ -23,7 +23,9 @@ class Notice:
 def sentences(study: Study) -> list[str]:
     """The run in a few plain sentences."""
     summary, run = study.summary, study.run
-    ran = f"{run.name}: {counted(summary.ok, 'task')} on {counted(run.nnodes, 'worker')}"
+    whole = summary.ok == run.ntasks
+    tasks = counted(summary.ok, "task") if whole else f"{summary.ok:,} of {run.ntasks:,} tasks"
+    ran = f"{run.name}: {tasks} on {counted(run.nnodes, 'worker')}"
     if not study.end > 0:
         return [f"{ran}. No task came back with all its stamps, so there is nothing to measure."]
     found = [
@@ -36,7 +38,8 @@ def sentences(study: Study) -> list[str]:
         f"At most {counted(summary.most_running, 'task')} ran at once; the last worker began its "
         f"first task at {duration(summary.last_worker_calc_in)}."
     )
-    if study.cost is not None and study.cost.cost > 0:
+    # Of an incomplete run most would be workers whose tasks are not in the record.
+    if whole and study.cost is not None and study.cost.cost > 0:
         parts = {n: v for n, v in study.cost.parts().items() if n != "sleep"}
         largest = sorted(parts, key=lambda name: -parts[name])[:2]
         named = [

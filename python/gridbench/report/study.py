@@ -105,7 +105,7 @@ def study(run: Run) -> Study:
         summary=summarise(run.table, run.ntasks, run.nnodes),
         ok=ok,
         lanes=lanes,
-        input_begin=input_begin(run.table, lanes),
+        input_begin=input_begin(run.table, lanes, cold=run.cold),
         end=job_end(done),
         concurrency=running_over_time(run.table),
         phases=phases,

@@ -9,12 +9,18 @@
     input: "#2f9e5a", "extra in task": "#ee9186", output: "#3977d4",
     "idle at the end": "#9aa4b1", "never used": "#dfe3e8", sleep: "#d64a43",
   };
+  // Column, name, colour, width. Stamps that mostly coincide are drawn wide below narrow.
   const STAMPS = [
-    ["submit", "submit", "#8b68c8"], ["queued", "queued", "#e3ae45"],
-    ["calc_in", "calc-in", "#2f9e5a"], ["calc_out", "calc-out", "#d64a43"],
-    ["retrieve", "retrieve", "#3977d4"],
+    ["retrieve", "retrieve", "#8fb6ee", 5], ["calc_out", "calc-out", "#d64a43", 1.5],
+    ["calc_in", "calc-in", "#8fcea8", 5], ["queued", "queued", "#b9851c", 1.5],
+    ["submit", "submit", "#8b68c8", 2],
   ];
   const RUN_COLOURS = ["#2563a8", "#d97706", "#0f8a6a", "#b0388f", "#6b7280", "#9b2c2c", "#4d7c0f"];
+  const DECADES = [
+    [1e-7, "0.1 µs"], [1e-6, "1 µs"], [1e-5, "10 µs"], [1e-4, "100 µs"], [1e-3, "1 ms"],
+    [1e-2, "10 ms"], [0.1, "100 ms"], [1, "1 s"], [10, "10 s"], [100, "100 s"], [1e3, "1000 s"],
+    [1e4, "10,000 s"], [1e5, "100,000 s"],
+  ];
   const DRAWN_TASKS = 20000; // more would make a picture slow, and could not be told apart
   const SHOWN_ROWS = 50;
   const NAMED_LANES = 45;
@@ -63,13 +69,16 @@
     title: { text: title, standoff: 12 }, gridcolor: "#e8ebf0", zerolinecolor: "#c9cfd8",
     linecolor: "#c9cfd8", ticks: "outside", tickcolor: "#c9cfd8", automargin: true, ...more,
   });
+  const LEGEND = {
+    orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", traceorder: "normal",
+  };
   const layout = (height, xaxis, yaxis, more) => ({
     height, xaxis, yaxis, autosize: true,
     margin: { l: 64, r: 24, t: 40, b: 52 },
     font: { family: 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif', size: 13, color: "#1c2430" },
     paper_bgcolor: "#fff", plot_bgcolor: "#fff", hovermode: "closest",
     hoverlabel: { font: { size: 12 } },
-    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", traceorder: "normal" },
+    legend: LEGEND,
     ...more,
   });
   const endMark = (x, colour, text) => ({
@@ -132,7 +141,7 @@
             x: kept.map((i) => values[i]), y: kept.map((i) => share[i] * 100),
             mode: kept.length > 1 ? "lines" : "markers",
             line: { color: runColour(index), width: kind === "handling" ? 2.2 : 1.6, dash, shape: "hv" },
-            hovertemplate: "%{y:.2f} % of the tasks: at most %{x:.3s}s<extra>%{fullData.name}</extra>",
+            hovertemplate: "%{y:.2f} % of the tasks: at most %{x:.4s}s<extra>%{fullData.name}</extra>",
           });
         }
       });
@@ -142,21 +151,21 @@
         line: { color: "#b4bcc8", width: 1, dash: "dot" },
       }));
       const annotations = [50, 90, 99].map((level) => ({
-        xref: "paper", x: 1, y: level, xanchor: "right", yanchor: "top", text: `p${level}`,
+        xref: "paper", x: 0.004, y: level, xanchor: "left", yanchor: "top", text: `p${level}`,
         showarrow: false, font: { size: 11, color: "#5b6675" },
       }));
       if (hidden) {
         annotations.push({
-          xref: "paper", yref: "paper", x: 0.01, y: 0.98, xanchor: "left", yanchor: "top",
+          xref: "paper", yref: "paper", x: 1, y: 0.02, xanchor: "right", yanchor: "bottom",
           showarrow: false, font: { size: 12, color: "#5b6675" },
           text: "overheads of 0 and less have no place on this axis",
         });
       }
       return {
         traces,
-        layout: layout(400, axis("overhead per task [s]", {
-          type: "log", exponentformat: "SI", dtick: 1, minor: { ticks: "outside", ticklen: 3 },
-          ticksuffix: "s",
+        layout: layout(400, axis("overhead per task, logarithmic", {
+          type: "log", tickvals: DECADES.map(([value]) => value), ticktext: DECADES.map(([, text]) => text),
+          minor: { ticks: "outside", ticklen: 3, dtick: "D1" },
         }), axis("share of the tasks [%]", { range: [0, 101.5] }), { shapes, annotations }),
         columns: ["run", "kind", "overhead_s", "share"],
         rows,
@@ -171,24 +180,25 @@
       const tid = columnReader(tasks, "tid");
       const traces = [];
       const drawn = [];
-      for (const [column, label, colour] of STAMPS) {
+      for (const [column, label, colour, width] of STAMPS) {
         const value = columnReader(tasks, column);
         const y = ranks.map((rank) => value(rows[rank]));
         if (!y.some(finite)) continue;
         drawn.push([column, value]);
         traces.push({
           name: label, x: ranks.map((rank) => rank + 1), y, customdata: ranks.map((rank) => tid(rows[rank])),
-          mode: ranks.length > 200 ? "lines" : "lines+markers", marker: { size: 4 },
-          line: { color: colour, width: 1.6 },
+          mode: ranks.length > 100 ? "lines" : "lines+markers",
+          marker: { size: width + 3, color: colour }, line: { color: colour, width },
           hovertemplate: `${label} of task %{customdata}: %{y:.6f} s<extra></extra>`,
         });
       }
+      const reversedLegend = { legend: { ...LEGEND, traceorder: "reversed" } };
       const note = ranks.length < rows.length
         ? ` (${ranks.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} drawn)` : "";
       return {
         traces,
         layout: layout(440, axis(`tasks, sorted by ${order} time${note}`),
-          axis("time since t = 0 [s]", { rangemode: "tozero" })),
+          axis("time since t = 0 [s]", { rangemode: "tozero" }), reversedLegend),
         columns: ["run", "rank", "tid", ...drawn.map(([column]) => column)],
         rows: ranks.map((rank) => [name, rank + 1, tid(rows[rank]),
           ...drawn.map(([, value]) => value(rows[rank]))]),
@@ -239,8 +249,10 @@
         processing: ["processing", COLOURS.sleep], output: ["output", COLOURS.output],
       };
       const traces = Object.entries(boxes).filter(([, [x]]) => x.length).map(([phase, [x, y]]) => ({
-        name: colours[phase][0], x, y, mode: "none", fill: "toself", fillcolor: colours[phase][1],
-        hoverinfo: "skip", line: { simplify: false },
+        name: colours[phase][0], x, y, fill: "toself", fillcolor: colours[phase][1],
+        // A white edge keeps tasks apart that follow each other, while there is room for it.
+        mode: lanes.length <= 120 && rows.length <= 40 * lanes.length && phase === "processing" ? "lines" : "none",
+        line: { color: "#fff", width: 0.6, simplify: false }, hoverinfo: "skip",
       }));
       traces.push({
         ...hover, mode: "lines", line: { width: 0, color: "rgba(0,0,0,0)" }, showlegend: false,
@@ -263,7 +275,7 @@
       const height = Math.round(Math.min(860, Math.max(220, 130 + lanes.length * 18)));
       return {
         traces,
-        layout: layout(height, axis("time since t = 0 [s]"), yaxis, {
+        layout: layout(height, axis("time since t = 0 [s]", { rangemode: "tozero" }), yaxis, {
           hoverdistance: 30,
           shapes: marks ? [marks.shape] : [], annotations: marks ? [marks.note] : [],
         }),
@@ -345,7 +357,7 @@
     figure.append(plot, tools);
     return Plotly.newPlot(plot, chart.traces, chart.layout, {
       responsive: true, displaylogo: false, showLink: false,
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "toImage"],
+      modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     });
   }
 
