@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-import timelines
 
+import timelines
 from gridbench.errors import InputError
 from gridbench.report.build import write_report
 from gridbench.report.data import MOST_TASKS, as_json, page_data
