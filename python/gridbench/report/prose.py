@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gridbench.report.source import Run, find
+from gridbench.report.source import Run
 from gridbench.report.study import Study, label
 from gridbench.report.text import counted, duration, percent
 
@@ -64,6 +64,11 @@ def notices(study: Study) -> list[Notice]:
     """What could mislead someone who only looks at the pictures."""
     summary, run = study.summary, study.run
     found = []
+    reasons = _invalid_because(run)
+    if reasons:
+        found.append(
+            Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
+        )
     if summary.failed:
         first = "; ".join(f"{message} ({count})" for message, count in study.failures[:3])
         found.append(
@@ -103,7 +108,11 @@ def notices(study: Study) -> list[Notice]:
 
 
 def interrupted(run: Run) -> bool:
-    """Whether the run's record says that it did not come to its end."""
-    if find(run.record, "interrupted") or find(run.record, "complete") is False:
-        return True
-    return str(find(run.record, "state")).lower() in ("interrupted", "killed", "running")
+    """Whether the run's record says that it did not come to its end. Logs do not say."""
+    return run.record.get("status", "complete") != "complete"
+
+
+def _invalid_because(run: Run) -> list[str]:
+    """Why a run does not count, in the words of its record; empty if it does."""
+    reasons = run.record.get("invalid_because")
+    return [str(reason) for reason in reasons] if isinstance(reasons, list) else []

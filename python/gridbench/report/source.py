@@ -72,36 +72,26 @@ def _load_folder(path: Path) -> Run:
     from gridbench.run.load import load_run
 
     record, table = load_run(path)
-    engine = record.get("engine")
-    name = engine.get("name") if isinstance(engine, dict) else engine
+    setup = _section(record, "setup")
     return Run(
-        name=str(name or path.resolve().name),
+        name=str(_section(record, "engine").get("name") or path.resolve().name),
         path=path,
         table=table,
-        ntasks=_count(record, "NTasks", table.num_rows),
-        nnodes=_count(record, "NNodes", 1),
-        cold=find(record, "start") != "warm",
+        ntasks=_count(setup.get("NTasks"), table.num_rows),
+        nnodes=_count(setup.get("NNodes"), 1),
+        cold=record.get("start") != "warm",
         record=record,
         remarks=(),
     )
 
 
-def find(record: Any, key: str) -> Any:
-    """The value of `key` in nested dicts, in capitals or not; None if it is not there."""
-    if not isinstance(record, dict):
-        return None
-    for name, value in record.items():
-        if str(name).lower() == key.lower():
-            return value
-    for value in record.values():
-        found = find(value, key)
-        if found is not None:
-            return found
-    return None
+def _section(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """A part of run.json, which may come from another version or have been edited."""
+    section = record.get(name)
+    return section if isinstance(section, dict) else {}
 
 
-def _count(record: dict[str, Any], key: str, otherwise: int) -> int:
-    value = find(record, key)
+def _count(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
 
 

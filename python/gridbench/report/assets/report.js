@@ -156,7 +156,7 @@
       }));
       if (hidden) {
         annotations.push({
-          xref: "paper", yref: "paper", x: 1, y: 0.02, xanchor: "right", yanchor: "bottom",
+          xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "bottom",
           showarrow: false, font: { size: 12, color: "#5b6675" },
           text: "overheads of 0 and less have no place on this axis",
         });
@@ -226,7 +226,8 @@
       };
       const hover = { x: [], y: [], text: [] };
       const rows = [];
-      lanes.forEach((lane, line) => {
+      lanes.forEach((lane, position) => {
+        const line = position + 1;
         perLane[lane].sort((a, b) => read.calc_in(a) - read.calc_in(b));
         for (const row of perLane[lane].slice(0, DRAWN_TASKS)) {
           const [begin, end, back] = [read.calc_in(row), read.calc_out(row), read.retrieve(row)];
@@ -260,9 +261,9 @@
       });
       const named = lanes.length <= NAMED_LANES;
       const yaxis = axis(named ? "" : "worker", {
-        range: [lanes.length - 0.4, -0.6], showgrid: false, zeroline: false,
+        range: [lanes.length + 0.6, 0.4], showgrid: false, zeroline: false,
         ...(named ? {
-          tickvals: lanes.map((_, line) => line),
+          tickvals: lanes.map((_, position) => position + 1),
           ticktext: lanes.map((lane) => plain(shortened(run.lanes[lane], 24))),
         } : {}),
       });
@@ -291,6 +292,7 @@
     const parts = Object.keys(runs[0][key]).filter((part) => part !== "sleep");
     const names = runs.map((run) => plain(shortened(run.name, 28)));
     const seen = parts.filter((part) => runs.some((run) => finite(run[key][part]) && run[key][part] !== 0));
+    const legend = 34 + 20 * Math.ceil(seen.length / 2);
     const traces = seen.map((part) => ({
       type: "bar", orientation: "h", name: part, y: names, x: runs.map((run) => run[key][part]),
       marker: { color: COLOURS[part] },
@@ -299,9 +301,9 @@
     }));
     return {
       traces,
-      layout: layout(170 + 44 * runs.length, axis(title, { rangemode: "tozero" }),
+      layout: layout(100 + legend + 44 * runs.length, axis(title, { rangemode: "tozero" }),
         axis("", { autorange: "reversed", showgrid: false, type: "category" }),
-        { barmode: "relative", margin: { l: 20, r: 24, t: 70, b: 52 } }),
+        { barmode: "relative", margin: { l: 20, r: 24, t: legend, b: 52 } }),
       columns: ["run", ...parts],
       rows: runs.map((run) => [run.name, ...parts.map((part) => run[key][part])]),
     };
