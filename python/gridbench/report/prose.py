@@ -109,7 +109,7 @@ def notices(study: Study) -> list[Notice]:
 
 def interrupted(run: Run) -> bool:
     """Whether the run's record says that it did not come to its end. Logs do not say."""
-    return run.record.get("status", "complete") != "complete"
+    return str(run.record.get("status", "complete")) != "complete"
 
 
 def _invalid_because(run: Run) -> list[str]:
