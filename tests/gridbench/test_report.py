@@ -91,7 +91,7 @@ def test_folders_of_several_engines(tmp_path):
     page = out.read_text(encoding="utf-8")
     assert [run["name"] for run in data_in(page)["runs"]] == ["native-engine", "pool-engine"]
     assert [run["cold"] for run in data_in(page)["runs"]] == [True, False]
-    assert "3.2.1" in page
+    assert "native-engine 3.2.1 · 20 tasks on 4 workers · cold start · times from input.1" in page
     assert "summary.total" not in page
     assert page.count("The run does not count: the run was interrupted") == 1
     write_report([tmp_path / "pool"], out)

@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 
 from gridbench.report.data import as_json, page_data
 from gridbench.report.prose import Notice, notices, sentences
+from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.text import NOTHING, counted, details, duration, escape, percent, size, table
 
@@ -164,12 +165,30 @@ def _run_section(study: Study, number: int) -> str:
     return Template(_asset("run.html")).substitute(
         number=number,
         name=escape(study.run.name),
+        brief=escape(_brief(study.run)),
         record=details("What was run: set-up, engine, machine, versions", table(["", ""], rows))
         if rows
         else "",
         path=escape(study.run.path),
         tasks=escape(counted(study.tasks, "task")),
     )
+
+
+def _brief(run: Run) -> str:
+    """Engine, work and machine in one line, as far as the record tells."""
+    engine, setup = section(run.record, "engine"), section(run.record, "setup")
+    machine, versions = section(run.record, "machine"), section(run.record, "versions")
+    parts = [
+        f"{engine.get('name', '')} {engine.get('version', '')}".strip(),
+        f"{counted(run.ntasks, 'task')} on {counted(run.nnodes, 'worker')}",
+        "cold start" if run.cold else "warm start",
+        f"times from {setup['InputFile']}" if setup.get("InputFile") else "",
+        f"on {machine['host']}" if machine.get("host") else "",
+        str(machine.get("processor") or ""),
+        f"{machine['cores']} cores" if machine.get("cores") else "",
+        f"Python {versions['python']}" if versions.get("python") else "",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def _flat(record: Any, prefix: str = "") -> Iterable[tuple[str, str]]:

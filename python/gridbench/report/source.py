@@ -72,9 +72,9 @@ def _load_folder(path: Path) -> Run:
     from gridbench.run.load import load_run
 
     record, table = load_run(path)
-    setup = _section(record, "setup")
+    setup = section(record, "setup")
     return Run(
-        name=str(_section(record, "engine").get("name") or path.resolve().name),
+        name=str(section(record, "engine").get("name") or path.resolve().name),
         path=path,
         table=table,
         ntasks=_count(setup.get("NTasks"), table.num_rows),
@@ -85,7 +85,7 @@ def _load_folder(path: Path) -> Run:
     )
 
 
-def _section(record: dict[str, Any], name: str) -> dict[str, Any]:
+def section(record: dict[str, Any], name: str) -> dict[str, Any]:
     """A part of run.json, which may come from another version or have been edited."""
     section = record.get(name)
     return section if isinstance(section, dict) else {}
