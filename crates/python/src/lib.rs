@@ -1,6 +1,39 @@
 //! The native module of the Python package: `gridrpc._native`.
+//!
+//! It only translates: Python's buffers into sections and back, waiting into waiting without the
+//! interpreter's lock. What happens is decided in the crates below, what it means to a
+//! Python programmer in the package above.
+#![allow(clippy::needless_pass_by_value)] // what the interpreter hands over is owned
+
+mod buffer;
+mod call;
+mod grid;
+mod values;
+mod worker;
+
 use pyo3::prelude::*;
 
 /// The native module behind the Python API.
 #[pymodule]
-mod _native {}
+mod _native {
+    #[pymodule_export]
+    use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::call::{Call, Watch};
+    #[pymodule_export]
+    use crate::grid::{Function, Grid};
+    #[pymodule_export]
+    use crate::worker::{Worker, run_spawner};
+
+    use super::pyfunction;
+
+    /// Version of the wire format.
+    #[pymodule_export]
+    const WIRE_VERSION: u8 = gridrpc_wire::VERSION;
+
+    /// Seconds on the clock that all stamps are taken from.
+    #[pyfunction]
+    fn monotonic() -> f64 {
+        gridrpc_runtime::sys::monotonic_ns() as f64 / 1e9
+    }
+}

@@ -85,6 +85,8 @@ struct Desk {
     mapped: Mapped,
     /// Results that the client still reads.
     lent: HashMap<Lease, Lent>,
+    /// Shared data that was dropped while the last call was waited for.
+    dropped: Vec<u64>,
     /// A call to run, and whether its answer may wait for others.
     job: Option<(Job, bool)>,
     ended: bool,
@@ -167,7 +169,8 @@ impl WorkerLink {
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
-    pub fn next(&mut self) -> Result<Option<Job>, LinkError> {
+    pub fn next_job(&mut self) -> Result<Option<Job>, LinkError> {
+        self.desk.dropped.clear();
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
@@ -191,6 +194,18 @@ impl WorkerLink {
         let desk = &mut self.desk;
         while desk.job.is_none() && self.receiver.drain_one(&mut |received| desk.take(received))? {}
         Ok(desk.job.take())
+    }
+
+    /// The parts of shared data.
+    #[must_use]
+    pub fn blob(&self, blob: u64) -> Option<Vec<Incoming>> {
+        self.desk.blobs.get(&blob).cloned()
+    }
+
+    /// Shared data that was dropped while the last call was waited for.
+    #[must_use]
+    pub fn dropped(&self) -> &[u64] {
+        &self.desk.dropped
     }
 
     /// Something to put an answer together with.
@@ -310,6 +325,7 @@ impl Desk {
             }
             Message::DropBlob { blob } => {
                 self.blobs.remove(&blob);
+                self.dropped.push(blob);
             }
             Message::Goodbye => self.ended = true,
             other => return Err(unexpected(&other)),

@@ -159,7 +159,7 @@ impl<'l> Results<'l> {
 /// When the client breaks the protocol.
 pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
-    while let Some(Job { call, function, mut sections, order }) = link.next()? {
+    while let Some(Job { call, function, mut sections, order }) = link.next_job()? {
         let calc_in = monotonic_ns();
         let results = run(&link, &function.name, &sections, order);
         let stamps = Stamps { calc_in, calc_out: monotonic_ns() };

@@ -1,0 +1,122 @@
+//! Memory that Python reads and writes through the buffer protocol.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+
+use gridrpc_runtime::payload::Incoming;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::{ffi, types::PyBytes};
+
+/// A section of a payload, where it lies. Its memory lives as long as anything that views it.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Buffer {
+    section: Incoming,
+    start: NonNull<u8>,
+    len: usize,
+    readonly: bool,
+}
+
+// SAFETY: `start` points into `section`, which is owned, Send and Sync, and never moves its memory.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; Python's own rules govern who writes through a view.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// A buffer that may be written if it is the caller's alone.
+    pub fn new(mut section: Incoming, readonly: bool) -> Buffer {
+        let len = section.bytes().len();
+        let start = match &mut section {
+            Incoming::Bytes(bytes) => NonNull::new(bytes.as_mut_ptr()),
+            Incoming::Kept(bytes) => NonNull::new(bytes.as_ptr().cast_mut()),
+            Incoming::Shared(stretch) => Some(stretch.start()),
+        };
+        let readonly = readonly || matches!(section, Incoming::Kept(_));
+        Buffer { section, start: start.unwrap_or(NonNull::dangling()), len, readonly }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let this = slf.get();
+        if this.readonly && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {
+            return Err(PyBufferError::new_err("shared data is read-only"));
+        }
+        // SAFETY: `view` comes from the interpreter; the memory lives as long as `slf`, to which
+        // PyBuffer_FillInfo adds a reference.
+        let result = unsafe {
+            ffi::PyBuffer_FillInfo(
+                view,
+                slf.as_ptr(),
+                this.start.as_ptr().cast::<c_void>(),
+                this.len as ffi::Py_ssize_t,
+                c_int::from(this.readonly),
+                flags,
+            )
+        };
+        if result == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+
+    fn __len__(&self) -> usize {
+        self.len
+    }
+
+    fn __repr__(&self) -> String {
+        let place = match self.section {
+            Incoming::Shared(_) => "shared memory",
+            Incoming::Bytes(_) | Incoming::Kept(_) => "memory",
+        };
+        let access = if self.readonly { "read-only" } else { "writable" };
+        format!("<gridrpc buffer: {} bytes of {access} {place}>", self.len)
+    }
+}
+
+/// The first section, which holds a pickle or values, as bytes; the others as buffers.
+pub fn split_head(
+    py: Python<'_>,
+    sections: Vec<Incoming>,
+    readonly: bool,
+) -> PyResult<(Py<PyAny>, Vec<Py<Buffer>>)> {
+    let mut sections = sections.into_iter();
+    let head = match sections.next() {
+        None => PyBytes::new(py, b"").into_any().unbind(),
+        Some(Incoming::Bytes(bytes)) => PyBytes::new(py, &bytes).into_any().unbind(),
+        Some(large) => Py::new(py, Buffer::new(large, true))?.into_any(),
+    };
+    let rest = sections
+        .map(|section| Py::new(py, Buffer::new(section, readonly)))
+        .collect::<PyResult<Vec<_>>>()?;
+    Ok((head, rest))
+}
+
+/// Contiguous memory of a Python object, held in place.
+pub struct View {
+    buffer: PyUntypedBuffer,
+}
+
+impl View {
+    /// The memory of an object that has the buffer protocol.
+    pub fn new(object: &Bound<'_, PyAny>) -> PyResult<View> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
+            return Err(PyBufferError::new_err("the data is not contiguous: copy it first"));
+        }
+        Ok(View { buffer })
+    }
+
+    /// Its bytes. Whoever changes them meanwhile, in another thread, changes what is sent.
+    pub fn bytes(&self) -> &[u8] {
+        let (start, len) = (self.buffer.buf_ptr().cast::<u8>(), self.buffer.len_bytes());
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer is held and contiguous; bytes have no invalid values.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+}

@@ -1,0 +1,227 @@
+//! A grid as Python sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_core::{BlobId, Refusal, Settings};
+use gridrpc_runtime::client;
+use gridrpc_runtime::client::{Config, FunctionRef, GridError, Launch, Preparation, Transport};
+use gridrpc_runtime::payload::Payload;
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::buffer::View;
+use crate::call::{Call, wait_in_slices};
+use crate::values;
+
+/// A registered function.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Function {
+    function: Arc<FunctionRef>,
+    /// Whether it takes typed values instead of pickles.
+    typed: bool,
+}
+
+#[pymethods]
+impl Function {
+    /// Its name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+}
+
+/// A grid of worker processes.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Grid {
+    grid: client::Grid,
+}
+
+fn to_python(error: GridError) -> PyErr {
+    match error {
+        GridError::Config(text) => PyValueError::new_err(text),
+        GridError::System { error, .. } if error.kind() == std::io::ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        GridError::System { what, error } => PyOSError::new_err(format!("{what}: {error}")),
+        GridError::Refused(Refusal::UnknownBlob(_)) => PyValueError::new_err(error.to_string()),
+        // The package turns this into its own exceptions.
+        GridError::Refused(_) | GridError::Forked => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+#[pymethods]
+impl Grid {
+    /// Opens a grid: asks for its workers and returns at once.
+    #[new]
+    #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
+                        tcp, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
+                        retries))]
+    #[allow(clippy::too_many_arguments)] // the package names them all
+    fn new(
+        workers: u32,
+        cores: usize,
+        program: String,
+        arguments: Vec<String>,
+        environment: Vec<(String, String)>,
+        directory: String,
+        path: Vec<String>,
+        modules: Vec<String>,
+        tcp: bool,
+        max_queued: usize,
+        max_queued_bytes: u64,
+        shared_threshold: usize,
+        keep_free: u64,
+        grace: f64,
+        retries: u32,
+    ) -> PyResult<Grid> {
+        let environment =
+            environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let config = Config {
+            launch: Launch {
+                program: program.into(),
+                arguments: arguments.into_iter().map(Into::into).collect(),
+                environment,
+                preparation: Preparation { directory, path, modules },
+            },
+            transport: if tcp { Transport::Tcp } else { Transport::Unix },
+            settings: Settings {
+                workers,
+                cores,
+                max_queued,
+                max_queued_bytes,
+                grace: (grace * 1e9) as u64,
+                retries,
+                ..Settings::default()
+            },
+            shared_threshold,
+            keep_free,
+        };
+        Ok(Grid { grid: client::Grid::open(config).map_err(to_python)? })
+    }
+
+    /// How many workers have answered, how many calls wait for one, how many have not ended.
+    fn counts(&self) -> (usize, usize, usize) {
+        let counts = self.grid.counts();
+        (counts.ready, counts.queued, counts.live)
+    }
+
+    /// Waits until all workers have answered, at most `timeout` seconds. Returns whether they have.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_until_ready(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        let grid = &self.grid;
+        let ready = wait_in_slices(py, timeout, |slice| match grid.wait_until_ready(slice) {
+            Ok(true) => Some(Ok(())),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        })?;
+        match ready {
+            None => Ok(false),
+            Some(Ok(())) => Ok(true),
+            Some(Err(error)) => Err(to_python(error)),
+        }
+    }
+
+    /// Makes a function known: by name, or pickled if `body` is given.
+    #[pyo3(signature = (name, body=None, *, typed=false))]
+    fn register(&self, name: &str, body: Option<Vec<u8>>, typed: bool) -> Function {
+        let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
+        Function { function: self.grid.register(name, form, body.unwrap_or_default()), typed }
+    }
+
+    /// Submits a call with pickled arguments. Waits while too many calls wait for workers.
+    #[pyo3(signature = (function, head, buffers, blobs, deadline, idempotent))]
+    #[allow(clippy::too_many_arguments)] // the fields of one message
+    fn submit(
+        &self,
+        py: Python<'_>,
+        function: &Function,
+        head: &Bound<'_, PyAny>,
+        buffers: Vec<Bound<'_, PyAny>>,
+        blobs: Vec<u64>,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Call> {
+        let mut payload = self.grid.payload();
+        if buffers.len() >= MAX_SECTIONS {
+            return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
+        }
+        values::add_view(py, &View::new(head)?, &mut payload)?;
+        for buffer in &buffers {
+            values::add_view(py, &View::new(buffer)?, &mut payload)?;
+        }
+        self.send(py, function, payload.finish(), blobs, deadline, idempotent)
+    }
+
+    /// Submits a call with typed values. Waits while too many calls wait for workers.
+    #[pyo3(signature = (function, arguments, blobs, deadline, idempotent))]
+    fn submit_values(
+        &self,
+        py: Python<'_>,
+        function: &Function,
+        arguments: Bound<'_, PyTuple>,
+        blobs: Vec<u64>,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Call> {
+        let mut payload = self.grid.payload();
+        let arguments: Vec<Bound<'_, PyAny>> = arguments.iter().collect();
+        values::from_python(&arguments, &mut payload)?;
+        self.send(py, function, payload.finish(), blobs, deadline, idempotent)
+    }
+
+    /// Gives up a call. Returns whether it had not ended yet.
+    fn cancel(&self, call: &Call) -> bool {
+        self.grid.cancel(&call.call)
+    }
+
+    /// Shares data, in parts; returns its number.
+    fn share(&self, py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
+        let views = parts.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
+        let slices: Vec<&[u8]> = views.iter().map(View::bytes).collect();
+        let blob = py.detach(|| self.grid.share(&slices)).map_err(to_python)?;
+        Ok(blob.0)
+    }
+
+    /// One owner of shared data has given it up.
+    fn unshare(&self, blob: u64) {
+        self.grid.unshare(BlobId(blob));
+    }
+
+    /// Ends all calls and workers, and waits until they are gone.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.grid.close());
+    }
+}
+
+impl Grid {
+    fn send(
+        &self,
+        py: Python<'_>,
+        function: &Function,
+        payload: Payload,
+        blobs: Vec<u64>,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Call> {
+        let bytes = payload.bytes;
+        if !self.grid.wait_for_room(bytes, Duration::ZERO) {
+            let grid = &self.grid;
+            wait_in_slices(py, None, |slice| grid.wait_for_room(bytes, slice).then_some(()))?;
+        }
+        let deadline = match deadline {
+            None => None,
+            Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
+                PyValueError::new_err(format!("a deadline of {seconds} s: give seconds from 0 on"))
+            })?),
+        };
+        let blobs = blobs.into_iter().map(BlobId).collect();
+        let call = self
+            .grid
+            .submit(&function.function, payload, blobs, deadline, idempotent)
+            .map_err(to_python)?;
+        Ok(Call { call, typed: function.typed })
+    }
+}

@@ -1,0 +1,122 @@
+//! Typed values: Python objects to sections, and back.
+
+use gridrpc_runtime::payload::{Incoming, PayloadBuilder};
+use gridrpc_wire::{Array, DType, Order, Value, decode_values, encode_values};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::buffer::{Buffer, View};
+
+/// What an array is described by: element type, Fortran order, shape.
+type Shape = (String, bool, Vec<u64>);
+
+/// Adds the arguments to a payload; the values go last. Each is None, a bool, an int, a float, a
+/// str, bytes-like, `(shape, bytes-like)` for an array, or `(shape | None, blob, part, length)` for
+/// shared data.
+pub fn from_python(
+    arguments: &[Bound<'_, PyAny>],
+    payload: &mut PayloadBuilder<'_>,
+) -> PyResult<()> {
+    let mut values = Vec::with_capacity(arguments.len());
+    let mut sections = 0_u16;
+    for argument in arguments {
+        if argument.is_none() {
+            values.push(Value::None);
+        } else if argument.is_instance_of::<PyBool>() || argument.is_instance_of::<PyInt>() {
+            let int = argument
+                .extract()
+                .map_err(|_| PyOverflowError::new_err(format!("{argument} is beyond 64 bits")))?;
+            values.push(Value::Int(int));
+        } else if argument.is_instance_of::<PyFloat>() {
+            values.push(Value::Float(argument.extract()?));
+        } else if argument.is_instance_of::<PyString>() {
+            values.push(Value::Text(argument.extract()?));
+        } else {
+            values.push(add_contents(argument, sections, payload)?);
+            sections = sections
+                .checked_add(1)
+                .ok_or_else(|| PyValueError::new_err("more than 65,535 arrays"))?;
+        }
+    }
+    if payload.room() == 0 {
+        return Err(PyValueError::new_err("more than 1,023 arrays in one call"));
+    }
+    let mut bytes = Vec::new();
+    encode_values(&values, Order::NATIVE, &mut bytes)
+        .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    payload.add(&bytes)?;
+    Ok(())
+}
+
+fn add_contents(
+    argument: &Bound<'_, PyAny>,
+    section: u16,
+    payload: &mut PayloadBuilder<'_>,
+) -> PyResult<Value> {
+    if payload.room() == 0 {
+        return Err(PyValueError::new_err("more than 1,023 arrays in one call"));
+    }
+    let Ok(tuple) = argument.cast::<PyTuple>() else {
+        let view = View::new(argument)?;
+        add_view(argument.py(), &view, payload)?;
+        return Ok(Value::Bytes(section));
+    };
+    let shape: Option<Shape> = tuple.get_item(0)?.extract()?;
+    if tuple.len() == 2 {
+        let view = View::new(&tuple.get_item(1)?)?;
+        add_view(argument.py(), &view, payload)?;
+    } else {
+        let (blob, part, len) =
+            (tuple.get_item(1)?.extract()?, tuple.get_item(2)?.extract()?, tuple.get_item(3)?);
+        payload.add_blob(blob, part, len.extract()?);
+    }
+    let Some((dtype, fortran, shape)) = shape else { return Ok(Value::Bytes(section)) };
+    let known = DType::from_name(&dtype);
+    let dtype = known.ok_or_else(|| {
+        PyTypeError::new_err(format!("arrays of type `{dtype}` cannot go to native functions"))
+    })?;
+    Ok(Value::Array(Array { dtype, fortran, shape, section }))
+}
+
+/// Copies memory into a payload; the interpreter goes on meanwhile if there is much of it.
+pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -> PyResult<()> {
+    const MUCH: usize = 64 << 10;
+    let bytes = view.bytes();
+    if bytes.len() < MUCH {
+        payload.add(bytes)?;
+    } else {
+        py.detach(|| payload.add(bytes))?;
+    }
+    Ok(())
+}
+
+/// The values of a result, in the same form as arguments.
+pub fn to_python(py: Python<'_>, mut sections: Vec<Incoming>) -> PyResult<Py<PyList>> {
+    let values = match sections.pop() {
+        Some(bytes) => decode_values(bytes.bytes(), Order::NATIVE)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?,
+        None => Vec::new(),
+    };
+    let mut contents: Vec<Option<Incoming>> = sections.into_iter().map(Some).collect();
+    let mut take = |index: u16| {
+        let section = contents.get_mut(usize::from(index)).and_then(Option::take);
+        let section = section.ok_or_else(|| PyValueError::new_err("a result without contents"))?;
+        Py::new(py, Buffer::new(section, false))
+    };
+    let list = PyList::empty(py);
+    for value in values {
+        match value {
+            Value::None => list.append(py.None())?,
+            Value::Int(value) => list.append(value)?,
+            Value::Float(value) => list.append(value)?,
+            Value::Text(value) => list.append(value)?,
+            Value::Bytes(index) => list.append(take(index)?)?,
+            Value::Array(array) => {
+                let shape = (array.dtype.name(), array.fortran, array.shape);
+                list.append((shape, take(array.section)?))?;
+            }
+        }
+    }
+    Ok(list.unbind())
+}

@@ -1,0 +1,219 @@
+//! A Python worker's side: its connection, and the prepared process that starts workers.
+
+use std::collections::HashMap;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use gridrpc_runtime::link::LinkError;
+use gridrpc_runtime::payload::Incoming;
+use gridrpc_runtime::worker::{Answer, Job, Role, Spawner, WorkerLink};
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::buffer::{Buffer, View, split_head};
+
+/// An error of the link or of Python code that it called.
+enum Failure {
+    Link(LinkError),
+    Python(PyErr),
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Failure {
+        Failure::Link(error)
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Failure {
+        Failure::Python(error)
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> PyErr {
+        match failure {
+            Failure::Link(error) => PyConnectionError::new_err(error.to_string()),
+            Failure::Python(error) => error,
+        }
+    }
+}
+
+/// Serves a client as the process that starts its workers; standard input is the connection.
+/// `prepare(directory, path, modules)` is called first; `fork()` as `os.fork`. Returns in each
+/// new worker, with its connection's descriptor; returns None when the client is gone.
+#[pyfunction]
+pub fn run_spawner(
+    py: Python<'_>,
+    prepare: Bound<'_, PyAny>,
+    fork: Bound<'_, PyAny>,
+) -> PyResult<Option<i32>> {
+    let spawner = Spawner::new()?;
+    let prepare = |wanted: &Prepare<'_>| -> Result<(), Failure> {
+        prepare.call1((wanted.directory, wanted.path.clone(), wanted.modules.clone()))?;
+        Ok(())
+    };
+    let fork = || -> Result<Option<i32>, Failure> {
+        match fork.call0()?.extract()? {
+            0 => Ok(None),
+            pid => Ok(Some(pid)),
+        }
+    };
+    // The lock stays with this thread: there is no other, and forking without it is forbidden.
+    let _ = py;
+    Ok(match spawner.run(prepare, fork)? {
+        Role::Worker(connection) => Some(connection.into_raw_fd()),
+        Role::Done => None,
+    })
+}
+
+struct Inner {
+    link: WorkerLink,
+    /// The call being run, and its arguments as far as Python has not let go of them.
+    running: Option<(u64, Vec<Incoming>)>,
+    /// Shared data that has been unpickled, by number.
+    values: HashMap<u64, Py<PyAny>>,
+}
+
+/// A worker's connection to its client.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Worker {
+    inner: Mutex<Inner>,
+}
+
+impl Worker {
+    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
+        act(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What Python is given to run: number, whether it is pickled, name and body of the function; then
+/// the pickled arguments and their buffers.
+type Work<'py> = (u64, bool, String, Vec<u8>, Py<PyAny>, Vec<Py<Buffer>>);
+
+#[pymethods]
+impl Worker {
+    /// Takes over a connection and greets the client.
+    #[new]
+    fn new(py: Python<'_>, descriptor: i32) -> PyResult<Worker> {
+        // SAFETY: the caller hands over a descriptor of its own.
+        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
+        let inner = Inner { link, running: None, values: HashMap::new() };
+        Ok(Worker { inner: Mutex::new(inner) })
+    }
+
+    /// The worker's number within the grid.
+    #[getter]
+    fn number(&self) -> u32 {
+        self.with(|inner| inner.link.worker())
+    }
+
+    /// Waits for the next call. None: the client is gone. The function's name and body come
+    /// only if `known` does not hold its number.
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        known: &Bound<'py, pyo3::types::PyDict>,
+    ) -> PyResult<Option<Work<'py>>> {
+        let job = py.detach(|| self.with(|inner| inner.link.next_job())).map_err(Failure::from)?;
+        let Some(Job { call, function, sections, .. }) = job else { return Ok(None) };
+        let (head, buffers) = split_head(py, sections.clone(), false)?;
+        self.with(|inner| {
+            // Bytes are in Python's hands now; only what is lent has to be given back.
+            let lent = sections.into_iter().filter(|part| matches!(part, Incoming::Shared(_)));
+            inner.running = Some((call, lent.collect()));
+            for blob in inner.link.dropped() {
+                inner.values.remove(blob);
+            }
+        });
+        let pickled = function.form == FunctionForm::Pickled;
+        if known.contains(function.serial)? {
+            return Ok(Some((function.serial, pickled, String::new(), Vec::new(), head, buffers)));
+        }
+        let (name, body) = (function.name.clone(), function.body.clone());
+        Ok(Some((function.serial, pickled, name, body, head, buffers)))
+    }
+
+    /// Answers the call with a pickled result. Times are ns of the monotonic clock.
+    fn returned(
+        &self,
+        calc_in: u64,
+        calc_out: u64,
+        head: &Bound<'_, PyAny>,
+        buffers: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.answer(Stamps { calc_in, calc_out }, head, &buffers, None)
+    }
+
+    /// Answers the call with an error: its type, message and trace, and its pickle.
+    #[allow(clippy::too_many_arguments)] // the fields of one message
+    fn raised(
+        &self,
+        calc_in: u64,
+        calc_out: u64,
+        error: &str,
+        message: &str,
+        trace: &str,
+        head: &Bound<'_, PyAny>,
+        buffers: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let stamps = Stamps { calc_in, calc_out };
+        self.answer(stamps, head, &buffers, Some((error, message, trace)))
+    }
+
+    /// The parts of shared data, read-only.
+    fn shared(&self, py: Python<'_>, blob: u64) -> PyResult<Vec<Py<Buffer>>> {
+        let parts = self.with(|inner| inner.link.blob(blob));
+        let parts = parts.ok_or_else(|| {
+            PyValueError::new_err("this shared data does not belong to the call that asks for it")
+        })?;
+        parts.into_iter().map(|part| Py::new(py, Buffer::new(part, true))).collect()
+    }
+
+    /// The value that was kept for shared data.
+    fn kept(&self, py: Python<'_>, blob: u64) -> Option<Py<PyAny>> {
+        self.with(|inner| inner.values.get(&blob).map(|value| value.clone_ref(py)))
+    }
+
+    /// Keeps the value of shared data until the client drops it.
+    fn keep(&self, blob: u64, value: Py<PyAny>) {
+        self.with(|inner| inner.values.insert(blob, value));
+    }
+}
+
+impl Worker {
+    fn answer(
+        &self,
+        stamps: Stamps,
+        head: &Bound<'_, PyAny>,
+        buffers: &[Bound<'_, PyAny>],
+        error: Option<(&str, &str, &str)>,
+    ) -> PyResult<()> {
+        if buffers.len() >= MAX_SECTIONS {
+            return Err(PyValueError::new_err("more than 1,023 buffers in one result"));
+        }
+        let head = View::new(head)?;
+        let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
+        self.with(|inner| {
+            let Inner { link, running, .. } = inner;
+            let Some((call, sections)) = running.take() else {
+                return Err(PyRuntimeError::new_err("no call is being run"));
+            };
+            let mut payload = link.payload();
+            // The interpreter's lock is kept: a thread that got it could wait for our lock.
+            payload.add(head.bytes())?;
+            for view in &views {
+                payload.add(view.bytes())?;
+            }
+            let payload = payload.finish();
+            let answer = match error {
+                None => Answer::Returned(payload),
+                Some((error, message, trace)) => Answer::Raised { error, message, trace, payload },
+            };
+            link.answer(call, stamps, sections, answer).map_err(Failure::from)?;
+            Ok(())
+        })
+    }
+}

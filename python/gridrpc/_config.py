@@ -1,0 +1,107 @@
+"""What a grid is to be: defaults, a configuration file, and arguments, each above the one before."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from gridrpc.errors import ConfigError
+
+WorkerKind = Literal["python", "native"]
+Transport = Literal["unix", "tcp"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """The configuration of a grid; also the keys of `[grid]` in a configuration file (TOML)."""
+
+    workers: int = 0
+    """How many worker processes; 0: as many as there are processors."""
+    worker: WorkerKind = "python"
+    """What they run: Python functions, or the built-in native ones."""
+    transport: Transport = "unix"
+    """Unix sockets with shared memory, or TCP on the loopback interface without."""
+    max_queued: int = 100_000
+    """Calls that may wait for a worker before `submit` waits."""
+    max_queued_bytes: int = 256 << 20
+    """Bytes of arguments that may wait for a worker before `submit` waits."""
+    shared_threshold: int = 32 << 10
+    """Arrays of so many bytes and more go through shared memory."""
+    keep_free: int = 512 << 20
+    """Bytes of free shared memory that are kept for later calls."""
+    grace: float = 0.1
+    """Seconds that a cancelled call may go on before its worker is ended."""
+    retries: int = 3
+    """How many workers a call declared idempotent may lose before it fails."""
+    preload: tuple[str, ...] = ()
+    """Modules that are imported once, before the Python workers are forked."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), hints[field.name])
+
+    def resolved(self) -> Config:
+        """The same with the number of workers filled in."""
+        return self if self.workers else replace(self, workers=processors())
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    if choices := get_args(kind):
+        if choices[-1] is Ellipsis:
+            if not (isinstance(value, tuple) and all(isinstance(item, str) for item in value)):
+                raise ConfigError(f"`{name}` is {value!r}: give a list of module names")
+        elif value not in choices:
+            known = " or ".join(repr(choice) for choice in choices)
+            raise ConfigError(f"`{name}` is {value!r}: give {known}")
+        return
+    numeric = (int, float) if kind is float else int
+    if isinstance(value, bool) or not isinstance(value, numeric):
+        raise ConfigError(f"`{name}` is {value!r}: give a number")
+    if not 0 <= value < 1 << 62:
+        raise ConfigError(f"`{name}` is {value!r}: give a number from 0 on")
+
+
+def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Config:
+    """The configuration in `file`, if one is named, with `arguments` above it (None: not given).
+
+    Raises ConfigError for what cannot be read or makes no sense, naming file and key.
+    """
+    values: dict[str, Any] = {} if file is None else _read(Path(file))
+    values.update((name, value) for name, value in arguments.items() if value is not None)
+    if arguments.get("workers") == 0:
+        raise ConfigError("`workers` is 0: give a number from 1 on, or leave it out")
+    try:
+        return Config(**values).resolved()
+    except ConfigError as error:
+        raise ConfigError(str(error) if file is None else f"{file}: {error}") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: is no TOML: {error}") from None
+    unknown = [key for key in document if key != "grid"]
+    table = document.get("grid", {})
+    if unknown or not isinstance(table, dict):
+        wrong = unknown[0] if unknown else "grid"
+        raise ConfigError(f"{file}: unknown part `{wrong}`: there is only the table [grid]")
+    known = {field.name for field in fields(Config)}
+    for key in table:
+        if key not in known:
+            names = ", ".join(sorted(known))
+            raise ConfigError(f"{file}: unknown key `{key}` in [grid]; the keys are {names}")
+    if isinstance(table.get("preload"), list):
+        table["preload"] = tuple(table["preload"])
+    return table

@@ -1,0 +1,286 @@
+"""The grid: worker processes, and calls to them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from types import TracebackType
+from typing import Any, TypeVar
+
+from gridrpc import _native
+from gridrpc._call import Call, Dispatcher
+from gridrpc._config import Config, Transport, WorkerKind, load, processors
+from gridrpc._functions import Functions, name_of
+from gridrpc._launch import launch
+from gridrpc._log import logger
+from gridrpc._shared import Shared, dumps_collecting
+from gridrpc._typed import to_native
+from gridrpc.errors import ConfigError, GridClosed, GridError, StartError
+
+T = TypeVar("T")
+
+_open: weakref.WeakSet[Grid] = weakref.WeakSet()
+
+
+class Grid:
+    """A grid of worker processes on this machine.
+
+    Use it as a context manager, or call `close`; an open grid is closed when the interpreter
+    ends, and its workers end with this process however that ends.
+
+    `workers`: how many processes (default: one per processor); `config`: a TOML file whose
+    table [grid] holds values for `Config`; `worker`: "python" or "native"; `transport`: "unix"
+    or "tcp". Arguments go above the file.
+
+    Returns at once; the workers start meanwhile. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        *,
+        config: str | os.PathLike[str] | None = None,
+        worker: WorkerKind | None = None,
+        transport: Transport | None = None,
+        **settings: Any,
+    ) -> None:
+        arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
+        unknown = set(settings) - set(Config.__slots__)
+        if unknown:
+            raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
+        #: The resolved configuration.
+        self.config = load(config, arguments)
+        try:
+            self._native = _native.Grid(
+                workers=self.config.workers,
+                cores=processors(),
+                tcp=self.config.transport == "tcp",
+                max_queued=self.config.max_queued,
+                max_queued_bytes=self.config.max_queued_bytes,
+                shared_threshold=self.config.shared_threshold,
+                keep_free=self.config.keep_free,
+                grace=self.config.grace,
+                retries=self.config.retries,
+                **launch(self.config),
+            )
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self._typed = self.config.worker == "native"
+        self._functions = Functions(self._native, self._typed)
+        self._dispatcher = Dispatcher()
+        self._decoding = threading.RLock()
+        self._closed = False
+        _open.add(self)
+        logger.info("opened %r", self)
+
+    def submit(
+        self,
+        fn: str | Callable[..., T],
+        /,
+        *args: Any,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        **kwargs: Any,
+    ) -> Call[T]:
+        """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
+
+        `fn`: a Python callable, or the name of a function, "module/function". `deadline`: seconds
+        from now after which the call fails. `idempotent`: it may be run again when its worker is
+        lost. Waits while too many calls wait for workers (Config.max_queued,
+        max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
+        """
+        function = self._functions.find(fn)
+        name = fn if isinstance(fn, str) else name_of(fn)
+        return self._submit(function, name, args, kwargs, deadline, idempotent)
+
+    def _submit(
+        self,
+        function: _native.Function,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        deadline: float | None,
+        idempotent: bool,
+    ) -> Call[T]:
+        try:
+            if self._typed:
+                native = self._submit_typed(function, args, kwargs, deadline, idempotent)
+            else:
+                head, buffers, blobs = dumps_collecting((args, kwargs))
+                native = self._native.submit(function, head, buffers, blobs, deadline, idempotent)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
+        return Call(self, native, name)
+
+    def _submit_typed(
+        self,
+        function: _native.Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        deadline: float | None,
+        idempotent: bool,
+    ) -> _native.Call:
+        if kwargs:
+            raise TypeError("native functions take arguments by position only")
+        blobs = [arg.blob for arg in args if isinstance(arg, Shared)]
+        values = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
+        return self._native.submit_values(function, values, blobs, deadline, idempotent)
+
+    def _refusal(self, error: RuntimeError) -> GridError:
+        text = str(error)
+        if text.startswith("no worker could be started"):
+            return StartError(text, 0, 0, "", None, None, False, "")
+        return GridClosed(text)
+
+    def map(
+        self,
+        fn: str | Callable[..., T],
+        /,
+        *iterables: Iterable[Any],
+        chunk: int = 1,
+        ordered: bool = True,
+        deadline: float | None = None,
+        idempotent: bool = False,
+    ) -> Iterator[T]:
+        """The results of `fn` for the items of `iterables`, as `map` gives them.
+
+        Items are taken as they are needed, so that there may be any number of them: calls under
+        way, and results not yet taken, are bounded in number and bytes. `chunk`: how many items
+        one call takes; `ordered=False` gives each result as soon as it is there.
+        """
+        if not iterables:
+            raise TypeError("map() needs at least one iterable")
+        if chunk < 1:
+            raise ValueError(f"chunk is {chunk}: give a number from 1 on")
+        items = zip(*iterables, strict=False)
+        name = name_of(fn)
+        calls: Iterator[Call[Any]]
+        if chunk == 1:
+            function = self._functions.find(fn)
+            calls = (self._submit(function, name, i, {}, deadline, idempotent) for i in items)
+            return (call.result() for call in self._ahead(calls, ordered))
+        function = self._functions.find_chunked(fn)
+        chunks = iter(lambda: list(islice(items, chunk)), [])
+        calls = (self._submit(function, name, (c,), {}, deadline, idempotent) for c in chunks)
+        return (value for call in self._ahead(calls, ordered) for value in call.result())
+
+    def _ahead(self, calls: Iterator[Call[T]], ordered: bool) -> Iterator[Call[T]]:
+        """Keeps a bounded number of calls under way; gives them back as they are to be taken."""
+        watch = _native.Watch()
+        waiting: dict[int, Call[T]] = {}
+        done: deque[int] = deque()
+        token = 0
+        # Until the first result tells how large they are, no more than the workers need.
+        limit = 2 * self.config.workers
+        try:
+            while True:
+                while len(waiting) < limit and (call := next(calls, None)) is not None:
+                    waiting[token] = call
+                    if not ordered:
+                        call._native.watch(watch, token)
+                    token += 1
+                if not waiting:
+                    return
+                if ordered:
+                    key = next(iter(waiting))
+                    waiting[key]._native.wait()
+                else:
+                    if not done:
+                        done.extend(watch.take())
+                    key = done.popleft()
+                call = waiting.pop(key)
+                profile = call._native.profile()
+                size = max(1, profile["bytes_in"] + profile["bytes_out"])
+                most = max(4 * self.config.workers, MOST_AHEAD)
+                affordable = self.config.max_queued_bytes // size
+                limit = min(most, max(2 * self.config.workers, affordable))
+                yield call
+        finally:
+            for call in waiting.values():
+                call.cancel()
+
+    def share(self, x: Any) -> Shared:
+        """Share data: given once, it is present once on this machine, and calls refer to it.
+
+        Pass what is returned as an argument; the function gets the data itself, arrays as
+        read-only views. Raises MemoryError, and whatever pickling the data raises.
+        """
+        self._check_open()
+        return Shared(self._native, x)
+
+    def wait_until_ready(self, timeout: float | None = None) -> None:
+        """Wait until all workers have answered.
+
+        Raises TimeoutError, StartError if no worker can be started, GridClosed.
+        """
+        try:
+            ready = self._native.wait_until_ready(timeout)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
+        if not ready:
+            count, _, _ = self._native.counts()
+            raise TimeoutError(
+                f"{count} of {self.config.workers} workers have answered within {timeout} s"
+            )
+
+    def close(self, *, cancel: bool = True) -> None:
+        """End the workers, and wait until they are gone. Calling it again does nothing.
+
+        `cancel`: give up calls that have not ended; otherwise wait for them first.
+        """
+        if self._closed:
+            return
+        if not cancel:
+            self._drain()
+        self._closed = True
+        _open.discard(self)
+        self._native.close()
+        self._dispatcher.stop()
+        logger.info("closed %r", self)
+
+    def _drain(self) -> None:
+        import time
+
+        pause = 0.001
+        while self._native.counts()[2]:
+            time.sleep(pause)
+            pause = min(0.05, pause * 1.5)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise GridClosed("the grid is closed")
+
+    def __enter__(self) -> Grid:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(cancel=kind is not None)
+
+    def __repr__(self) -> str:
+        if self._closed:
+            return f"<gridrpc.Grid: {self.config.workers} {self.config.worker} workers, closed>"
+        ready, queued, live = self._native.counts()
+        return (
+            f"<gridrpc.Grid: {ready} of {self.config.workers} {self.config.worker} workers ready, "
+            f"{live} calls alive, {queued} of them queued>"
+        )
+
+
+#: Small calls that `map` keeps under way at most.
+MOST_AHEAD = 256
+
+
+@atexit.register
+def _close_all() -> None:
+    for grid in list(_open):
+        grid.close()

@@ -1,0 +1,68 @@
+"""How worker processes are started on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from gridrpc._config import Config, processors
+from gridrpc.errors import ConfigError
+
+#: Imported once, before the workers are forked, if the client has them loaded.
+WORTH_SHARING = ("numpy", "cloudpickle", "scipy", "pandas", "sklearn", "joblib")
+
+#: Numerical libraries start as many threads as there are processors, in every worker.
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+)
+
+
+def launch(config: Config) -> dict[str, Any]:
+    """The program that starts workers, and what it is told, as arguments of the native grid."""
+    if config.worker == "native":
+        return {
+            "program": str(program()),
+            "arguments": ["spawner"],
+            "environment": [],
+            "directory": "",
+            "path": [],
+            "modules": [],
+        }
+    home = str(Path(__file__).parent.parent)
+    code = f"import sys; sys.path.insert(0, {home!r}); from gridrpc._worker import main; main()"
+    loaded = [name for name in WORTH_SHARING if name in sys.modules]
+    return {
+        "program": sys.executable,
+        "arguments": ["-c", code],
+        "environment": _environment(config.workers),
+        "directory": os.getcwd(),
+        "path": [str(entry) for entry in sys.path],
+        "modules": [*loaded, *config.preload],
+    }
+
+
+def _environment(workers: int) -> list[tuple[str, str]]:
+    share = str(max(1, processors() // workers))
+    return [(name, share) for name in THREADS if name not in os.environ]
+
+
+def program() -> Path:
+    """The `gridrpc` program that was installed with this package."""
+    beside = Path(sysconfig.get_path("scripts")) / "gridrpc"
+    if beside.is_file():
+        return beside
+    found = os.environ.get("GRIDRPC_PROGRAM") or shutil.which("gridrpc")
+    if found is None:
+        raise ConfigError(
+            f"native workers need the program `gridrpc`, which is neither at {beside} nor on the "
+            "PATH: install the package again, or name it in GRIDRPC_PROGRAM"
+        )
+    return Path(found)

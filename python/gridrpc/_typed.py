@@ -1,0 +1,62 @@
+"""NumPy arrays as typed values of native functions, and back. NumPy is not imported before
+somebody has an array."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: Element type, whether the first index runs fastest, length of each dimension.
+Shape = tuple[str, bool, list[int]]
+
+
+def describe(value: object) -> tuple[Shape, Any] | None:
+    """Shape and contiguous memory of a NumPy array (a copy if it is not contiguous), or None."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ndarray):
+        return None
+    array: np.ndarray[Any, Any] = value
+    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    if not fortran:
+        array = numpy.ascontiguousarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return (array.dtype.name, fortran, list(value.shape)), array
+
+
+def to_native(value: object) -> Any:
+    """One argument of a native function, as the native module takes it."""
+    if value is None or isinstance(value, (bool, int, float, str, bytes, bytearray, memoryview)):
+        return value
+    described = describe(value)
+    if described is not None:
+        return described
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
+        return value.item()
+    raise TypeError(
+        f"native functions take None, numbers, str, bytes and NumPy arrays, not "
+        f"{type(value).__name__}"
+    )
+
+
+def from_native(values: list[Any]) -> Any:
+    """The result of a native function: None, one value, or a tuple of several."""
+    results = [_from_native(value) for value in values]
+    if len(results) == 1:
+        return results[0]
+    return tuple(results) if results else None
+
+
+def _from_native(value: Any) -> Any:
+    if isinstance(value, tuple):
+        import numpy
+
+        (dtype, fortran, shape), buffer = value
+        return numpy.ndarray(shape, dtype, buffer, order="F" if fortran else "C")
+    if value is None or isinstance(value, (int, float, str)):
+        return value
+    return memoryview(value)
