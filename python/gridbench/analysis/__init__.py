@@ -1,0 +1,1 @@
+"""What the stamps say: pure functions of the timeline."""
