@@ -109,7 +109,9 @@ class ProcessPoolEngine(Engine):
         self._closed.set()
         if pool is None:
             return
-        workers = [child for child in multiprocessing.active_children() if child not in self._others]
+        workers = [
+            child for child in multiprocessing.active_children() if child not in self._others
+        ]
         pool.shutdown(wait=False, cancel_futures=True)
         for worker in workers:
             worker.terminate()

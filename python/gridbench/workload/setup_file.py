@@ -107,7 +107,9 @@ def _contents(path: Path) -> bytes:
             contents = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"cannot read the set-up file: {reason}", file=path, remedy=remedy) from None
+        raise InputError(
+            f"cannot read the set-up file: {reason}", file=path, remedy=remedy
+        ) from None
     if len(contents) > LARGEST_FILE:
         raise InputError(
             f"is larger than {LARGEST_FILE:,} bytes, too large for a set-up file",
@@ -171,11 +173,11 @@ class _Reader(ContentHandler):
 
     # The parser's events. Their names are given by the standard library.
 
-    def setDocumentLocator(self, locator: Locator) -> None:  # noqa: N802
+    def setDocumentLocator(self, locator: Locator) -> None:
         """Keep the parser's position, for the line numbers."""
         self._locator = locator
 
-    def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
         """An opening tag."""
         if len(attrs):
             first = shown(next(iter(attrs.keys())))
@@ -186,7 +188,8 @@ class _Reader(ContentHandler):
         if not self._open:
             if name != ROOT:
                 raise self._error(
-                    f"starts with <{shown(name)}> instead of <{ROOT}>", f"put all tags into <{ROOT}>"
+                    f"starts with <{shown(name)}> instead of <{ROOT}>",
+                    f"put all tags into <{ROOT}>",
                 )
         elif len(self._open) > 1:
             raise self._error(
@@ -199,7 +202,7 @@ class _Reader(ContentHandler):
         self._open.append(name)
         self._text.clear()
 
-    def endElement(self, name: str) -> None:  # noqa: N802
+    def endElement(self, name: str) -> None:
         """A closing tag: the text since the opening one is the value."""
         self._last_line = self._line()
         self._open.pop()

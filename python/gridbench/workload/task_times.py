@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gridbench.errors import InputError
-from gridbench.workload.numbers import parse_real, shown
+from gridbench.workload.numbers import parse_real
 from gridbench.workload.setup_file import MOST_TASKS
 
 LONGEST_TIME = 1e6
@@ -80,7 +80,8 @@ def write_task_times(
     heading = (
         f"# {tasks} task times in seconds: normal distribution, mean {mean:g}, standard deviation\n"
         f"# {stddev:g}, truncated at 0; seed {seed}, NumPy {np.__version__}\n"
-        f"# gridbench list-times --tasks {tasks} --mean {mean:g} --stddev {stddev:g} --seed {seed}\n"
+        f"# gridbench list-times --tasks {tasks} --mean {mean:g} --stddev {stddev:g}"
+        f" --seed {seed}\n"
     )
     if path.exists() and not replace:
         raise InputError("exists already", file=path, remedy="take another name, or add --force")
@@ -117,7 +118,7 @@ def _read_lines(file: BinaryIO, path: Path, times: Seconds) -> tuple[int, int]:
                 remedy="write one time in seconds on each line",
             )
         if number == 1:
-            raw = raw.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
+            raw = raw.removeprefix(_BYTE_ORDER_MARK)
         text = raw.decode("utf-8", errors="replace").strip()
         if not text or text.startswith("#"):
             continue
