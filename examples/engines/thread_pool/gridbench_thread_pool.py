@@ -28,9 +28,6 @@ class ThreadPoolEngine(Engine):
     def share(self, data):
         return data
 
-    def shared_copies(self, workers, *, warm):
-        return 0  # threads read the client's own array
-
     def submit(self, task: Task, shared):
         self.pool.submit(self._work, task, shared)
 

@@ -84,7 +84,8 @@ class Summary:
 
 def summarise(table: pa.Table, ntasks: int, nnodes: int) -> Summary:
     """The summary of a timeline (`gridbench.timeline.SCHEMA`) of `ntasks` tasks on `nnodes`."""
-    done = table.filter(pa.array([status == "ok" for status in table.column("status").to_pylist()]))
+    ok = [status == "ok" for status in table.column("status").to_pylist()]
+    done = table.filter(pa.array(ok, pa.bool_()))
     stamps = {
         name: done.column(name).to_numpy()
         for name in ("sleep", "slept", "submit", "calc_in", "calc_out", "retrieve")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -145,14 +146,15 @@ class _Run:
             inspect=inspect_length,
         )
         first = ""
-        for returned in self._passing(exchange, self._engine.name):
-            self._recorder.add([self._row(item) for item in returned])
-            bad = [item for item in returned if item.outcome.error]
-            self._failed += len(bad)
-            if bad and not first:
-                first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
-        description = self._engine.describe()
-        self._recorder.record["engine"] = asdict(description)
+        with closing(self._passing(exchange, self._engine.name)) as passing:
+            for returned in passing:
+                self._recorder.add([self._row(item) for item in returned])
+                bad = [item for item in returned if item.outcome.error]
+                self._failed += len(bad)
+                if bad and not first:
+                    first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
+        # Again, as some of its configuration may be settled only by running.
+        self._recorder.record["engine"] = asdict(self._engine.describe())
         if self._failed:
             verdict.worsen(
                 1,
@@ -175,11 +177,13 @@ class _Run:
         wrong, first = 0, ""
         self._failed = 0
         try:
-            for returned in self._passing(exchange, f"{self._engine.name}, checking data"):
-                bad = [item for item in returned if item.outcome.error]
-                wrong = self._failed = wrong + len(bad)
-                if bad and not first:
-                    first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
+            title = f"{self._engine.name}, checking data"
+            with closing(self._passing(exchange, title)) as passing:
+                for returned in passing:
+                    bad = [item for item in returned if item.outcome.error]
+                    wrong = self._failed = wrong + len(bad)
+                    if bad and not first:
+                        first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
         finally:
             done = exchange.collected
             self._recorder.record["check"] = {"wanted": True, "tasks": done, "wrong": wrong}
@@ -229,7 +233,7 @@ class _Run:
         self._recorder.record["share_seconds"] = time.monotonic() - before
         return self._shared
 
-    def _passing(self, exchange: Exchange, title: str) -> Iterator[list[Returned]]:
+    def _passing(self, exchange: Exchange, title: str) -> Generator[list[Returned], None, None]:
         """Run an exchange, yielding what comes back, until it is finished or interrupted."""
         self._exchanges.append(exchange)
         setup = self._workload.setup
