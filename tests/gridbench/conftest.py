@@ -49,6 +49,7 @@ def make_setup(tmp_path: Path) -> MakeSetup:
     """Writes a set-up file and its list of task times; returns the set-up file's path."""
 
     def make(
+        *,
         tasks: int = 8,
         nodes: int = 4,
         sleep: float = 0.01,

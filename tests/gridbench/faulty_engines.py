@@ -7,10 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from gridbench_thread_pool import ThreadPoolEngine
-
 from gridbench.engines.base import Outcome, Task
 from gridbench.errors import InputError
+from gridbench_thread_pool import ThreadPoolEngine
 
 
 class Start(ThreadPoolEngine):
@@ -19,6 +18,7 @@ class Start(ThreadPoolEngine):
     name = "start"
 
     def start(self, workers: int) -> None:
+        del workers
         raise RuntimeError("the licence\nhas expired")
 
 

@@ -44,7 +44,7 @@ def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Pat
     ],
 )
 def test_an_engine_that_cannot_be_used(
-    gridbench: Run, tmp_path: Path, make_setup: MakeSetup, name: str, words: str, remedy: str
+    *, gridbench: Run, tmp_path: Path, make_setup: MakeSetup, name: str, words: str, remedy: str
 ) -> None:
     env = install(
         tmp_path,

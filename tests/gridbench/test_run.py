@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 from conftest import REPOSITORY, MakeSetup, Run
-
+from gridbench.engines.base import Task
+from gridbench.run.checksums import inspect_length
+from gridbench.run.exchange import Exchange
 from gridbench.run.load import load_run
 
 POOL = ("--engine", "process-pool")
@@ -33,10 +37,11 @@ def faulty(tmp_path: Path) -> dict[str, str]:
     info = tmp_path / "site" / "faulty-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
-    names = "Start Refuse Submit Collect Twice Short Flip Task3 Close Hoard Ahead".split()
+    here = Path(__file__).parent
+    source = (here / "faulty_engines.py").read_text()
+    names = re.findall(r"^class (\w+)\(ThreadPoolEngine", source, re.MULTILINE)
     points = "".join(f"{name.lower()} = faulty_engines:{name}\n" for name in names)
     (info / "entry_points.txt").write_text(f"[gridbench.engines]\n{points}")
-    here = Path(__file__).parent
     thread_pool = REPOSITORY / "examples" / "engines" / "thread_pool"
     places = [REPOSITORY / "python", tmp_path / "site", here, thread_pool]
     return {"PYTHONPATH": ":".join(map(str, places))}
@@ -160,6 +165,7 @@ def test_the_checksum_pass_can_be_left_out(
     ],
 )
 def test_what_goes_wrong_is_told_and_the_rest_is_kept(
+    *,
     gridbench: Run,
     make_setup: MakeSetup,
     tmp_path: Path,
@@ -215,7 +221,9 @@ def test_data_that_cannot_fit_is_refused(
     ):
         done = gridbench("run", setup, *POOL, "--out", "out")
         assert done.returncode == 2
-        assert "setup.xml: the data does not fit into memory on engine `process-pool`" in done.stderr
+        assert (
+            "setup.xml: the data does not fit into memory on engine `process-pool`" in done.stderr
+        )
         assert "GB is available" in done.stderr
         assert "hint: lower" in done.stderr
     # What fits once need not fit once for each worker.
@@ -243,17 +251,10 @@ def test_more_workers_than_can_be_started_are_refused(
     assert done.returncode == 0, done.stderr
 
 
-def test_no_more_tasks_are_out_than_memory_allows(faulty: dict[str, str]) -> None:
+def test_no_more_tasks_are_out_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     # In this process, as the bound itself is what is looked at.
-    del faulty
-    import sys
-
-    sys.path.append(str(REPOSITORY / "examples" / "engines" / "thread_pool"))
-    import numpy as np
+    monkeypatch.syspath_prepend(REPOSITORY / "examples" / "engines" / "thread_pool")
     from faulty_engines import Ahead
-
-    from gridbench.engines.base import Task
-    from gridbench.run.exchange import Exchange
 
     engine = Ahead()
     engine.start(2)
@@ -263,7 +264,7 @@ def test_no_more_tasks_are_out_than_memory_allows(faulty: dict[str, str]) -> Non
         tasks=(Task(tid, 0.001, np.zeros(1, np.uint8), 0) for tid in range(1, 101)),
         count=100,
         most_outstanding=7,
-        inspect=lambda task, outcome: "",
+        inspect=inspect_length,
     )
     exchange.start()
     while not exchange.finished:

@@ -11,7 +11,6 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 import pytest
-
 from gridbench.workload.task import DIGEST_BYTES, PAGE, check_task, pattern, run_task
 
 
@@ -82,7 +81,9 @@ def test_wide_elements_are_taken_as_bytes() -> None:
 
 def test_importing_it_loads_no_heavy_library(environment: dict[str, str]) -> None:
     script = "import sys, gridbench.workload.task as t; t.run_task(0, b'x', None, 0);"
-    script += "print([m for m in ('numpy', 'pyarrow', 'click', 'rich', 'psutil') if m in sys.modules])"
+    script += (
+        "print([m for m in ('numpy', 'pyarrow', 'click', 'rich', 'psutil') if m in sys.modules])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
