@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from gridbench_thread_pool import ThreadPoolEngine
+
 from gridbench.engines.base import Outcome, Task
 from gridbench.errors import InputError
-from gridbench_thread_pool import ThreadPoolEngine
 
 
 class Start(ThreadPoolEngine):
@@ -122,6 +124,18 @@ class Hoard(ThreadPoolEngine):
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         del workers, warm
         return 10**9
+
+
+class Lean(ThreadPoolEngine):
+    """Cannot bear libraries for tables and plots, like a pool that forks from this process."""
+
+    name = "lean"
+
+    def start(self, workers: int) -> None:
+        for name in ("pyarrow", "plotly"):
+            if name in sys.modules:
+                raise RuntimeError(f"{name} is loaded")
+        super().start(workers)
 
 
 class Ahead(ThreadPoolEngine):

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from conftest import PROGRAM, REPOSITORY, MakeSetup, Run
 
 
@@ -33,18 +34,6 @@ def test_help_loads_no_heavy_library(environment: dict[str, str]) -> None:
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout.endswith("loaded: []\n")
-
-
-def test_measuring_loads_no_library_that_is_for_showing(environment: dict[str, str]) -> None:
-    # A pool that forks from the measuring process would copy it for each worker.
-    script = (
-        "import sys, gridbench.run.command\n"
-        "print([name for name in ('pyarrow', 'plotly') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "[]\n"
 
 
 def test_the_version_is_told(gridbench: Run) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from conftest import PROGRAM, MakeSetup, Run
 from gridbench.errors import InputError
 from gridbench.run.load import load_run

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import psutil
 import pytest
+
 from gridbench.engines.base import Task
 from gridbench.engines.process_pool import ProcessPoolEngine
 from gridbench.workload.task import digests, pattern

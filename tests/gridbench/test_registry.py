@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from conftest import REPOSITORY, MakeSetup, Run
 
 EXAMPLE = REPOSITORY / "examples" / "engines" / "thread_pool"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+
 from conftest import REPOSITORY, MakeSetup, Run
 from gridbench.engines.base import Task
 from gridbench.run.checksums import inspect_length
@@ -110,6 +111,14 @@ def test_several_engines_lie_side_by_side(
 
     again = gridbench("report", "out", "--out", "again.html", env=faulty)
     assert again.returncode == 0, again.stderr
+
+
+def test_no_engine_starts_with_the_libraries_for_showing_loaded(
+    gridbench: Run, make_setup: MakeSetup, faulty: dict[str, str]
+) -> None:
+    engines = ("--engine", "ahead", "--engine", "lean")
+    done = gridbench("run", make_setup(), *engines, "--out", "out", env=faulty)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_default_folder_is_named_after_the_time(

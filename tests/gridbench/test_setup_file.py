@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from gridbench.errors import InputError
-from gridbench.workload.setup_file import LARGEST_FILE, read_setup
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from gridbench.errors import InputError
+from gridbench.workload.setup_file import LARGEST_FILE, read_setup
 
 LINES = [
     "<BenchmarkSetup>",

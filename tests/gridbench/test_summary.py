@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from gridbench.analysis.lanes import lanes
-from gridbench.analysis.summary import distribution, ideal_time, summarise
-from gridbench.timeline import SCHEMA
 from hypothesis import given
 from hypothesis import strategies as st
+
+from gridbench.analysis.summary import distribution, ideal_time, summarise
+from gridbench.timeline import SCHEMA
 
 NAN = float("nan")
 
@@ -100,41 +99,6 @@ def test_the_ideal_time_lies_between_the_known_bounds(times: list[float], nodes:
     ideal = ideal_time(np.array(times), nodes)
     lower = max(*times, sum(times) / nodes)
     assert lower * (1 - 1e-9) <= ideal <= 2 * lower * (1 + 1e-9)
-
-
-def test_old_logs_name_hosts_only_and_get_as_many_lanes_as_needed() -> None:
-    table = timeline(
-        row(1, host="x", calc_in=0.0, calc_out=2.0),
-        row(2, host="x", calc_in=1.0, calc_out=3.0),
-        row(3, host="x", calc_in=2.0, calc_out=4.0),
-        row(4, host="y", calc_in=0.5, calc_out=0.9),
-        row(5, host="x"),
-    )
-    assert lanes(table).tolist() == [0, 2, 0, 1, -1]
-
-
-def test_workers_of_the_same_name_on_two_hosts_are_two() -> None:
-    table = timeline(
-        row(1, host="x", worker="7", calc_in=0.0, calc_out=1.0),
-        row(2, host="y", worker="7", calc_in=1.0, calc_out=2.0),
-    )
-    assert lanes(table).tolist() == [0, 1]
-
-
-@given(st.lists(st.tuples(st.floats(0, 50), st.floats(0, 9), st.sampled_from("xy")), max_size=30))
-def test_tasks_of_a_lane_do_not_overlap(tasks: list[tuple[float, float, str]]) -> None:
-    table = timeline(
-        *[
-            row(tid, host=host, calc_in=begin, calc_out=begin + length)
-            for tid, (begin, length, host) in enumerate(tasks)
-        ]
-    )
-    numbers = lanes(table)
-    for lane in set(numbers.tolist()):
-        mine = sorted(task for task, number in zip(tasks, numbers, strict=True) if number == lane)
-        assert len({host for _, _, host in mine}) == 1
-        for before, after in pairwise(mine):
-            assert before[0] + before[1] <= after[0] or before[0] == after[0]
 
 
 def test_percentiles_are_of_the_known_values_only() -> None:

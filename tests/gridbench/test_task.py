@@ -11,6 +11,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from gridbench.workload.task import DIGEST_BYTES, PAGE, check_task, pattern, run_task
 
 

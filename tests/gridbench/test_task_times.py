@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from gridbench.errors import InputError
 from gridbench.workload.task_times import draw_task_times, read_task_times
 

@@ -1,1 +1,37 @@
-//! core
+//! What happens in a grid: calls, workers, deadlines, cancellation, shared data, back-pressure.
+//!
+//! [`Core`] is a pure state machine. Events go in as method calls that carry the time;
+//! what has to be done comes out as [`Action`]s. It owns no socket, no clock and no thread, so the
+//! unit tests, the simulation in `tests/simulation.rs` and the real reactor run the same code.
+//!
+//! Payloads stay outside: the core sees sizes and names, and hands the caller's own `T` back
+//! with the actions that concern it.
+//!
+//! ```
+//! use gridrpc_core::{Action, Core, FunctionId, Settings, Task, Time, WorkerId};
+//!
+//! let mut core = Core::new(Settings { workers: 1, ..Settings::default() });
+//! let mut actions = Vec::new();
+//! core.open(Time(0), &mut actions);
+//! core.worker_ready(Time(1), WorkerId(0), &mut actions);
+//! actions.clear();
+//! let call = core.submit(Time(2), Task::new(FunctionId(0), "payload"), &mut actions).unwrap();
+//! assert!(matches!(actions[..], [Action::Teach { .. }, Action::Send { .. }]));
+//! let ended = core.replied(Time(3), WorkerId(0), call, 500, &mut actions);
+//! assert_eq!(ended.unwrap(), ("payload", true));
+//! ```
+
+mod blobs;
+mod calls;
+mod check;
+mod core;
+mod end;
+mod ids;
+mod pace;
+mod timers;
+mod workers;
+
+pub use crate::core::{Action, Core, Refusal, Settings, Task};
+pub use end::{Cause, End, Loss};
+pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+pub use workers::UnexpectedReply;

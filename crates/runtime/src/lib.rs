@@ -1,1 +1,9 @@
-//! runtime
+//! What makes a grid happen: connections, shared memory, the client's reactor, the process that
+//! starts workers, and the worker that runs native functions.
+
+pub mod client;
+pub mod link;
+pub mod payload;
+pub mod segment;
+pub mod sys;
+pub mod worker;

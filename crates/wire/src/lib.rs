@@ -1,1 +1,31 @@
-//! wire
+//! The wire format of gridrpc, version 1: frames, messages and typed values.
+//!
+//! This crate is pure: it turns messages into bytes and bytes into messages, and never
+//! touches a socket. The written specification is `docs/wire-format.md`; the vectors in
+//! `crates/wire/vectors/` hold examples of every message in both byte orders.
+//!
+//! The sender writes in its own byte order and says so in each frame; the receiver makes
+//! right. Nothing that comes from outside can make the decoder panic or allocate more
+//! than a small multiple of the bytes it was given.
+//!
+//! ```
+//! use gridrpc_wire::{Frame, Message, Order};
+//!
+//! let mut bytes = Vec::new();
+//! Message::DropBlob { blob: 7 }.encode(Order::NATIVE, &mut bytes).unwrap();
+//! let (frame, used) = Frame::parse(&bytes).unwrap().expect("a whole frame");
+//! assert_eq!(used, bytes.len());
+//! assert_eq!(Message::decode(&frame).unwrap(), Message::DropBlob { blob: 7 });
+//! ```
+
+mod bytes;
+mod frame;
+mod message;
+mod section;
+mod value;
+
+pub use bytes::{Order, WireError};
+pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
+pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
+pub use section::{Lease, MAX_SECTIONS, Place, Section, Sections};
+pub use value::{Array, DType, Value, decode_values, encode_values};

@@ -1,1 +1,1 @@
-"""What the stamps say: pure functions of the timeline."""
+"""What a timeline says: pure functions from the table of a run to numbers."""

@@ -1,48 +1,135 @@
-"""Lanes: which tasks followed each other on the same worker.
+"""Lanes: which tasks ran one after the other in the same place.
 
-A timeline usually names the worker of each task. Old logs name the host only, on which
-several cores may have worked; there tasks are laid into as few lanes as their times need.
+With a worker's name per task, a lane is a worker. Old logs only name the host, which runs
+several workers; then the tasks of one host are dealt to as few lanes as their intervals allow,
+the lane that has been free longest first. That gives back the number of workers that were
+busy, but not which of them ran which task.
 """
 
 from __future__ import annotations
 
 import heapq
+import re
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-Lanes = npt.NDArray[np.int64]
+from gridbench.analysis.columns import Booleans, Floats, Integers, seconds, text
 
 
-def lanes(table: pa.Table) -> Lanes:
-    """The number of each row's lane, from 0, shape (rows,); -1 where calc-in is not known."""
-    calc_in = table.column("calc_in").to_numpy()
-    calc_out = table.column("calc_out").to_numpy()
-    workers = table.column("worker").to_pylist()
-    hosts = table.column("host").to_pylist()
-    result = np.full(len(calc_in), -1, dtype=np.int64)
-    named: dict[tuple[str, str], int] = {}
-    free: dict[str, list[tuple[float, int]]] = {}  # lanes of a host, by the time they end
-    count = 0
-    for row in np.argsort(calc_in, kind="stable"):
-        if not np.isfinite(calc_in[row]):
-            break  # NaN sorts last
-        worker, host = workers[row] or "", hosts[row] or ""
-        if worker:
-            key = (host, worker)
-            if key not in named:
-                named[key] = count
-                count += 1
-            result[row] = named[key]
-            continue
-        ends = free.setdefault(host, [])
-        if ends and ends[0][0] <= calc_in[row]:
-            lane = heapq.heappop(ends)[1]
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lane of each row of a timeline, and the row before it in that lane."""
+
+    lane: Integers
+    """Shape (rows,): index into `names`, or -1 for a task without calc-in and calc-out."""
+    previous: Integers
+    """Shape (rows,): row of the task before in the same lane, or -1."""
+    last: Integers
+    """Shape (lanes,): row of the last task of each lane."""
+    names: tuple[str, ...]
+    """Names of the lanes, in natural order (w2 before w10)."""
+
+
+def assign_lanes(table: pa.Table) -> Lanes:
+    """Deal the tasks of a timeline to lanes in which no two compute at the same time."""
+    begin = seconds(table, "calc_in")
+    # A task whose end lies before its start (it cannot, on one clock) is taken as a point.
+    end = np.maximum(begin, seconds(table, "calc_out"))
+    rows = np.flatnonzero(np.isfinite(begin) & np.isfinite(end))
+    group, group_names = _groups(table.take(pa.array(rows)))
+    order = np.lexsort((end[rows], begin[rows], group))
+    rows, group = rows[order], group[order]
+    lane_of_row, dealt = _deal(begin[rows], end[rows], group)
+
+    per_group = np.bincount(dealt.group, minlength=len(group_names))
+    names = [
+        group_names[g] if per_group[g] == 1 else f"{group_names[g]} #{k + 1}"
+        for g, k in zip(dealt.group, dealt.number, strict=True)
+    ]
+    ranking = sorted(range(len(names)), key=lambda i: _natural(names[i]))
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[ranking] = np.arange(len(names))
+
+    lane = np.full(table.num_rows, -1, dtype=np.int64)
+    lane[rows] = rank[lane_of_row] if len(rows) else lane_of_row
+    return Lanes(lane, *_neighbours(lane, begin, end), tuple(names[i] for i in ranking))
+
+
+def lanes(table: pa.Table) -> Integers:
+    """The lane of each row, shape (rows,), from 0; -1 for tasks without calc-in and calc-out."""
+    return assign_lanes(table).lane
+
+
+@dataclass(frozen=True, slots=True)
+class _Dealt:
+    group: Integers
+    number: Integers
+
+
+def _groups(table: pa.Table) -> tuple[Integers, list[str]]:
+    """Code of the place of each row, and the places' names: the worker, else its host."""
+    worker, host = text(table, "worker"), text(table, "host")
+    worker = pc.if_else(pc.equal(worker, ""), host, worker)
+    # NUL cannot occur in a name that came out of a log, and keeps pairs apart.
+    pair = pc.binary_join_element_wise(host, worker, "\0").combine_chunks().dictionary_encode()
+    pairs = [value.split("\0", 1) for value in pair.dictionary.to_pylist()]
+    seen: dict[str, int] = {}
+    for _, name in pairs:
+        seen[name] = seen.get(name, 0) + 1
+    names = [name if seen[name] == 1 else f"{host_}/{name}" for host_, name in pairs]
+    codes = np.asarray(pair.indices.to_numpy(), dtype=np.int64)
+    return codes, [name or "unknown" for name in names]
+
+
+def _deal(begin: Floats, end: Floats, group: Integers) -> tuple[Integers, _Dealt]:
+    """Lane of each row, for rows sorted by group and begin, and each lane's group and number."""
+    if len(group) == 0:
+        empty = np.array([], dtype=np.int64)
+        return empty, _Dealt(empty, empty)
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    overlap: Booleans = (begin[1:] < end[:-1]) & (group[1:] == group[:-1])
+    crowded = np.zeros(len(group), dtype=np.bool_)
+    crowded[1:] = overlap
+    number = np.zeros(len(group), dtype=np.int64)
+    for first, stop in zip(starts, [*starts[1:], len(group)], strict=True):
+        if crowded[first:stop].any():
+            number[first:stop] = _greedy(begin[first:stop], end[first:stop])
+    found, lane = np.unique(np.stack([group, number]), axis=1, return_inverse=True)
+    return lane.reshape(-1), _Dealt(found[0], found[1])
+
+
+def _greedy(begin: Floats, end: Floats) -> list[int]:
+    """Lanes of intervals sorted by begin: the one free longest, a new one if none is free."""
+    free: list[tuple[float, int]] = []
+    chosen = []
+    for start, stop in zip(begin.tolist(), end.tolist(), strict=True):
+        if free and free[0][0] <= start:
+            number = free[0][1]
+            heapq.heapreplace(free, (stop, number))
         else:
-            lane = count
-            count += 1
-        result[row] = lane
-        end = calc_out[row] if np.isfinite(calc_out[row]) else np.inf
-        heapq.heappush(ends, (float(end), lane))
-    return result
+            number = len(free)
+            heapq.heappush(free, (stop, number))
+        chosen.append(number)
+    return chosen
+
+
+def _neighbours(lane: Integers, begin: Floats, end: Floats) -> tuple[Integers, Integers]:
+    previous = np.full(len(lane), -1, dtype=np.int64)
+    rows = np.flatnonzero(lane >= 0)
+    rows = rows[np.lexsort((end[rows], begin[rows], lane[rows]))]
+    same = lane[rows][1:] == lane[rows][:-1]
+    previous[rows[1:][same]] = rows[:-1][same]
+    if len(rows) == 0:
+        return previous, rows
+    return previous, rows[np.append(~same, True)]
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """Sorting key under which numbers in a name count as numbers."""
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) < 19 else (1, 0, part)
+        for part in re.split(r"(\d+)", name)
+    ]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridbench.errors import InputError
 from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
+from gridbench.tasklog_writer import Header, TaskLogWriter
 from gridbench.workload.setup_file import Setup
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ class Recorder:
     """Keeps one run on one engine. Raises InputError if the folder cannot be written to."""
 
     def __init__(self, folder: Path, setup: Setup, record: dict[str, Any]) -> None:
-        from gridbench.tasklog import Header, TaskLogWriter
-
         self.record = record
         """What run.json will say; the caller adds to it until `finish`."""
         self._folder = folder

@@ -1,0 +1,72 @@
+//! The invariants of the core, checked after every step of the simulation.
+
+use std::collections::HashSet;
+
+use crate::calls::Place;
+use crate::core::Core;
+use crate::ids::{BlobId, CallId, WorkerId};
+use crate::pace::MAX_AHEAD;
+use crate::workers::Phase;
+
+impl<T: Clone> Core<T> {
+    /// Checks that all parts of the state agree. For tests: it looks at everything.
+    ///
+    /// # Panics
+    /// When they don't.
+    pub fn check(&self) {
+        let mut queued = (0, 0);
+        let mut sent = HashSet::new();
+        for (index, worker) in self.workers.iter().enumerate() {
+            let id = WorkerId(index as u32);
+            assert!(worker.sent.len() <= MAX_AHEAD, "{id:?} holds too many calls");
+            assert_eq!(worker.cost, worker.sent.iter().map(|sent| sent.cost).sum::<u64>());
+            let may_hold = matches!(worker.phase, Phase::Ready | Phase::Ending);
+            assert!(may_hold || worker.sent.is_empty(), "{id:?} is {:?}", worker.phase);
+            if worker.idle {
+                assert!(worker.sent.is_empty() && worker.phase == Phase::Ready, "{id:?} not idle");
+            }
+            if worker.phase == Phase::Ready && worker.sent.is_empty() {
+                assert!(worker.idle, "{id:?} is forgotten");
+            }
+            for call in worker.sent.iter().filter(|sent| !sent.abandoned) {
+                assert!(sent.insert(call.call), "{:?} is in two places", call.call);
+                let place = self.calls.get(call.call).map(|call| call.place);
+                assert_eq!(place, Some(Place::Sent(id)), "{:?}", call.call);
+            }
+        }
+        let mut wanted: std::collections::HashMap<BlobId, usize> = Default::default();
+        for (id, call) in self.calls.iter() {
+            match call.place {
+                Place::Queued => queued = (queued.0 + 1, queued.1 + call.task.bytes),
+                Place::Sent(_) => assert!(sent.contains(&id), "{id:?} is lost"),
+            }
+            assert!(call.losses <= self.settings.retries, "{id:?} was retried too often");
+            call.task.blobs.iter().for_each(|blob| *wanted.entry(*blob).or_default() += 1);
+        }
+        assert_eq!(queued, (self.calls.queued(), self.calls.queued_bytes()));
+        assert!(self.calls.queue_len() <= 2 * self.calls.queued() + 1025, "the queue leaks");
+        let ready = self.workers.iter().filter(|worker| worker.phase == Phase::Ready).count();
+        assert_eq!(ready, self.ready);
+        let idle = self.workers.iter().filter(|worker| worker.idle).count();
+        assert_eq!(idle, self.idle.len());
+        if idle > 0 {
+            assert_eq!(self.calls.queued(), 0, "calls wait although workers are idle");
+        }
+        for (id, blob) in &self.blobs.table {
+            assert_eq!(blob.calls, wanted.remove(id).unwrap_or(0), "{id:?}");
+            assert!(!blob.dropped || blob.calls > 0, "{id:?} leaks");
+        }
+        assert!(wanted.is_empty(), "calls refer to data that is gone: {wanted:?}");
+        if self.closed || self.broken.is_some() {
+            assert_eq!(self.calls.live(), 0, "calls live in a closed grid");
+        }
+        let live: HashSet<CallId> = self.calls.iter().map(|(id, _)| id).collect();
+        assert_eq!(live.len(), self.calls.live());
+    }
+
+    /// Timers that are set, also those that no longer matter. For tests of leaks.
+    #[must_use]
+    pub fn timers(&self) -> usize {
+        self.timers.len()
+    }
+}

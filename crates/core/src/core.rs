@@ -1,0 +1,612 @@
+//! The state machine: every event, what it changes, and what has to be done about it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::blobs::Blobs;
+use crate::calls::{Calls, Place};
+use crate::end::{End, Loss};
+use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+use crate::pace::{AHEAD, Pace};
+use crate::timers::{Timer, Timers};
+use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker};
+
+/// The bounds of a grid.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many workers.
+    pub workers: u32,
+    /// Cores of the machine: more than so many workers are not woken for microsecond calls.
+    pub cores: usize,
+    /// Calls that may wait for a worker.
+    pub max_queued: usize,
+    /// Payload bytes that may wait for a worker. One call may always wait, however large.
+    pub max_queued_bytes: u64,
+    /// How long a call that nobody waits for may go on before its worker is ended, ns.
+    pub grace: u64,
+    /// How many workers a call declared idempotent may lose before it fails.
+    pub retries: u32,
+    /// Starts in a row that may fail before a place is given up for lost.
+    pub max_failed_starts: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            workers: 1,
+            cores: 1,
+            max_queued: 100_000,
+            max_queued_bytes: 256 << 20,
+            grace: 100_000_000,
+            retries: 3,
+            max_failed_starts: 3,
+        }
+    }
+}
+
+/// A call to be made.
+#[derive(Clone, Debug)]
+pub struct Task<T> {
+    /// What to run.
+    pub function: FunctionId,
+    /// Length of its payload, for the bound on what may wait.
+    pub bytes: u64,
+    /// The shared data that it refers to.
+    pub blobs: Vec<BlobId>,
+    /// When it must have ended.
+    pub deadline: Option<Time>,
+    /// Whether it may be run again when its worker is lost.
+    pub idempotent: bool,
+    /// The caller's own.
+    pub payload: T,
+}
+
+impl<T> Task<T> {
+    /// A call without data, deadline or retry.
+    pub fn new(function: FunctionId, payload: T) -> Self {
+        Task { function, bytes: 0, blobs: Vec::new(), deadline: None, idempotent: false, payload }
+    }
+}
+
+/// Something that has to be done now. Actions for one worker are in the order to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<T> {
+    /// Start a process for this place.
+    Start(WorkerId),
+    /// Tell a worker a function, before its first call of it.
+    Teach {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which function.
+        function: FunctionId,
+    },
+    /// Give a worker shared data, before its first call that refers to it.
+    Share {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which data.
+        blob: BlobId,
+    },
+    /// Send a call to a worker.
+    Send {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which call.
+        call: CallId,
+        /// What to run.
+        function: FunctionId,
+        /// Whether the reply may wait for those of the calls behind it.
+        batch: bool,
+        /// The caller's own.
+        payload: T,
+    },
+    /// The call has ended without an answer.
+    End {
+        /// Which call.
+        call: CallId,
+        /// The caller's own.
+        payload: T,
+        /// Why.
+        end: End,
+    },
+    /// A call that had ended before is no longer in any worker's hands.
+    Forget(T),
+    /// Tell a worker that no call will refer to this data any more.
+    Unshare {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which data.
+        blob: BlobId,
+    },
+    /// Nobody needs this data any more.
+    Free(BlobId),
+    /// End this worker at once; report its loss when it is gone.
+    Kill(WorkerId),
+}
+
+/// Why a call was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The grid has been closed.
+    #[error("the grid is closed")]
+    Closed,
+    /// No worker could be started.
+    #[error("no worker could be started: {0}")]
+    NoWorkers(Arc<Loss>),
+    /// The call refers to data that was never shared or has been dropped.
+    #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
+    UnknownBlob(BlobId),
+}
+
+/// The state of a grid. See the crate's page.
+#[derive(Debug)]
+pub struct Core<T> {
+    pub(crate) settings: Settings,
+    pub(crate) calls: Calls<T>,
+    pub(crate) workers: Vec<Worker<T>>,
+    pub(crate) idle: Idle,
+    pub(crate) ready: usize,
+    pub(crate) blobs: Blobs,
+    pub(crate) timers: Timers,
+    pace: Pace,
+    /// Workers that were sent calls last, newest first: at most as many as there are cores.
+    recent: VecDeque<WorkerId>,
+    cursor: usize,
+    pub(crate) closed: bool,
+    pub(crate) broken: Option<Arc<Loss>>,
+}
+
+/// Workers looked at for room before a call waits in the queue.
+const SCAN: usize = 8;
+/// Wait before a second start, ns; doubles each time.
+const RESTART_DELAY: u64 = 50_000_000;
+
+impl<T: Clone> Core<T> {
+    /// A grid whose workers have not been asked for yet.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let workers = (0..settings.workers).map(|_| Worker::new()).collect();
+        Core {
+            settings,
+            calls: Calls::new(),
+            workers,
+            idle: Idle::default(),
+            ready: 0,
+            blobs: Blobs::default(),
+            timers: Timers::default(),
+            pace: Pace::default(),
+            recent: VecDeque::new(),
+            cursor: 0,
+            closed: false,
+            broken: None,
+        }
+    }
+
+    /// Asks for all workers.
+    pub fn open(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
+        for index in 0..self.workers.len() {
+            self.start(WorkerId(index as u32), out);
+        }
+    }
+
+    /// Whether a call with so many bytes may be submitted now, or its caller has to wait.
+    #[must_use]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        let queued = self.calls.queued();
+        queued == 0
+            || queued < self.settings.max_queued
+                && self.calls.queued_bytes().saturating_add(bytes) <= self.settings.max_queued_bytes
+    }
+
+    /// Takes a call.
+    ///
+    /// # Errors
+    /// When the grid takes no calls or the call refers to data that is not there.
+    pub fn submit(
+        &mut self,
+        now: Time,
+        task: Task<T>,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
+        if self.closed {
+            return Err(Refusal::Closed);
+        }
+        if let Some(loss) = &self.broken {
+            return Err(Refusal::NoWorkers(Arc::clone(loss)));
+        }
+        if let Some(blob) = task.blobs.iter().find(|blob| !self.blobs.usable(**blob)) {
+            return Err(Refusal::UnknownBlob(*blob));
+        }
+        self.blobs.add_call(&task.blobs);
+        let deadline = task.deadline;
+        let id = self.calls.insert(task);
+        if let Some(at) = deadline {
+            self.set_timer(at, Timer::Deadline(id));
+        }
+        self.calls.push_back(id);
+        self.pump(now, out);
+        Ok(id)
+    }
+
+    /// The caller no longer wants the call. Returns whether it was still alive.
+    pub fn cancel(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> bool {
+        self.end_early(now, id, End::Cancelled, out)
+    }
+
+    /// A worker's process has answered.
+    pub fn worker_ready(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        if worker.phase != Phase::Starting {
+            return;
+        }
+        worker.phase = Phase::Ready;
+        worker.failed_starts = 0;
+        self.ready += 1;
+        self.idle.push(id, worker);
+        self.pump(now, out);
+    }
+
+    /// A worker has answered a call after running it for `ran` ns. Returns the caller's own, and
+    /// whether the call was still alive; if not, the answer is of no use.
+    ///
+    /// # Errors
+    /// When this is not the call that the worker has to answer next.
+    pub fn replied(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        ran: u64,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        let worker = &mut self.workers[id.index()];
+        if worker.sent.front().is_none_or(|sent| sent.call != call) {
+            return Err(UnexpectedReply { worker: id.0, call });
+        }
+        let Some(sent) = worker.sent.pop_front() else {
+            return Err(UnexpectedReply { worker: id.0, call });
+        };
+        worker.answered += 1;
+        worker.cost -= sent.cost;
+        worker.head_since = now;
+        self.pace.learn(sent.function, ran);
+        if !sent.abandoned
+            && let Some(call) = self.calls.remove(call)
+        {
+            self.release_blobs(&call.task.blobs, out);
+        }
+        self.refill(now, id, out);
+        Ok((sent.payload, !sent.abandoned))
+    }
+
+    /// A worker's process is gone. `started`: how many calls it had begun, if that is known;
+    /// the others are sent elsewhere.
+    pub fn worker_lost(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        started: Option<u64>,
+        loss: Loss,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        let was = worker.phase;
+        if was == Phase::Absent {
+            return;
+        }
+        let begun = started.map_or(usize::MAX, |count| {
+            usize::try_from(count.saturating_sub(worker.answered)).unwrap_or(usize::MAX)
+        });
+        let sent = worker.reset();
+        self.idle.remove(id);
+        self.blobs.forget_worker(id);
+        if was != Phase::Starting {
+            self.ready -= usize::from(was == Phase::Ready);
+        }
+        let loss = Arc::new(loss);
+        // From the back, so that those put in front of the queue keep their order.
+        for (place, sent) in sent.into_iter().enumerate().rev() {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+                continue;
+            }
+            let Some(call) = self.calls.get_mut(sent.call) else { continue };
+            let retry = call.task.idempotent && call.losses < self.settings.retries;
+            if place < begun {
+                call.losses += 1;
+            }
+            if place >= begun || retry {
+                self.calls.push_front(sent.call);
+            } else {
+                self.end(sent.call, End::WorkerLost(Arc::clone(&loss)), out);
+            }
+        }
+        if self.closed {
+            return;
+        }
+        if was == Phase::Starting {
+            self.start_failed(now, id, loss, out);
+        } else {
+            self.start(id, out);
+        }
+        self.pump(now, out);
+    }
+
+    /// Some time has passed: deal with all that is due.
+    pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            match timer {
+                Timer::Deadline(call) => {
+                    let worker = self.calls.get(call).and_then(|call| match call.place {
+                        Place::Sent(worker) => Some(worker.0),
+                        Place::Queued => None,
+                    });
+                    self.end_early(now, call, End::DeadlineExceeded(worker), out);
+                }
+                Timer::Overdue { worker, generation, serial } => {
+                    self.overdue(now, worker, generation, serial, out);
+                }
+                Timer::Restart(id) => {
+                    let wanted = !self.closed && self.broken.is_none();
+                    if wanted && self.workers[id.index()].phase == Phase::Absent {
+                        self.start(id, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// When [`Core::tick`] has to be called next, if nothing else happens.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Data that calls may refer to from now on.
+    pub fn share(&mut self, blob: BlobId) {
+        self.blobs.table.entry(blob).or_default().dropped = false;
+    }
+
+    /// No further call will refer to this data. It goes when the last of those made has ended.
+    pub fn unshare(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
+        if let Some(state) = self.blobs.table.get_mut(&blob) {
+            state.dropped = true;
+            self.free_if_unused(blob, out);
+        }
+    }
+
+    /// Takes no more calls and ends all that are alive.
+    pub fn close(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
+        self.closed = true;
+        self.end_all(&End::Closed, out);
+        self.timers.clear();
+    }
+
+    /// The number is to mean another function from now on: no call of the old one is alive.
+    pub fn replace_function(&mut self, function: FunctionId) {
+        self.pace.forget(function);
+        for worker in &mut self.workers {
+            worker.unteach(function);
+        }
+    }
+
+    /// Calls that wait for a worker.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.calls.queued()
+    }
+
+    /// Calls that have not ended.
+    #[must_use]
+    pub fn live(&self) -> usize {
+        self.calls.live()
+    }
+
+    /// Workers that have answered and are at hand.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// How the last start failed, if workers cannot be started at all.
+    #[must_use]
+    pub fn broken(&self) -> Option<&Arc<Loss>> {
+        self.broken.as_ref()
+    }
+
+    fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        self.workers[id.index()].phase = Phase::Starting;
+        out.push(Action::Start(id));
+    }
+
+    fn start_failed(&mut self, now: Time, id: WorkerId, loss: Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        worker.failed_starts += 1;
+        let failures = worker.failed_starts;
+        if failures < self.settings.max_failed_starts {
+            self.set_timer(now + (RESTART_DELAY << failures.min(8)), Timer::Restart(id));
+        } else if self.workers.iter().all(|worker| worker.phase == Phase::Absent) {
+            self.end_all(&End::NoWorkers(Arc::clone(&loss)), out);
+            self.broken = Some(loss);
+        }
+    }
+
+    /// Hands waiting calls to workers that have room, in order.
+    fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        while let Some(id) = self.calls.front() {
+            let Some(function) = self.calls.get(id).map(|call| call.task.function) else { return };
+            let Some(worker) = self.choose(now, self.pace.cost(function)) else { return };
+            self.send(now, id, worker, out);
+        }
+    }
+
+    fn choose(&mut self, now: Time, cost: u64) -> Option<WorkerId> {
+        let short = cost < AHEAD;
+        let has_room = |workers: &[Worker<T>], id: WorkerId| {
+            let worker = &workers[id.index()];
+            !worker.sent.is_empty() && worker.has_room(cost, now)
+        };
+        let busy = self.ready.saturating_sub(self.idle.len());
+        if short
+            && busy >= self.settings.cores
+            && let Some(id) = self.recent.iter().find(|id| has_room(&self.workers, **id))
+        {
+            return Some(*id);
+        }
+        if let Some(id) = self.idle.pop(&mut self.workers) {
+            return Some(id);
+        }
+        if !short {
+            return None;
+        }
+        let count = self.workers.len();
+        (0..count.min(SCAN)).find_map(|_| {
+            self.cursor = (self.cursor + 1) % count;
+            let id = WorkerId(self.cursor as u32);
+            has_room(&self.workers, id).then_some(id)
+        })
+    }
+
+    /// Gives the worker that has just answered its next calls.
+    fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        while let Some(call) = self.calls.front() {
+            let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
+            let worker = &self.workers[id.index()];
+            let free = worker.phase == Phase::Ready && worker.sent.is_empty();
+            if !free && !worker.has_room(self.pace.cost(function), now) {
+                break;
+            }
+            self.send(now, call, id, out);
+        }
+        let worker = &mut self.workers[id.index()];
+        if worker.sent.is_empty() && worker.phase == Phase::Ready {
+            self.idle.push(id, worker);
+        }
+    }
+
+    /// Sends the call at the front of the queue.
+    fn send(&mut self, now: Time, id: CallId, to: WorkerId, out: &mut Vec<Action<T>>) {
+        self.calls.pop_sent(to);
+        let Some(call) = self.calls.get(id) else { return };
+        let function = call.task.function;
+        let cost = self.pace.cost(function);
+        let worker = &mut self.workers[to.index()];
+        if worker.sent.is_empty() {
+            worker.head_since = now;
+        }
+        let payload = call.task.payload.clone();
+        worker.sent.push_back(Sent {
+            call: id,
+            payload: payload.clone(),
+            abandoned: false,
+            function,
+            cost,
+        });
+        worker.cost += cost;
+        if worker.teach(function) {
+            out.push(Action::Teach { worker: to, function });
+        }
+        for blob in &call.task.blobs {
+            if let Some(state) = self.blobs.table.get_mut(blob)
+                && state.holders.insert(to)
+            {
+                out.push(Action::Share { worker: to, blob: *blob });
+            }
+        }
+        let batch = self.pace.batched(function);
+        out.push(Action::Send { worker: to, call: id, function, batch, payload });
+        if self.recent.front() != Some(&to) {
+            self.recent.retain(|other| *other != to);
+            self.recent.push_front(to);
+            self.recent.truncate(self.settings.cores);
+        }
+    }
+
+    /// Ends a call before its function has answered.
+    fn end_early(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) -> bool {
+        let Some(call) = self.calls.get(id) else { return false };
+        if let Place::Sent(to) = call.place {
+            let worker = &mut self.workers[to.index()];
+            let found = worker.sent.iter_mut().enumerate().find(|(_, sent)| sent.call == id);
+            if let Some((place, sent)) = found {
+                sent.abandoned = true;
+                let serial = worker.answered + place as u64;
+                let generation = worker.generation;
+                let timer = Timer::Overdue { worker: to, generation, serial };
+                self.set_timer(now + self.settings.grace, timer);
+            }
+        }
+        self.end(id, end, out);
+        true
+    }
+
+    /// The grace of an abandoned call is over: end the worker if it is at that call.
+    fn overdue(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        serial: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation || worker.phase != Phase::Ready {
+            return;
+        }
+        if worker.answered == serial {
+            worker.phase = Phase::Ending;
+            self.ready -= 1;
+            out.push(Action::Kill(id));
+        } else if worker.answered < serial {
+            let timer = Timer::Overdue { worker: id, generation, serial };
+            self.set_timer(now + self.settings.grace, timer);
+        }
+    }
+
+    fn end(&mut self, id: CallId, end: End, out: &mut Vec<Action<T>>) {
+        if let Some(call) = self.calls.remove(id) {
+            out.push(Action::End { call: id, payload: call.task.payload, end });
+            self.release_blobs(&call.task.blobs, out);
+        }
+    }
+
+    fn end_all(&mut self, end: &End, out: &mut Vec<Action<T>>) {
+        for worker in &mut self.workers {
+            worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
+        }
+        let live: Vec<CallId> = self.calls.iter().map(|(id, _)| id).collect();
+        for id in live {
+            self.end(id, end.clone(), out);
+        }
+    }
+
+    fn release_blobs(&mut self, blobs: &[BlobId], out: &mut Vec<Action<T>>) {
+        for blob in blobs {
+            if let Some(state) = self.blobs.table.get_mut(blob) {
+                state.calls -= 1;
+                self.free_if_unused(*blob, out);
+            }
+        }
+    }
+
+    fn free_if_unused(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
+        if let Some(gone) = self.blobs.remove_unused(blob) {
+            let holders = gone.holders.into_iter();
+            out.extend(holders.map(|worker| Action::Unshare { worker, blob }));
+            out.push(Action::Free(blob));
+        }
+    }
+
+    fn set_timer(&mut self, at: Time, timer: Timer) {
+        let Core { timers, calls, workers, .. } = self;
+        timers.set(at, timer, |timer| match timer {
+            Timer::Deadline(call) => calls.get(*call).is_some(),
+            Timer::Overdue { worker, generation, .. } => {
+                workers[worker.index()].generation == *generation
+            }
+            Timer::Restart(_) => true,
+        });
+    }
+}

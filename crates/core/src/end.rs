@@ -1,0 +1,73 @@
+//! How a call ends when no result comes, and how a worker was lost.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a call ended without an answer of its function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The caller cancelled it.
+    Cancelled,
+    /// Its deadline passed. Names the worker that had it, if any.
+    DeadlineExceeded(Option<u32>),
+    /// The worker that ran it was lost.
+    WorkerLost(Arc<Loss>),
+    /// No worker could be started. Tells how the last attempt failed.
+    NoWorkers(Arc<Loss>),
+    /// The grid was closed.
+    Closed,
+}
+
+/// How a worker was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// The worker's number.
+    pub worker: u32,
+    /// Its process id; 0 if it never had one.
+    pub pid: u32,
+    /// The host it ran on.
+    pub host: String,
+    /// What happened.
+    pub cause: Cause,
+    /// The last lines that it wrote to its standard error.
+    pub stderr: String,
+}
+
+/// What ended a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It ended with this exit status.
+    Exit(u32),
+    /// A signal ended it. `out_of_memory`: the kernel ended processes for want of memory meanwhile.
+    Signal {
+        /// The signal's number.
+        signal: u32,
+        /// Whether the kernel's out-of-memory killer was at work.
+        out_of_memory: bool,
+    },
+    /// It broke the protocol or could not be started.
+    Failed(String),
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::Exit(status) => write!(f, "exited with status {status}"),
+            Cause::Signal { signal, out_of_memory } => {
+                write!(f, "was ended by signal {signal}")?;
+                if *out_of_memory {
+                    write!(f, " (the kernel was out of memory)")?;
+                }
+                Ok(())
+            }
+            Cause::Failed(why) => write!(f, "failed: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Loss { worker, pid, host, cause, .. } = self;
+        write!(f, "worker {worker} (process {pid} on {host}) {cause}")
+    }
+}

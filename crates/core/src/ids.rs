@@ -1,0 +1,66 @@
+//! Names of things, each its own type, and time.
+
+use std::fmt;
+use std::ops::Add;
+
+/// A moment on the client's monotonic clock, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The time from `earlier` to here, ns; 0 if `earlier` is later.
+    #[must_use]
+    pub fn since(self, earlier: Time) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl Add<u64> for Time {
+    type Output = Time;
+
+    fn add(self, ns: u64) -> Time {
+        Time(self.0.saturating_add(ns))
+    }
+}
+
+/// One invocation. Unique within the life of a [`crate::Core`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+impl CallId {
+    pub(crate) fn new(index: u32, generation: u32) -> CallId {
+        CallId(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    pub(crate) fn index(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "call {}.{}", self.index(), self.generation())
+    }
+}
+
+/// A place for a worker in the grid, from 0. When its process is lost, another takes the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u32);
+
+impl WorkerId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A function that the caller has registered, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionId(pub u32);
+
+/// Shared data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlobId(pub u64);

@@ -1,0 +1,142 @@
+//! What the core knows of each worker.
+
+use std::collections::VecDeque;
+
+use thiserror::Error;
+
+use crate::ids::{CallId, FunctionId, Time, WorkerId};
+use crate::pace::{AHEAD, MAX_AHEAD};
+
+/// A worker sent a reply to something it was not asked: it breaks the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("worker {worker} answered {call:?}, which is not the one it is to run next")]
+pub struct UnexpectedReply {
+    /// The worker.
+    pub worker: u32,
+    /// The call that it named.
+    pub call: CallId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// No process, none asked for.
+    Absent,
+    /// A process has been asked for.
+    Starting,
+    /// It has answered.
+    Ready,
+    /// It is being ended; nothing more is sent.
+    Ending,
+}
+
+/// A call that a worker has been sent and has not answered.
+#[derive(Debug)]
+pub(crate) struct Sent<T> {
+    pub(crate) call: CallId,
+    /// Keeps what the worker still reads, also when the call itself has ended.
+    pub(crate) payload: T,
+    /// The call has ended meanwhile: what comes of it is thrown away.
+    pub(crate) abandoned: bool,
+    pub(crate) function: FunctionId,
+    pub(crate) cost: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker<T> {
+    pub(crate) phase: Phase,
+    /// Counts the processes that have held this place.
+    pub(crate) generation: u64,
+    /// In the order in which it runs and answers them.
+    pub(crate) sent: VecDeque<Sent<T>>,
+    /// How many calls this process has answered.
+    pub(crate) answered: u64,
+    /// Expected time for all of `sent`, ns.
+    pub(crate) cost: u64,
+    /// Since when the first of `sent` may have been running.
+    pub(crate) head_since: Time,
+    /// Functions that it has been told, by number.
+    pub(crate) taught: Vec<bool>,
+    /// Starts in a row that failed.
+    pub(crate) failed_starts: u32,
+    pub(crate) idle: bool,
+}
+
+impl<T> Worker<T> {
+    pub(crate) fn new() -> Self {
+        Worker {
+            phase: Phase::Absent,
+            generation: 0,
+            sent: VecDeque::new(),
+            answered: 0,
+            cost: 0,
+            head_since: Time(0),
+            taught: Vec::new(),
+            failed_starts: 0,
+            idle: false,
+        }
+    }
+
+    /// Whether a call of that expected cost may be sent behind what it already has.
+    /// Not behind a call that runs much longer than was expected.
+    pub(crate) fn has_room(&self, cost: u64, now: Time) -> bool {
+        self.phase == Phase::Ready
+            && self.sent.len() < MAX_AHEAD
+            && self.cost.saturating_add(cost) <= AHEAD
+            && now.since(self.head_since) <= 4 * AHEAD
+    }
+
+    /// Marks the function as told; says whether it was new.
+    pub(crate) fn teach(&mut self, function: FunctionId) -> bool {
+        let index = function.0 as usize;
+        if index >= self.taught.len() {
+            self.taught.resize(index + 1, false);
+        }
+        !std::mem::replace(&mut self.taught[index], true)
+    }
+
+    pub(crate) fn unteach(&mut self, function: FunctionId) {
+        if let Some(taught) = self.taught.get_mut(function.0 as usize) {
+            *taught = false;
+        }
+    }
+
+    /// Forgets all that belonged to the process that is gone; returns what it had been sent.
+    pub(crate) fn reset(&mut self) -> VecDeque<Sent<T>> {
+        self.phase = Phase::Absent;
+        self.generation += 1;
+        self.answered = 0;
+        self.cost = 0;
+        self.taught.clear();
+        self.idle = false;
+        std::mem::take(&mut self.sent)
+    }
+}
+
+/// Idle workers, the one used last on top: its caches are warm.
+#[derive(Debug, Default)]
+pub(crate) struct Idle {
+    stack: Vec<WorkerId>,
+}
+
+impl Idle {
+    pub(crate) fn push<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
+        if !worker.idle {
+            worker.idle = true;
+            self.stack.push(id);
+        }
+    }
+
+    pub(crate) fn pop<T>(&mut self, workers: &mut [Worker<T>]) -> Option<WorkerId> {
+        let id = self.stack.pop()?;
+        workers[id.index()].idle = false;
+        Some(id)
+    }
+
+    pub(crate) fn remove(&mut self, id: WorkerId) {
+        self.stack.retain(|other| *other != id);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.stack.len()
+    }
+}

@@ -1,0 +1,353 @@
+//! Thousands of random schedules of submissions, answers, deaths, cancels and clock jumps,
+//! each a pure function of its seed; every invariant is checked after every step.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use gridrpc_core::{
+    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Refusal, Settings, Task, Time,
+    WorkerId,
+};
+
+/// What the world outside the core knows of one worker process.
+#[derive(Default)]
+struct Process {
+    alive: bool,
+    ready: bool,
+    doomed: bool,
+    inbox: VecDeque<(CallId, u32)>,
+    answered: u64,
+    taught: HashSet<FunctionId>,
+    blobs: HashSet<BlobId>,
+}
+
+/// What the caller knows of one call.
+struct Wanted {
+    id: CallId,
+    idempotent: bool,
+    blobs: Vec<BlobId>,
+    begun: u32,
+    ended: bool,
+}
+
+struct World {
+    rng: fastrand::Rng,
+    now: Time,
+    core: Core<u32>,
+    processes: Vec<Process>,
+    calls: Vec<Wanted>,
+    blobs: Vec<BlobId>,
+    freed: HashSet<BlobId>,
+    counts: HashMap<&'static str, u64>,
+    settings: Settings,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let settings = Settings {
+            workers: rng.u32(1..8),
+            cores: rng.usize(1..4),
+            max_queued: rng.usize(1..40),
+            max_queued_bytes: rng.u64(1..5000),
+            grace: rng.u64(1..2_000_000),
+            retries: rng.u32(0..3),
+            max_failed_starts: rng.u32(1..5),
+        };
+        let processes = (0..settings.workers).map(|_| Process::default()).collect();
+        let mut world = World {
+            rng,
+            now: Time(1),
+            core: Core::new(settings.clone()),
+            processes,
+            calls: Vec::new(),
+            blobs: Vec::new(),
+            freed: HashSet::new(),
+            counts: HashMap::new(),
+            settings,
+        };
+        let mut out = Vec::new();
+        world.core.open(world.now, &mut out);
+        world.perform(out);
+        world
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn perform(&mut self, actions: Vec<Action<u32>>) {
+        for action in actions {
+            match action {
+                Action::Start(id) => {
+                    let process = &mut self.processes[id.0 as usize];
+                    assert!(!process.alive, "started twice");
+                    *process = Process { alive: true, ..Process::default() };
+                }
+                Action::Teach { worker, function } => {
+                    let new = self.processes[worker.0 as usize].taught.insert(function);
+                    assert!(new, "taught twice");
+                }
+                Action::Share { worker, blob } => {
+                    assert!(!self.freed.contains(&blob), "shared after it was freed");
+                    let new = self.processes[worker.0 as usize].blobs.insert(blob);
+                    assert!(new, "shared twice");
+                }
+                Action::Unshare { worker, blob } => {
+                    let had = self.processes[worker.0 as usize].blobs.remove(&blob);
+                    assert!(had, "unshared what it never had");
+                }
+                Action::Send { worker, call, function, payload, .. } => {
+                    let process = &mut self.processes[worker.0 as usize];
+                    assert!(process.alive && process.ready && !process.doomed);
+                    assert!(process.taught.contains(&function), "sent before it was taught");
+                    let wanted = &self.calls[payload as usize];
+                    assert!(!wanted.ended, "sent after its end");
+                    assert!(wanted.blobs.iter().all(|blob| process.blobs.contains(blob)));
+                    process.inbox.push_back((call, payload));
+                }
+                Action::End { call, payload, end } => {
+                    let wanted = &mut self.calls[payload as usize];
+                    assert_eq!(wanted.id, call);
+                    assert!(!wanted.ended, "{call:?} ended twice");
+                    wanted.ended = true;
+                    if matches!(end, End::WorkerLost(_)) {
+                        assert!(wanted.begun > 0, "failed although it never ran");
+                        let tries = if wanted.idempotent { self.settings.retries + 1 } else { 1 };
+                        assert_eq!(wanted.begun, tries);
+                    }
+                    self.count(match end {
+                        End::Cancelled => "cancelled",
+                        End::DeadlineExceeded(_) => "deadline",
+                        End::WorkerLost(_) => "lost",
+                        End::NoWorkers(_) => "no workers",
+                        End::Closed => "closed",
+                    });
+                }
+                Action::Free(blob) => {
+                    assert!(self.freed.insert(blob), "freed twice");
+                    let users = self.calls.iter().filter(|call| call.blobs.contains(&blob));
+                    assert!(users.into_iter().all(|call| call.ended), "freed while in use");
+                    for process in &self.processes {
+                        assert!(!process.blobs.contains(&blob) || !process.alive);
+                    }
+                }
+                Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
+                Action::Kill(id) => {
+                    let process = &mut self.processes[id.0 as usize];
+                    assert!(process.alive && !process.doomed, "killed twice");
+                    process.doomed = true;
+                    self.count("killed");
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let mut out = Vec::new();
+        match self.rng.u32(0..100) {
+            0..30 => self.submit(&mut out),
+            30..60 => self.answer(&mut out),
+            60..72 => self.become_ready(&mut out),
+            72..77 => self.die(&mut out),
+            77..82 => {
+                if let Some(id) = self.some_call() {
+                    self.core.cancel(self.now, id, &mut out);
+                }
+            }
+            82..94 => {
+                let jump = if self.rng.bool() { 50_000 } else { 20_000_000 };
+                self.now = self.now + self.rng.u64(0..jump);
+                self.core.tick(self.now, &mut out);
+                let next = self.core.next_tick();
+                assert!(next.is_none_or(|at| at > self.now), "a due timer was left");
+            }
+            94..97 => {
+                let blob = BlobId(self.blobs.len() as u64 + 100);
+                self.blobs.push(blob);
+                self.core.share(blob);
+            }
+            _ => {
+                if let Some(blob) = self.rng.choice(&self.blobs).copied() {
+                    self.core.unshare(blob, &mut out);
+                }
+            }
+        }
+        self.perform(out);
+        self.core.check();
+    }
+
+    fn some_call(&mut self) -> Option<CallId> {
+        self.rng.choice(&self.calls).map(|call| call.id)
+    }
+
+    fn submit(&mut self, out: &mut Vec<Action<u32>>) {
+        for _ in 0..self.rng.u32(1..20) {
+            let bytes = self.rng.u64(0..1000);
+            if !self.core.has_room(bytes) {
+                assert!(self.core.queued() > 0);
+                self.count("full");
+                return;
+            }
+            let index = self.calls.len() as u32;
+            let mut blobs = Vec::new();
+            if self.rng.u32(0..4) == 0 && !self.blobs.is_empty() {
+                blobs.push(self.blobs[self.rng.usize(0..self.blobs.len())]);
+            }
+            let mut task = Task::new(FunctionId(self.rng.u32(0..4)), index);
+            task.bytes = bytes;
+            task.idempotent = self.rng.bool();
+            task.blobs.clone_from(&blobs);
+            let soon = self.now + self.rng.u64(0..30_000_000);
+            task.deadline = (self.rng.u32(0..5) == 0).then_some(soon);
+            let idempotent = task.idempotent;
+            // The core names the call before it acts on it: know it first.
+            let mut actions = Vec::new();
+            match self.core.submit(self.now, task, &mut actions) {
+                Ok(id) => {
+                    self.calls.push(Wanted { id, idempotent, blobs, begun: 0, ended: false });
+                    self.count("submitted");
+                }
+                Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
+                Err(Refusal::NoWorkers(_)) => assert!(self.core.broken().is_some()),
+                Err(Refusal::Closed) => unreachable!("nobody closed it"),
+            }
+            self.perform(actions);
+            self.core.check();
+            let waiting = self.core.queued();
+            assert!(waiting <= self.settings.max_queued + 64 * self.processes.len());
+        }
+        out.clear();
+    }
+
+    fn pick(&mut self, fits: impl Fn(&Process) -> bool) -> Option<usize> {
+        let fitting: Vec<usize> =
+            (0..self.processes.len()).filter(|index| fits(&self.processes[*index])).collect();
+        self.rng.choice(fitting)
+    }
+
+    fn answer(&mut self, out: &mut Vec<Action<u32>>) {
+        let Some(index) = self.pick(|p| p.alive && !p.doomed && !p.inbox.is_empty()) else {
+            return;
+        };
+        let process = &mut self.processes[index];
+        let Some((call, payload)) = process.inbox.pop_front() else { return };
+        process.answered += 1;
+        let ran = if self.rng.u32(0..50) == 0 { 10_000_000 } else { self.rng.u64(500..100_000) };
+        self.now = self.now + self.rng.u64(0..50_000);
+        let wanted = &mut self.calls[payload as usize];
+        wanted.begun += 1;
+        let id = WorkerId(index as u32);
+        let wrong = CallId(u64::MAX);
+        assert!(self.core.replied(self.now, id, wrong, 1, out).is_err());
+        match self.core.replied(self.now, id, call, ran, out).expect("in order") {
+            (back, true) => {
+                assert_eq!(back, payload);
+                assert!(!wanted.ended, "answered after its end");
+                wanted.ended = true;
+                self.count("answered");
+            }
+            (_, false) => assert!(wanted.ended, "a live call's answer was thrown away"),
+        }
+    }
+
+    fn become_ready(&mut self, out: &mut Vec<Action<u32>>) {
+        let Some(index) = self.pick(|p| p.alive && !p.ready) else { return };
+        self.processes[index].ready = true;
+        self.core.worker_ready(self.now, WorkerId(index as u32), out);
+    }
+
+    fn die(&mut self, out: &mut Vec<Action<u32>>) {
+        let index = self.pick(|p| p.doomed).or_else(|| self.pick(|p| p.alive));
+        let Some(index) = index else { return };
+        let process = std::mem::take(&mut self.processes[index]);
+        let begun = self.rng.usize(0..=process.inbox.len());
+        let known = self.rng.bool();
+        for (place, (_, payload)) in process.inbox.iter().enumerate() {
+            let wanted = &mut self.calls[*payload as usize];
+            if !wanted.ended && (place < begun || !known) {
+                wanted.begun += 1;
+                assert!(wanted.idempotent || wanted.begun == 1, "ran twice");
+            }
+        }
+        let started = known.then_some(process.answered + begun as u64);
+        let loss = Loss {
+            worker: index as u32,
+            pid: 1,
+            host: "here".into(),
+            cause: Cause::Signal { signal: 9, out_of_memory: false },
+            stderr: String::new(),
+        };
+        self.core.worker_lost(self.now, WorkerId(index as u32), started, loss, out);
+        self.count("deaths");
+    }
+
+    /// Lets all calls end, without further faults, and looks for what is left over.
+    fn drain(&mut self) {
+        for _ in 0..100_000 {
+            if self.core.live() == 0 && self.pick(|p| p.doomed || !p.inbox.is_empty()).is_none() {
+                break;
+            }
+            let mut out = Vec::new();
+            self.become_ready(&mut out);
+            self.perform(std::mem::take(&mut out));
+            if self.pick(|p| p.doomed).is_some() {
+                self.die(&mut out);
+            } else {
+                self.answer(&mut out);
+            }
+            self.perform(std::mem::take(&mut out));
+            self.now = self.now + 10_000_000;
+            self.core.tick(self.now, &mut out);
+            self.perform(out);
+            self.core.check();
+        }
+        assert_eq!(self.core.live(), 0, "calls never end");
+        assert!(self.calls.iter().all(|call| call.ended));
+        let mut out = Vec::new();
+        for blob in self.blobs.clone() {
+            self.core.unshare(blob, &mut out);
+        }
+        self.perform(out);
+        assert_eq!(self.freed.len(), self.blobs.len(), "shared data leaks");
+        assert!(self.core.timers() <= 2 * 1024, "timers leak: {}", self.core.timers());
+    }
+}
+
+#[test]
+fn random_schedules_keep_every_invariant() {
+    let mut totals: HashMap<&'static str, u64> = HashMap::new();
+    for seed in 0..3000 {
+        let mut world = World::new(seed);
+        let steps = world.rng.u32(10..300);
+        for _ in 0..steps {
+            world.step();
+        }
+        if world.rng.u32(0..5) == 0 {
+            let mut out = Vec::new();
+            world.core.close(world.now, &mut out);
+            world.perform(out);
+            world.core.check();
+            assert!(world.calls.iter().all(|call| call.ended));
+        } else {
+            world.drain();
+        }
+        for (what, count) in world.counts {
+            *totals.entry(what).or_default() += count;
+        }
+    }
+    // A simulation that never meets a fault shows nothing.
+    for what in [
+        "submitted",
+        "answered",
+        "cancelled",
+        "deadline",
+        "lost",
+        "no workers",
+        "closed",
+        "killed",
+        "full",
+        "deaths",
+    ] {
+        assert!(totals.get(what).copied().unwrap_or(0) > 100, "hardly any {what}: {totals:?}");
+    }
+}

@@ -1,0 +1,211 @@
+//! A call as its caller sees it: what was sent, what came of it, and who waits for it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use gridrpc_core::{CallId, End};
+use gridrpc_wire::Stamps;
+
+use crate::client::function::FunctionRef;
+use crate::payload::{Incoming, Payload};
+use crate::sys::monotonic_ns;
+
+/// What came of a call.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The function has returned these sections.
+    Returned(Vec<Incoming>),
+    /// The function has raised an error.
+    Raised {
+        /// Type of the error; the protocol's own start with `gridrpc.`.
+        error: String,
+        /// Its message.
+        message: String,
+        /// Where it was raised, for people.
+        trace: String,
+        /// The error itself, pickled, if it could be.
+        sections: Vec<Incoming>,
+    },
+    /// It ended without an answer.
+    Ended(End),
+}
+
+/// Times and places of a call. Times are ns on this host's monotonic clock; 0: not reached.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Profile {
+    /// The caller handed it over.
+    pub submit: u64,
+    /// It was sent to a worker.
+    pub sent: u64,
+    /// The function started, and returned.
+    pub stamps: Stamps,
+    /// The result was here.
+    pub retrieve: u64,
+    /// The worker's number; `u32::MAX`: none.
+    pub worker: u32,
+    /// The worker's process id.
+    pub pid: u32,
+    /// Payload bytes sent.
+    pub bytes_in: u64,
+    /// Payload bytes that came back.
+    pub bytes_out: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    id: Option<CallId>,
+    payload: Option<Arc<Payload>>,
+    profile: Profile,
+    outcome: Option<Outcome>,
+    done: bool,
+    watches: Vec<(Arc<Watch>, u64)>,
+}
+
+/// One call. Shared between its caller and the grid.
+#[derive(Debug)]
+pub struct Call {
+    inner: Mutex<Inner>,
+    finished: Condvar,
+    function: Arc<FunctionRef>,
+}
+
+impl Call {
+    pub(crate) fn new(function: Arc<FunctionRef>, payload: Payload) -> Arc<Call> {
+        let profile = Profile {
+            submit: monotonic_ns(),
+            worker: u32::MAX,
+            bytes_in: payload.bytes,
+            ..Profile::default()
+        };
+        let inner = Inner {
+            id: None,
+            payload: Some(Arc::new(payload)),
+            profile,
+            outcome: None,
+            done: false,
+            watches: Vec::new(),
+        };
+        Arc::new(Call { inner: Mutex::new(inner), finished: Condvar::new(), function })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn named(&self, id: CallId) {
+        self.lock().id = Some(id);
+    }
+
+    /// Its name in the grid, once it has been taken.
+    pub(crate) fn id(&self) -> Option<CallId> {
+        self.lock().id
+    }
+
+    /// What has to be sent. None once the call has ended.
+    pub(crate) fn send(&self, worker: u32, pid: u32) -> Option<Arc<Payload>> {
+        let mut inner = self.lock();
+        inner.profile.sent = monotonic_ns();
+        inner.profile.worker = worker;
+        inner.profile.pid = pid;
+        inner.payload.clone()
+    }
+
+    /// Takes the payload out, to be kept or given up by the connection.
+    pub(crate) fn take_payload(&self) -> Option<Arc<Payload>> {
+        self.lock().payload.take()
+    }
+
+    pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) {
+        let mut inner = self.lock();
+        inner.profile.retrieve = monotonic_ns();
+        if let Some(stamps) = stamps {
+            inner.profile.stamps = stamps;
+        }
+        if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
+            inner.profile.bytes_out =
+                sections.iter().map(|section| section.bytes().len() as u64).sum();
+        }
+        inner.outcome = Some(outcome);
+        inner.done = true;
+        let watches = std::mem::take(&mut inner.watches);
+        drop(inner);
+        self.finished.notify_all();
+        for (watch, token) in watches {
+            watch.push(token);
+        }
+    }
+
+    /// What it runs.
+    #[must_use]
+    pub fn function(&self) -> &FunctionRef {
+        &self.function
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn done(&self) -> bool {
+        self.lock().done
+    }
+
+    /// Waits until it has ended, at most so long. Returns whether it has.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let inner = self.lock();
+        let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !inner.done);
+        waited.unwrap_or_else(PoisonError::into_inner).0.done
+    }
+
+    /// Takes the outcome, once.
+    #[must_use]
+    pub fn take_outcome(&self) -> Option<Outcome> {
+        self.lock().outcome.take()
+    }
+
+    /// Its times so far.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.lock().profile
+    }
+
+    /// Has `token` appear in `watch` when the call ends, or now if it has.
+    pub fn watch(&self, watch: &Arc<Watch>, token: u64) {
+        let mut inner = self.lock();
+        if inner.done {
+            drop(inner);
+            watch.push(token);
+        } else {
+            inner.watches.push((Arc::clone(watch), token));
+        }
+    }
+}
+
+/// Calls that have ended, in the order in which they did, by the tokens of their watchers.
+#[derive(Debug, Default)]
+pub struct Watch {
+    ended: Mutex<VecDeque<u64>>,
+    more: Condvar,
+}
+
+impl Watch {
+    /// Appends a token. Also for waking a thread that waits for calls.
+    pub fn push(&self, token: u64) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push_back(token);
+        self.more.notify_one();
+    }
+
+    /// The tokens that have come, waiting at most so long for the first.
+    #[must_use]
+    pub fn take(&self, timeout: Duration) -> VecDeque<u64> {
+        let until = Instant::now() + timeout;
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while ended.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            ended = self.more.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::take(&mut ended)
+    }
+}

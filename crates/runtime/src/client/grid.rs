@@ -1,0 +1,429 @@
+//! A grid as its client sees it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use gridrpc_core::{BlobId, FunctionId, Refusal, Settings, Task, Time};
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use thiserror::Error;
+
+use crate::client::call::Call;
+use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::reactor::Reactor;
+use crate::client::shared::SharedData;
+use crate::client::state::State;
+use crate::payload::{Payload, PayloadBuilder};
+use crate::segment::Pool;
+use crate::sys;
+
+/// How frames reach the workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Unix sockets, with large sections in shared memory.
+    Unix,
+    /// TCP on the loopback interface; everything goes through the socket.
+    Tcp,
+}
+
+/// What the program that starts workers is told before it starts any.
+#[derive(Clone, Debug, Default)]
+pub struct Preparation {
+    /// Working directory; empty: the client's.
+    pub directory: String,
+    /// Where modules are looked for.
+    pub path: Vec<String>,
+    /// Modules to import.
+    pub modules: Vec<String>,
+}
+
+/// The program that starts workers.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Environment variables set for it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it is told first.
+    pub preparation: Preparation,
+}
+
+/// What a grid is to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What starts the workers.
+    pub launch: Launch,
+    /// How frames reach them.
+    pub transport: Transport,
+    /// The bounds of the core.
+    pub settings: Settings,
+    /// Sections of so many bytes and more go through shared memory.
+    pub shared_threshold: usize,
+    /// Free shared memory kept for later calls, bytes.
+    pub keep_free: u64,
+}
+
+/// Why a grid cannot do what it was asked.
+#[derive(Debug, Error)]
+pub enum GridError {
+    /// The call was refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The system refused something.
+    #[error("{what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The process was forked: the grid belongs to its parent.
+    #[error("this grid belongs to the process that opened it; open another one after a fork")]
+    Forked,
+    /// The configuration makes no sense.
+    #[error("{0}")]
+    Config(String),
+}
+
+/// How a grid is getting on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Workers that have answered.
+    pub ready: usize,
+    /// Calls that wait for a worker.
+    pub queued: usize,
+    /// Calls that have not ended.
+    pub live: usize,
+}
+
+/// What the client's threads share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) state: Mutex<State>,
+    /// Signalled when there may be room for calls, or the number of ready workers has changed.
+    pub(crate) changed: Condvar,
+    pub(crate) wake: EventFd,
+    pub(crate) pool: Arc<Pool>,
+}
+
+impl Common {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what has been pushed, releases the lock and tells those who wait.
+    pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
+        state.flush();
+        let wake = state.needs_reactor();
+        if wake {
+            // One signal is enough until the reactor has looked.
+            state.reactor_sleeps_until = None;
+        }
+        let aftermath = state.aftermath();
+        drop(state);
+        if wake {
+            // Fails only when the counter is full, and then the reactor is awake.
+            let _ = self.wake.write(1);
+        }
+        aftermath.settle();
+    }
+}
+
+/// How shared data is held by the client.
+#[derive(Debug, Default)]
+struct Owned {
+    by_hash: HashMap<blake3::Hash, BlobId>,
+    /// Hash and number of owners.
+    owners: HashMap<BlobId, (blake3::Hash, usize)>,
+    next: u64,
+}
+
+/// A grid of worker processes. Ends them when dropped.
+#[derive(Debug)]
+pub struct Grid {
+    common: Arc<Common>,
+    reactor: Mutex<Option<JoinHandle<()>>>,
+    unused: Unused,
+    owned: Mutex<Owned>,
+    transport: Transport,
+    shared_threshold: usize,
+    workers: u32,
+    process: u32,
+}
+
+const MOST_WORKERS: u32 = 100_000;
+/// Descriptors that a worker takes in the client: its connection and its standard error.
+const DESCRIPTORS_PER_WORKER: u64 = 2;
+/// Descriptors left for everything else.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+impl Grid {
+    /// Asks for the workers and returns without waiting for them.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense or the system refuses a thread or a descriptor.
+    pub fn open(config: Config) -> Result<Grid, GridError> {
+        let workers = config.settings.workers;
+        check_workers(workers)?;
+        let system = |what| move |error| GridError::System { what, error };
+        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+            .map_err(|errno| system("making an event descriptor")(errno.into()))?;
+        let shared_memory = config.transport == Transport::Unix;
+        let (transport, shared_threshold) = (config.transport, config.shared_threshold);
+        let mut state = State::new(config.settings.clone(), shared_memory)
+            .map_err(system("making an event queue"))?;
+        state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
+        let common = Arc::new(Common {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            wake,
+            pool: Pool::new(config.keep_free),
+        });
+        let reactor = Reactor::new(Arc::clone(&common), config).map_err(system("starting"))?;
+        let thread = std::thread::Builder::new()
+            .name("gridrpc-reactor".into())
+            .spawn(move || reactor.run())
+            .map_err(system("starting a thread"))?;
+        Ok(Grid {
+            common,
+            reactor: Mutex::new(Some(thread)),
+            unused: Unused::default(),
+            owned: Mutex::default(),
+            transport,
+            shared_threshold,
+            workers,
+            process: std::process::id(),
+        })
+    }
+
+    /// How many workers it was opened with.
+    #[must_use]
+    pub fn workers(&self) -> u32 {
+        self.workers
+    }
+
+    /// How it is getting on.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let state = self.common.lock();
+        let core = &state.core;
+        Counts { ready: core.ready(), queued: core.queued(), live: core.live() }
+    }
+
+    /// Makes a function known.
+    pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
+        let mut state = self.common.lock();
+        let function = Function { name: name.to_owned(), form, body: Arc::new(body) };
+        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let id = if let Some(id) = free {
+            state.core.replace_function(id);
+            state.functions[id.0 as usize] = function;
+            id
+        } else {
+            state.functions.push(function);
+            FunctionId((state.functions.len() - 1) as u32)
+        };
+        FunctionRef::new(id, name.to_owned(), Arc::clone(&self.unused))
+    }
+
+    /// Something to put a payload together with.
+    #[must_use]
+    pub fn payload(&self) -> PayloadBuilder<'_> {
+        let pool = (self.transport == Transport::Unix).then_some(&self.common.pool);
+        PayloadBuilder::new(pool, self.shared_threshold)
+    }
+
+    /// Waits, at most so long, until a call with so many bytes may be submitted. Returns
+    /// whether it may. Threads that submit at once may go over the bound by a call each.
+    #[must_use]
+    pub fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool {
+        let mut state = self.common.lock();
+        let no_room = |state: &State| {
+            !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        };
+        if !no_room(&state) {
+            return true;
+        }
+        state.waiting_for_room += 1;
+        let waited = self.common.changed.wait_timeout_while(state, timeout, |state| no_room(state));
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        state.waiting_for_room -= 1;
+        !no_room(&state)
+    }
+
+    /// Waits, at most so long, until all workers have answered. Returns whether they have.
+    ///
+    /// # Errors
+    /// When no worker can be started, or the grid has been closed.
+    pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
+        let state = self.common.lock();
+        let wanted = self.workers as usize;
+        let waiting = |state: &mut State| {
+            state.core.ready() < wanted && state.core.broken().is_none() && !state.closing
+        };
+        let waited = self.common.changed.wait_timeout_while(state, timeout, waiting);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        match state.core.broken() {
+            Some(loss) => Err(Refusal::NoWorkers(Arc::clone(loss)).into()),
+            None if state.closing => Err(Refusal::Closed.into()),
+            None => Ok(state.core.ready() >= wanted),
+        }
+    }
+
+    /// Submits a call. The caller has waited for room, or does not mind the bound.
+    ///
+    /// # Errors
+    /// When the grid takes no calls or shared data is not there.
+    pub fn submit(
+        &self,
+        function: &Arc<FunctionRef>,
+        payload: Payload,
+        blobs: Vec<BlobId>,
+        deadline: Option<Duration>,
+        idempotent: bool,
+    ) -> Result<Arc<Call>, GridError> {
+        self.check_process()?;
+        let bytes = payload.bytes;
+        let call = Call::new(Arc::clone(function), payload);
+        let now = Time(sys::monotonic_ns());
+        let task = Task {
+            function: function.id(),
+            bytes,
+            blobs,
+            deadline: deadline
+                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
+            idempotent,
+            payload: Arc::clone(&call),
+        };
+        let mut state = self.common.lock();
+        self.drop_segments(&mut state);
+        let id = state.drive(|core, out| core.submit(now, task, out))?;
+        call.named(id);
+        self.common.finish(state);
+        Ok(call)
+    }
+
+    /// Gives up a call. Returns whether it had not ended yet.
+    pub fn cancel(&self, call: &Call) -> bool {
+        let Some(id) = call.id() else { return false };
+        if self.check_process().is_err() {
+            return false;
+        }
+        let mut state = self.common.lock();
+        let now = Time(sys::monotonic_ns());
+        let cancelled = state.drive(|core, out| core.cancel(now, id, out));
+        self.common.finish(state);
+        cancelled
+    }
+
+    /// Shares data, in parts. Equal data that is shared already is shared once.
+    ///
+    /// # Errors
+    /// When there are too many parts or no memory for them.
+    pub fn share(&self, parts: &[&[u8]]) -> Result<BlobId, GridError> {
+        self.check_process()?;
+        if parts.len() > MAX_SECTIONS {
+            let most = MAX_SECTIONS;
+            return Err(GridError::Config(format!("shared data of more than {most} parts")));
+        }
+        let what = "making shared memory";
+        let data = SharedData::new(parts).map_err(|error| GridError::System { what, error })?;
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = data.hash();
+        if let Some(blob) = owned.by_hash.get(&hash).copied()
+            && let Some((_, owners)) = owned.owners.get_mut(&blob)
+        {
+            *owners += 1;
+            return Ok(blob);
+        }
+        owned.next += 1;
+        let blob = BlobId(owned.next);
+        owned.by_hash.insert(hash, blob);
+        owned.owners.insert(blob, (hash, 1));
+        let mut state = self.common.lock();
+        state.shared.insert(blob, Arc::new(data));
+        state.core.share(blob);
+        Ok(blob)
+    }
+
+    /// One of the owners of shared data has given it up.
+    pub fn unshare(&self, blob: BlobId) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((hash, owners)) = owned.owners.get_mut(&blob) else { return };
+        *owners -= 1;
+        if *owners > 0 {
+            return;
+        }
+        let hash = *hash;
+        owned.owners.remove(&blob);
+        owned.by_hash.remove(&hash);
+        drop(owned);
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.unshare(blob, out));
+        self.common.finish(state);
+    }
+
+    /// Ends all calls that are alive, and all workers, and waits until they are gone.
+    pub fn close(&self) {
+        let thread = self.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        if self.check_process().is_err() {
+            // The thread lives in the parent; there is nothing of ours to end.
+            std::mem::forget(thread);
+            return;
+        }
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.close(Time(sys::monotonic_ns()), out));
+        state.closing = true;
+        state.push_to_all(&Message::Goodbye);
+        self.common.finish(state);
+        self.common.changed.notify_all();
+        // A reactor that panicked has nothing left to end.
+        let _ = thread.join();
+    }
+
+    fn check_process(&self) -> Result<(), GridError> {
+        if std::process::id() == self.process { Ok(()) } else { Err(GridError::Forked) }
+    }
+
+    fn drop_segments(&self, state: &mut State) {
+        let gone = self.common.pool.gone();
+        if !gone.is_empty() {
+            state.drop_segments(&gone);
+        }
+    }
+}
+
+impl Drop for Grid {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn check_workers(workers: u32) -> Result<(), GridError> {
+    if workers == 0 || workers > MOST_WORKERS {
+        return Err(GridError::Config(format!(
+            "{workers} workers: choose from 1 to {MOST_WORKERS}"
+        )));
+    }
+    let limit = sys::raise_file_limit();
+    let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;
+    let need = open + OTHER_DESCRIPTORS + DESCRIPTORS_PER_WORKER * u64::from(workers);
+    if need > limit {
+        return Err(GridError::Config(format!(
+            "{workers} workers need {need} open files, but the limit is {limit}: raise it with \
+             `ulimit -n {need}`, or use fewer workers"
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! The reactor's other half: starting the spawner and the workers, and burying them.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_core::{Cause, Loss, Time, WorkerId};
+use gridrpc_wire::{Hello, Message, Prepare, VERSION};
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+
+use crate::client::fork;
+use crate::client::grid::Transport;
+use crate::client::launch::{Spawner, connect, do_not_block, stderr_pipe};
+use crate::client::reactor::{Inlet, Reactor, Token};
+use crate::client::state::Outlet;
+use crate::client::tail::Tail;
+use crate::link::{LinkError, Receiver, Sender};
+use crate::segment::Mapped;
+use crate::sys::{self, monotonic_ns};
+use crate::worker::progress;
+
+/// How many workers one request starts: two descriptors each, and a message carries 250.
+const BATCH: usize = 125;
+/// The longest result that is taken, bytes: the address space sets the real bound.
+const MAX_PAYLOAD: u64 = 1 << 40;
+/// How often a full kernel queue of descriptors in flight is tried again, and after how long.
+const FULL_TRIES: u32 = 2000;
+const FULL_WAIT: Duration = Duration::from_millis(1);
+
+impl Reactor {
+    /// Starts processes for these places.
+    pub(super) fn start(&mut self, workers: &[WorkerId]) {
+        if self.spawner.is_none()
+            && let Err(error) = self.start_spawner()
+        {
+            let program = self.config.launch.program.display();
+            let why = format!("could not run `{program}`: {error}");
+            for worker in workers {
+                self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
+            }
+            return;
+        }
+        for batch in workers.chunks(BATCH) {
+            if let Err(error) = self.start_batch(batch) {
+                let why = format!("could not be started: {error}");
+                for worker in batch {
+                    self.inlets[worker.0 as usize] = None;
+                    self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
+                }
+            }
+        }
+    }
+
+    fn start_spawner(&mut self) -> io::Result<()> {
+        let mut spawner = Spawner::start(&self.config.launch)?;
+        fork::close_in_children(spawner.receiver.socket().as_raw_fd());
+        let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
+        self.epoll.add(spawner.receiver.socket(), watched)?;
+        if let Some(stderr) = spawner.child.stderr.take() {
+            do_not_block(&stderr)?;
+            let tail = Tail::new(stderr.into());
+            let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
+            self.epoll.add(tail.descriptor(), watched)?;
+            self.spawner_tail = Some(tail);
+        }
+        let preparation = &self.config.launch.preparation;
+        let message = Message::Prepare(Prepare {
+            directory: &preparation.directory,
+            path: preparation.path.iter().map(String::as_str).collect(),
+            modules: preparation.modules.iter().map(String::as_str).collect(),
+        });
+        spawner.sender.push(&message).map_err(io::Error::other)?;
+        self.spawner = Some(spawner);
+        Ok(())
+    }
+
+    fn start_batch(&mut self, workers: &[WorkerId]) -> io::Result<()> {
+        let mut descriptors = Vec::with_capacity(2 * workers.len());
+        for worker in workers {
+            let index = worker.0;
+            let pair = connect(self.config.transport)?;
+            let (stderr, their_stderr) = stderr_pipe()?;
+            descriptors.extend([pair.theirs, their_stderr]);
+            let generation = self.generations[index as usize].wrapping_add(1);
+            self.generations[index as usize] = generation;
+            progress::reset(&self.progress, index);
+
+            let token = Token::Worker { index, generation }.encode();
+            let mapped = Mapped::default();
+            let sender = Sender::new(Arc::clone(&pair.ours));
+            let mut outlet = Outlet::new(sender, token, mapped.returns());
+            self.greet(&mut outlet, index)?;
+            let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
+            self.epoll.add(pair.ours.as_fd(), watched)?;
+            let tail = Tail::new(stderr);
+            let token = Token::WorkerStderr { index, generation }.encode();
+            self.epoll.add(tail.descriptor(), EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+            outlet.flush(&self.epoll);
+
+            self.inlets[index as usize] = Some(Inlet {
+                generation,
+                receiver: Receiver::new(pair.ours, MAX_PAYLOAD),
+                mapped,
+                tail,
+                host: self.host.clone(),
+                broken: None,
+                at_end: false,
+            });
+            self.common.lock().outlets[index as usize] = Some(outlet);
+        }
+        let Some(spawner) = &mut self.spawner else { return Err(io::ErrorKind::NotFound.into()) };
+        let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
+        spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
+        flush_control(&mut spawner.sender)
+    }
+
+    fn greet(&self, outlet: &mut Outlet, worker: u32) -> io::Result<()> {
+        let shared_memory = self.config.transport == Transport::Unix;
+        let hello = Message::Hello(Hello {
+            min_version: VERSION,
+            max_version: VERSION,
+            shared_memory,
+            worker,
+            shared_threshold: self.config.shared_threshold as u64,
+            clock: monotonic_ns(),
+        });
+        let pushed = if shared_memory {
+            outlet.sender.push_with(&hello, vec![Arc::clone(&self.progress_file)])
+        } else {
+            outlet.sender.push(&hello)
+        };
+        pushed.map_err(io::Error::other)
+    }
+
+    /// Has the spawner end workers at once.
+    pub(super) fn kill(&mut self, workers: &[WorkerId]) {
+        let Some(spawner) = &mut self.spawner else { return };
+        for worker in workers {
+            // The spawner knows the process by its number; a reused process id is never hit.
+            let message = Message::Kill { worker: worker.0, pid: 0 };
+            let pushed = spawner.sender.push(&message);
+            debug_assert!(pushed.is_ok(), "{pushed:?}");
+        }
+        // A spawner that is gone shows itself on its receiving half.
+        let _ = flush_control(&mut spawner.sender);
+    }
+
+    /// Tells the spawner that no more workers are wanted.
+    pub(super) fn say_goodbye(&mut self) {
+        if let Some(spawner) = &mut self.spawner {
+            let pushed = spawner.sender.push(&Message::Goodbye);
+            debug_assert!(pushed.is_ok(), "{pushed:?}");
+            let _ = flush_control(&mut spawner.sender);
+        }
+    }
+
+    /// Reads what the spawner reports.
+    pub(super) fn hear_spawner(&mut self) {
+        let Some(spawner) = &mut self.spawner else { return };
+        match spawner.receiver.fill() {
+            Ok(count) if count > 0 => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Ok(_) | Err(_) => return self.bury_spawner(),
+        }
+        let mut gone = Vec::new();
+        let heard = spawner.receiver.drain(|received| -> Result<(), LinkError> {
+            match received.message {
+                Message::Started { pid, .. } if pid != 0 => {}
+                Message::Started { worker, error, .. } => {
+                    gone.push((worker, 0, Cause::Failed(error.to_owned())));
+                }
+                Message::Exited { worker, pid, status, signal: 0 } => {
+                    gone.push((worker, pid, Cause::Exit(status)));
+                }
+                Message::Exited { worker, pid, signal, .. } => {
+                    gone.push((worker, pid, Cause::Signal { signal, out_of_memory: false }));
+                }
+                other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+            }
+            Ok(())
+        });
+        for (worker, pid, cause) in gone {
+            self.bury(worker, pid, cause);
+        }
+        if heard.is_err() {
+            self.bury_spawner();
+        }
+    }
+
+    /// A worker's process is gone: take what it still had sent, and report its loss.
+    fn bury(&mut self, index: u32, pid: u32, mut cause: Cause) {
+        if self.inlets.get(index as usize).is_none_or(Option::is_none) {
+            return;
+        }
+        while self.read_worker(index) {}
+        let Some(mut inlet) = self.inlets[index as usize].take() else { return };
+        inlet.tail.read();
+        // Descriptors that a child of the worker holds open would be reported for ever.
+        let _ = self.epoll.delete(inlet.receiver.socket());
+        let _ = self.epoll.delete(inlet.tail.descriptor());
+        if let Some(why) = inlet.broken {
+            cause = Cause::Failed(why);
+        }
+        if let Cause::Signal { signal, out_of_memory } = &mut cause
+            && *signal == libc::SIGKILL as u32
+        {
+            let kills = sys::out_of_memory_kills();
+            *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
+        }
+        self.report_loss(WorkerId(index), pid, cause, inlet.tail.text());
+    }
+
+    fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
+        let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
+        // Only shared memory tells how far the worker had come.
+        let started = (self.config.transport == Transport::Unix)
+            .then(|| progress::read(&self.progress, worker.0));
+        let mut state = self.common.lock();
+        let outlet = state.outlets[worker.0 as usize].take();
+        let now = Time(monotonic_ns());
+        state.drive(|core, out| core.worker_lost(now, worker, started, loss, out));
+        self.common.finish(state);
+        // What the worker still read goes back to the pool, outside the lock.
+        drop(outlet);
+        self.common.changed.notify_all();
+    }
+
+    /// The spawner is gone, and so are its workers: the kernel ends them with it.
+    pub(super) fn bury_spawner(&mut self) {
+        let Some(mut spawner) = self.spawner.take() else { return };
+        let _ = self.epoll.delete(spawner.receiver.socket());
+        fork::forget(spawner.receiver.socket().as_raw_fd());
+        // It has closed its connection, or is overdue: it has nothing left to do.
+        let _ = spawner.child.kill();
+        let ended = spawner.child.wait();
+        let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
+            tail.read();
+            tail.text()
+        });
+        self.stop_watching_spawner_stderr();
+        let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+        for index in 0..self.inlets.len() as u32 {
+            if let Some(inlet) = &mut self.inlets[index as usize] {
+                let own = inlet.tail.text();
+                while self.read_worker(index) {}
+                let why = format!("the process that starts workers ended ({how})");
+                if let Some(inlet) = self.inlets[index as usize].take() {
+                    let _ = self.epoll.delete(inlet.receiver.socket());
+                    let _ = self.epoll.delete(inlet.tail.descriptor());
+                }
+                let text = if own.is_empty() { stderr.clone() } else { own };
+                self.report_loss(WorkerId(index), 0, Cause::Failed(why), text);
+            }
+        }
+    }
+
+    pub(super) fn stop_watching_spawner_stderr(&mut self) {
+        if let Some(tail) = self.spawner_tail.take() {
+            let _ = self.epoll.delete(tail.descriptor());
+        }
+    }
+}
+
+/// Sends all: the spawner does nothing but read.
+fn flush_control(sender: &mut Sender) -> io::Result<()> {
+    for _ in 0..FULL_TRIES {
+        match sender.flush() {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Too many descriptors in flight: the spawner is about to take some.
+            Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
+            Err(error) => return Err(error),
+        }
+        std::thread::sleep(FULL_WAIT);
+    }
+    Err(io::ErrorKind::TimedOut.into())
+}

@@ -1,0 +1,399 @@
+//! The thread that reads all answers, keeps the timers, and starts and buries workers.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gridrpc_core::{CallId, Time, WorkerId};
+use gridrpc_wire::{Lease, Message, Stamps, VERSION};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
+
+use crate::client::call::{Call, Outcome};
+use crate::client::grid::{Common, Config};
+use crate::client::launch::Spawner;
+use crate::client::tail::Tail;
+use crate::link::{LinkError, Received, Receiver};
+use crate::payload::take_sections;
+use crate::segment::Mapped;
+use crate::sys::{self, Mapping, monotonic_ns};
+use crate::worker::progress;
+
+/// What a descriptor belongs to, as the event queue carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Wake,
+    Spawner,
+    SpawnerStderr,
+    Worker { index: u32, generation: u32 },
+    WorkerStderr { index: u32, generation: u32 },
+}
+
+/// Generations are compared by their low bits: events are at most a queue's length old.
+const GENERATION_BITS: u32 = 24;
+
+impl Token {
+    pub(super) fn encode(self) -> u64 {
+        let pack = |kind: u64, index: u32, generation: u32| {
+            let generation = u64::from(generation) & ((1 << GENERATION_BITS) - 1);
+            kind << 56 | generation << 32 | u64::from(index)
+        };
+        match self {
+            Token::Wake => pack(0, 0, 0),
+            Token::Spawner => pack(1, 0, 0),
+            Token::SpawnerStderr => pack(2, 0, 0),
+            Token::Worker { index, generation } => pack(3, index, generation),
+            Token::WorkerStderr { index, generation } => pack(4, index, generation),
+        }
+    }
+
+    fn decode(raw: u64) -> Option<Token> {
+        let index = raw as u32;
+        let generation = (raw >> 32) as u32 & ((1 << GENERATION_BITS) - 1);
+        Some(match raw >> 56 {
+            0 => Token::Wake,
+            1 => Token::Spawner,
+            2 => Token::SpawnerStderr,
+            3 => Token::Worker { index, generation },
+            4 => Token::WorkerStderr { index, generation },
+            _ => return None,
+        })
+    }
+}
+
+/// The way in from one worker process.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    pub(super) generation: u32,
+    pub(super) receiver: Receiver,
+    /// Its segments, for results.
+    pub(super) mapped: Mapped,
+    pub(super) tail: Tail,
+    pub(super) host: String,
+    /// Why it has to end, if it broke the protocol.
+    pub(super) broken: Option<String>,
+    pub(super) at_end: bool,
+}
+
+/// What a worker has sent.
+enum Event {
+    Welcome { pid: u32 },
+    Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
+    Release(Vec<Lease>),
+}
+
+pub(crate) struct Reactor {
+    pub(super) common: Arc<Common>,
+    pub(super) epoll: Arc<Epoll>,
+    pub(super) config: Config,
+    pub(super) spawner: Option<Spawner>,
+    pub(super) spawner_tail: Option<Tail>,
+    pub(super) inlets: Vec<Option<Inlet>>,
+    pub(super) generations: Vec<u32>,
+    pub(super) progress_file: Arc<OwnedFd>,
+    pub(super) progress: Mapping,
+    pub(super) memory_kills: u64,
+    pub(super) host: String,
+    pub(super) closing: Option<Instant>,
+    pub(super) finished: bool,
+}
+
+const EVENTS: usize = 256;
+/// How long workers have to end by themselves when the grid is closed.
+const CLOSE_GRACE: Duration = Duration::from_secs(3);
+
+impl Reactor {
+    pub(crate) fn new(common: Arc<Common>, config: Config) -> io::Result<Reactor> {
+        let workers = config.settings.workers as usize;
+        let len = progress::len(workers);
+        let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
+        let progress = Mapping::new(progress_file.as_fd(), len, true)?;
+        let epoll = Arc::clone(&common.lock().epoll);
+        let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
+        epoll.add(common.wake.as_fd(), wake)?;
+        Ok(Reactor {
+            common,
+            epoll,
+            config,
+            spawner: None,
+            spawner_tail: None,
+            inlets: (0..workers).map(|_| None).collect(),
+            generations: vec![0; workers],
+            progress_file,
+            progress,
+            memory_kills: sys::out_of_memory_kills(),
+            host: sys::host_name(),
+            closing: None,
+            finished: false,
+        })
+    }
+
+    /// Runs until the grid has been closed and its workers are gone.
+    pub(crate) fn run(mut self) {
+        let mut events = vec![EpollEvent::empty(); EVENTS];
+        while !self.finished {
+            let timeout = self.prepare_to_wait();
+            let count = match self.epoll.wait(&mut events, timeout) {
+                Ok(count) => count,
+                Err(Errno::EINTR) => 0,
+                Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
+            };
+            for event in &events[..count] {
+                self.dispatch(*event);
+            }
+        }
+    }
+
+    /// Does what is due and what callers have asked for; says how long there is nothing to do.
+    fn prepare_to_wait(&mut self) -> EpollTimeout {
+        let common = Arc::clone(&self.common);
+        let mut state = common.lock();
+        let now = Time(monotonic_ns());
+        if state.core.next_tick().is_some_and(|next| next <= now) {
+            state.drive(|core, out| core.tick(now, out));
+        }
+        let to_start = std::mem::take(&mut state.to_start);
+        let to_kill = std::mem::take(&mut state.to_kill);
+        if state.closing && self.closing.is_none() {
+            self.closing = Some(Instant::now() + CLOSE_GRACE);
+            self.say_goodbye();
+        }
+        let idle = to_start.is_empty() && to_kill.is_empty();
+        let until = if idle { state.core.next_tick() } else { Some(now) };
+        state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
+        common.finish(state);
+        if !to_kill.is_empty() {
+            self.kill(&to_kill);
+        }
+        if self.closing.is_none() && !to_start.is_empty() {
+            self.start(&to_start);
+        }
+        self.timeout(until, now)
+    }
+
+    fn timeout(&mut self, until: Option<Time>, now: Time) -> EpollTimeout {
+        if let Some(deadline) = self.closing {
+            if self.spawner.is_none() {
+                self.finished = true;
+                return EpollTimeout::ZERO;
+            }
+            if Instant::now() >= deadline {
+                self.bury_spawner();
+                self.finished = true;
+                return EpollTimeout::ZERO;
+            }
+            return EpollTimeout::from(20_u8);
+        }
+        match until {
+            None => EpollTimeout::NONE,
+            // Up to the next whole millisecond, so as not to wake too early again and again.
+            Some(until) => {
+                let ms = until.since(now).div_ceil(1_000_000).min(60_000);
+                EpollTimeout::try_from(ms as i32).unwrap_or(EpollTimeout::ZERO)
+            }
+        }
+    }
+
+    fn dispatch(&mut self, event: EpollEvent) {
+        let Some(token) = Token::decode(event.data()) else { return };
+        match token {
+            Token::Wake => {
+                // Only its waking matters.
+                let _ = self.common.wake.read();
+            }
+            Token::Spawner => self.hear_spawner(),
+            Token::SpawnerStderr => {
+                if self.spawner_tail.as_mut().is_some_and(|tail| !tail.read()) {
+                    self.stop_watching_spawner_stderr();
+                }
+            }
+            Token::Worker { index, generation } => {
+                if self.is_current(index, generation) {
+                    if event.events().contains(EpollFlags::EPOLLOUT) {
+                        self.go_on_sending(index);
+                    }
+                    self.hear_worker(index);
+                }
+            }
+            Token::WorkerStderr { index, generation } => {
+                if self.is_current(index, generation)
+                    && let Some(inlet) = &mut self.inlets[index as usize]
+                    && !inlet.tail.read()
+                {
+                    // Ended or closed by the worker: a descriptor at its end is always ready.
+                    let _ = self.epoll.delete(inlet.tail.descriptor());
+                }
+            }
+        }
+    }
+
+    fn is_current(&self, index: u32, generation: u32) -> bool {
+        let mask = (1 << GENERATION_BITS) - 1;
+        let inlet = self.inlets.get(index as usize).and_then(Option::as_ref);
+        inlet.is_some_and(|inlet| inlet.generation & mask == generation)
+    }
+
+    fn go_on_sending(&self, index: u32) {
+        let mut state = self.common.lock();
+        if let Some(outlet) = state.outlets[index as usize].as_mut() {
+            outlet.flush(&self.epoll);
+        }
+        self.common.finish(state);
+    }
+
+    fn hear_worker(&mut self, index: u32) {
+        self.read_worker(index);
+        let Some(inlet) = self.inlets[index as usize].as_ref() else { return };
+        if inlet.at_end || inlet.broken.is_some() {
+            let _ = self.epoll.delete(inlet.receiver.socket());
+            // It may be gone already; then the spawner reports that, and how it ended.
+            self.kill(&[WorkerId(index)]);
+        }
+    }
+
+    /// Reads once from a worker and acts on it. `false`: there is nothing more to read.
+    pub(super) fn read_worker(&mut self, index: u32) -> bool {
+        let Some(inlet) = self.inlets[index as usize].as_mut() else { return false };
+        if inlet.at_end || inlet.broken.is_some() {
+            return false;
+        }
+        let events = match inlet.receiver.fill() {
+            Ok(0) => {
+                inlet.at_end = true;
+                return false;
+            }
+            Ok(_) => inlet.take_events(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            // Its process is gone or going: what matters is what the spawner says of it.
+            Err(_) => {
+                inlet.at_end = true;
+                return false;
+            }
+        };
+        self.apply(WorkerId(index), events);
+        true
+    }
+
+    /// Applies what a worker has sent.
+    fn apply(&mut self, worker: WorkerId, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let mut unexpected = None;
+        let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
+        let mut state = self.common.lock();
+        let now = Time(monotonic_ns());
+        let mut changed = false;
+        for event in events {
+            match event {
+                Event::Welcome { pid } => {
+                    if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
+                        outlet.pid = pid;
+                    }
+                    state.drive(|core, out| core.worker_ready(now, worker, out));
+                    changed = true;
+                }
+                Event::Release(leases) => {
+                    if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
+                        outlet.release(&leases);
+                    }
+                }
+                Event::Answer { call, stamps, retained, outcome } => {
+                    let ran = stamps.calc_out.saturating_sub(stamps.calc_in);
+                    let replied =
+                        state.drive(|core, out| core.replied(now, worker, CallId(call), ran, out));
+                    match replied {
+                        Ok((call, live)) => {
+                            if let Some(payload) = call.take_payload() {
+                                let outlet = state.outlets[worker.0 as usize].as_mut();
+                                if let Some(outlet) = outlet.filter(|_| !retained.is_empty()) {
+                                    outlet.retain(&retained, payload);
+                                } else {
+                                    state.garbage.push(payload);
+                                }
+                            }
+                            if live {
+                                answered.push((call, outcome, stamps));
+                            }
+                        }
+                        Err(error) => unexpected = Some(error.to_string()),
+                    }
+                }
+            }
+        }
+        let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
+        self.common.finish(state);
+        for (call, outcome, stamps) in answered {
+            call.finish(outcome, Some(stamps));
+        }
+        if changed || waiting {
+            self.common.changed.notify_all();
+        }
+        if let (Some(why), Some(inlet)) = (unexpected, &mut self.inlets[worker.0 as usize]) {
+            inlet.broken.get_or_insert(why);
+        }
+    }
+}
+
+impl Inlet {
+    /// The messages that have come in whole. A broken one marks the inlet.
+    fn take_events(&mut self) -> Vec<Event> {
+        let Inlet { receiver, mapped, broken, host, .. } = self;
+        let mut events = Vec::new();
+        let drained = receiver.drain(|received| -> Result<(), LinkError> {
+            events.extend(understand(received, mapped, host)?);
+            Ok(())
+        });
+        if let Err(error) = drained {
+            broken.get_or_insert(error.to_string());
+        }
+        events
+    }
+}
+
+/// What a worker's message means. Announced segments are mapped on the way.
+fn understand(
+    received: Received<'_>,
+    mapped: &mut Mapped,
+    host: &mut String,
+) -> Result<Option<Event>, LinkError> {
+    let Received { message, streams, mut descriptors, .. } = received;
+    let no_blobs = |_, _| None;
+    Ok(Some(match message {
+        Message::Welcome(welcome) => {
+            if welcome.version != VERSION {
+                return Err(LinkError::Unexpected(format!("version {}", welcome.version)));
+            }
+            welcome.host.clone_into(host);
+            Event::Welcome { pid: welcome.pid }
+        }
+        Message::Reply { call, stamps, retained, sections } => {
+            let sections = take_sections(&sections, streams, mapped, no_blobs)?;
+            Event::Answer { call, stamps, retained, outcome: Outcome::Returned(sections) }
+        }
+        Message::Failure { call, stamps, retained, error, message, trace, sections } => {
+            let outcome = Outcome::Raised {
+                error: error.to_owned(),
+                message: message.to_owned(),
+                trace: trace.to_owned(),
+                sections: take_sections(&sections, streams, mapped, no_blobs)?,
+            };
+            Event::Answer { call, stamps, retained, outcome }
+        }
+        Message::Segment { segment, len } => {
+            let file = descriptors.pop();
+            let file =
+                file.ok_or_else(|| LinkError::Unexpected("a segment without file".into()))?;
+            mapped.add(segment, len, &file)?;
+            return Ok(None);
+        }
+        Message::DropSegment { segment } => {
+            mapped.remove(segment);
+            return Ok(None);
+        }
+        Message::Release { leases } => Event::Release(leases),
+        other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+    }))
+}

@@ -1,0 +1,117 @@
+//! Shared data: given once, present once on this machine however many workers read it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, OnceLock};
+
+use nix::errno::Errno;
+use nix::sys::uio::pread;
+
+use gridrpc_wire::{Lease, Place, Section, Sections};
+
+use crate::segment::write_at;
+use crate::sys;
+
+const NAME: &CStr = c"gridrpc-shared";
+/// Parts start at multiples of this, so that arrays of any type lie well.
+const ALIGNMENT: u64 = 64;
+
+/// Data in memory that its readers map.
+#[derive(Debug)]
+pub struct SharedData {
+    file: Arc<OwnedFd>,
+    /// Offset and length of each part.
+    parts: Vec<(u64, u64)>,
+    hash: blake3::Hash,
+    /// Copies of the parts, made when a connection needs them that memory cannot cross.
+    streams: OnceLock<Vec<Arc<Vec<u8>>>>,
+}
+
+impl SharedData {
+    /// Copies the parts into new memory, which nobody can change from then on, and names them by
+    /// their content.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn new(parts: &[&[u8]]) -> io::Result<SharedData> {
+        let mut placed = Vec::with_capacity(parts.len());
+        let mut end = 0_u64;
+        for part in parts {
+            placed.push((end, part.len() as u64));
+            end = (end + part.len() as u64).next_multiple_of(ALIGNMENT);
+        }
+        let file = sys::memory_file(NAME, end.max(1))?;
+        let hash = std::thread::scope(|scope| {
+            // Two memory-bound passes over the data; a second core does one of them.
+            let hashing = (end > 1 << 20).then(|| scope.spawn(|| hash(parts)));
+            let written: io::Result<()> = parts
+                .iter()
+                .zip(&placed)
+                .try_for_each(|(part, (offset, _))| write_at(&file, part, *offset));
+            let hash = match hashing {
+                Some(thread) => thread.join().map_err(|_| io::Error::other("hashing failed"))?,
+                None => hash(parts),
+            };
+            written.map(|()| hash)
+        })?;
+        sys::seal(file.as_fd())?;
+        Ok(SharedData { file: Arc::new(file), parts: placed, hash, streams: OnceLock::new() })
+    }
+
+    /// The name of its content.
+    #[must_use]
+    pub fn hash(&self) -> blake3::Hash {
+        self.hash
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, len)| len).sum()
+    }
+
+    pub(crate) fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    pub(crate) fn sections(&self, shared_memory: bool) -> Sections<'static> {
+        let place = |offset| {
+            if shared_memory { Place::Shared(Lease { segment: 0, offset }) } else { Place::Stream }
+        };
+        self.parts.iter().map(|&(offset, len)| Section { len, place: place(offset) }).collect()
+    }
+
+    /// Copies of the parts, for connections that descriptors cannot cross.
+    pub(crate) fn streams(&self) -> &[Arc<Vec<u8>>] {
+        self.streams.get_or_init(|| {
+            self.parts.iter().map(|&(offset, len)| Arc::new(self.read(offset, len))).collect()
+        })
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Vec<u8> {
+        let mut bytes = vec![0; len as usize];
+        let mut done = 0;
+        while done < bytes.len() {
+            match pread(&*self.file, &mut bytes[done..], offset as i64 + done as i64) {
+                Ok(count) if count > 0 => done += count,
+                Err(Errno::EINTR) => {}
+                // Memory that was written and sealed can be read.
+                _ => break,
+            }
+        }
+        bytes
+    }
+}
+
+/// Names the parts: their lengths first, so that no two divisions of the same bytes are equal.
+fn hash(parts: &[&[u8]]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+    }
+    for part in parts {
+        hasher.update(part);
+    }
+    hasher.finalize()
+}

@@ -1,0 +1,322 @@
+//! What the threads of a client share under one lock: the core, and the way out to each worker.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use gridrpc_core::{Action, BlobId, CallId, Core, End, FunctionId, Settings, Time, WorkerId};
+use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::client::call::{Call, Outcome};
+use crate::client::function::Function;
+use crate::client::shared::SharedData;
+use crate::link::Sender;
+use crate::payload::Payload;
+use crate::segment::Returns;
+
+/// The way out to the process that holds a worker's place.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    pub(crate) sender: Sender,
+    /// What the reactor knows its socket by.
+    token: u64,
+    /// Stretches of its segments that this client reads no more.
+    returns: Returns,
+    pub(crate) pid: u32,
+    /// Segments of ours that it has been told.
+    segments: HashSet<u32>,
+    /// Sections that it still reads although their calls have ended.
+    retained: HashMap<Lease, Arc<Payload>>,
+    /// The socket takes no more for now: the reactor goes on when it does.
+    pub(crate) blocked: bool,
+    dirty: bool,
+}
+
+impl Outlet {
+    pub(crate) fn new(sender: Sender, token: u64, returns: Returns) -> Outlet {
+        Outlet {
+            sender,
+            token,
+            returns,
+            pid: 0,
+            segments: HashSet::new(),
+            retained: HashMap::new(),
+            blocked: false,
+            dirty: false,
+        }
+    }
+
+    /// Sends as much as the socket takes, and has the reactor told when it takes more.
+    pub(crate) fn flush(&mut self, epoll: &Epoll) {
+        // A connection that is gone shows itself on its receiving half.
+        let blocked = matches!(self.sender.flush(), Ok(false));
+        if blocked != self.blocked {
+            self.blocked = blocked;
+            let flags = if blocked {
+                EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT
+            } else {
+                EpollFlags::EPOLLIN
+            };
+            let mut event = EpollEvent::new(flags, self.token);
+            // Fails only for a descriptor that is no longer watched, because its worker is gone.
+            let _ = epoll.modify(self.sender.socket(), &mut event);
+        }
+    }
+
+    /// Keeps what the worker still reads of an answered call.
+    pub(crate) fn retain(&mut self, leases: &[Lease], payload: Arc<Payload>) {
+        for lease in leases {
+            self.retained.insert(*lease, Arc::clone(&payload));
+        }
+    }
+
+    pub(crate) fn release(&mut self, leases: &[Lease]) {
+        for lease in leases {
+            self.retained.remove(lease);
+        }
+    }
+
+    /// Segments of ours that are gone.
+    pub(crate) fn drop_segments(&mut self, gone: &[u32]) -> Result<(), WireError> {
+        for segment in gone {
+            if self.segments.remove(segment) {
+                self.sender.push(&Message::DropSegment { segment: *segment })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) epoll: Arc<Epoll>,
+    pub(crate) core: Core<Arc<Call>>,
+    pub(crate) outlets: Vec<Option<Outlet>>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
+    /// Places that need a process.
+    pub(crate) to_start: Vec<WorkerId>,
+    /// Processes that have to be ended.
+    pub(crate) to_kill: Vec<WorkerId>,
+    /// Scratch for the core's actions.
+    actions: Vec<Action<Arc<Call>>>,
+    /// Workers with unsent messages.
+    dirty: Vec<WorkerId>,
+    /// Calls that ended; told to their waiters when the lock is free.
+    pub(crate) ended: Vec<(Arc<Call>, End)>,
+    /// Things to drop when the lock is free: dropping them may take other locks, or time.
+    pub(crate) garbage: Vec<Arc<Payload>>,
+    pub(crate) freed: Vec<Arc<SharedData>>,
+    /// Threads that wait until more calls may be submitted.
+    pub(crate) waiting_for_room: usize,
+    pub(crate) closing: bool,
+    /// Whether blobs go through shared memory.
+    pub(crate) shared_memory: bool,
+    /// Until when the reactor sleeps; `None` while it is awake.
+    pub(crate) reactor_sleeps_until: Option<Time>,
+}
+
+/// What to do when the lock has been released.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    ended: Vec<(Arc<Call>, End)>,
+    _garbage: Vec<Arc<Payload>>,
+    _freed: Vec<Arc<SharedData>>,
+}
+
+impl Aftermath {
+    /// Tells those who wait. Not under the lock.
+    pub(crate) fn settle(self) {
+        for (call, end) in self.ended {
+            call.finish(Outcome::Ended(end), None);
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings, shared_memory: bool) -> io::Result<State> {
+        let workers = settings.workers as usize;
+        Ok(State {
+            epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
+            core: Core::new(settings),
+            outlets: (0..workers).map(|_| None).collect(),
+            functions: Vec::new(),
+            shared: HashMap::new(),
+            to_start: Vec::new(),
+            to_kill: Vec::new(),
+            actions: Vec::new(),
+            dirty: Vec::new(),
+            ended: Vec::new(),
+            garbage: Vec::new(),
+            freed: Vec::new(),
+            waiting_for_room: 0,
+            closing: false,
+            shared_memory,
+            reactor_sleeps_until: None,
+        })
+    }
+
+    /// Lets `step` change the core, then does what the core asks for.
+    pub(crate) fn drive<R>(
+        &mut self,
+        step: impl FnOnce(&mut Core<Arc<Call>>, &mut Vec<Action<Arc<Call>>>) -> R,
+    ) -> R {
+        let mut actions = std::mem::take(&mut self.actions);
+        let result = step(&mut self.core, &mut actions);
+        for action in actions.drain(..) {
+            self.perform(action);
+        }
+        self.actions = actions;
+        result
+    }
+
+    fn perform(&mut self, action: Action<Arc<Call>>) {
+        match action {
+            Action::Start(worker) => self.to_start.push(worker),
+            Action::Kill(worker) => self.to_kill.push(worker),
+            Action::Send { worker, call, function, batch, payload } => {
+                self.send(worker, call, function, batch, &payload);
+            }
+            Action::Teach { worker, function } => self.teach(worker, function),
+            Action::Share { worker, blob } => self.give(worker, blob),
+            Action::Unshare { worker, blob } => {
+                self.push(worker, &Message::DropBlob { blob: blob.0 });
+            }
+            Action::Free(blob) => self.freed.extend(self.shared.remove(&blob)),
+            Action::Forget(call) => self.garbage.extend(call.take_payload()),
+            Action::End { payload: call, end, .. } => {
+                let in_flight =
+                    matches!(end, End::Cancelled | End::DeadlineExceeded(_) | End::Closed)
+                        && call.profile().sent != 0;
+                if !in_flight {
+                    self.garbage.extend(call.take_payload());
+                }
+                self.ended.push((call, end));
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        worker: WorkerId,
+        id: CallId,
+        function: FunctionId,
+        batch: bool,
+        call: &Arc<Call>,
+    ) {
+        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        let Some(payload) = call.send(worker.0, outlet.pid) else { return };
+        let Outlet { sender, segments, returns, .. } = outlet;
+        let message =
+            Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
+        let leases = std::mem::take(&mut *returns.lock().unwrap_or_else(PoisonError::into_inner));
+        if !leases.is_empty() {
+            // At most 65,535 go in one message.
+            for leases in leases.chunks(1 << 15) {
+                let sent = sender.push(&Message::Release { leases: leases.to_vec() });
+                debug_assert!(sent.is_ok(), "{sent:?}");
+            }
+        }
+        // The bounds of the format were kept when the payload was put together.
+        let sent = payload
+            .announce(sender, |segment| segments.insert(segment))
+            .and_then(|()| sender.push(&message))
+            .and_then(|()| payload.push_streams(sender));
+        debug_assert!(sent.is_ok(), "{sent:?}");
+        self.mark(worker);
+    }
+
+    fn teach(&mut self, worker: WorkerId, number: FunctionId) {
+        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        let Some(function) = self.functions.get(number.0 as usize) else { return };
+        let body = Section { len: function.body.len() as u64, place: Place::Stream };
+        let streamed = function.form == FunctionForm::Pickled;
+        let message = Message::Function {
+            function: number.0,
+            form: function.form,
+            name: &function.name,
+            sections: if streamed { vec![body] } else { Vec::new() },
+        };
+        let sent = outlet.sender.push(&message).and_then(|()| {
+            if streamed { outlet.sender.push_stream(&function.body) } else { Ok(()) }
+        });
+        debug_assert!(sent.is_ok(), "{sent:?}");
+        self.mark(worker);
+    }
+
+    fn give(&mut self, worker: WorkerId, blob: BlobId) {
+        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        let Some(data) = self.shared.get(&blob) else { return };
+        let message = Message::Blob { blob: blob.0, sections: data.sections(self.shared_memory) };
+        let sent = if self.shared_memory {
+            outlet.sender.push_with(&message, vec![data.file()])
+        } else {
+            outlet.sender.push(&message).and_then(|()| {
+                data.streams().iter().try_for_each(|part| outlet.sender.push_stream(part))
+            })
+        };
+        debug_assert!(sent.is_ok(), "{sent:?}");
+        self.mark(worker);
+    }
+
+    pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
+        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
+            let sent = outlet.sender.push(message);
+            debug_assert!(sent.is_ok(), "{sent:?}");
+            self.mark(worker);
+        }
+    }
+
+    fn mark(&mut self, worker: WorkerId) {
+        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut()
+            && !std::mem::replace(&mut outlet.dirty, true)
+        {
+            self.dirty.push(worker);
+        }
+    }
+
+    pub(crate) fn push_to_all(&mut self, message: &Message<'_>) {
+        for index in 0..self.outlets.len() {
+            self.push(WorkerId(index as u32), message);
+        }
+    }
+
+    /// Tells all workers that know them of segments that are gone.
+    pub(crate) fn drop_segments(&mut self, gone: &[u32]) {
+        for outlet in self.outlets.iter_mut().flatten() {
+            // Goes with whatever is sent next: the worker only holds on to memory longer.
+            let sent = outlet.drop_segments(gone);
+            debug_assert!(sent.is_ok(), "{sent:?}");
+        }
+    }
+
+    /// Sends what has been pushed, as far as the sockets take it; the reactor sends the rest.
+    pub(crate) fn flush(&mut self) {
+        for worker in self.dirty.drain(..) {
+            let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { continue };
+            outlet.dirty = false;
+            if !outlet.blocked {
+                outlet.flush(&self.epoll);
+            }
+        }
+    }
+
+    pub(crate) fn aftermath(&mut self) -> Aftermath {
+        Aftermath {
+            ended: std::mem::take(&mut self.ended),
+            _garbage: std::mem::take(&mut self.garbage),
+            _freed: std::mem::take(&mut self.freed),
+        }
+    }
+
+    /// Whether the reactor has to be woken: it sleeps, and does not know what is to be done.
+    pub(crate) fn needs_reactor(&self) -> bool {
+        let Some(until) = self.reactor_sleeps_until else { return false };
+        self.closing
+            || !self.to_start.is_empty()
+            || !self.to_kill.is_empty()
+            || self.core.next_tick().is_some_and(|next| next < until)
+    }
+}

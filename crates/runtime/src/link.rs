@@ -1,0 +1,444 @@
+//! One end of a connection: frames out with a queue, frames in with streams put together.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use gridrpc_wire::{
+    Frame, HEADER_LEN, Header, Kind, MAX_BODY, Message, Order, Place, Section, WireError,
+    data_header,
+};
+use thiserror::Error;
+
+use crate::sys;
+
+/// Why a connection cannot go on.
+#[derive(Debug, Error)]
+pub enum LinkError {
+    /// The other end sent what is no message.
+    #[error("broken message: {0}")]
+    Wire(#[from] WireError),
+    /// The other end sent a message that has no place here.
+    #[error("unexpected message: {0}")]
+    Unexpected(String),
+    /// The socket failed.
+    #[error("connection failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A socket that both halves of a connection use.
+pub type Socket = Arc<OwnedFd>;
+
+#[derive(Debug)]
+enum Out {
+    Bytes(Vec<u8>),
+    /// Descriptors that go with the first byte of what follows.
+    Descriptors(Vec<Arc<OwnedFd>>),
+    Slice(Arc<Vec<u8>>, Range<usize>),
+}
+
+/// The sending half. Nothing is sent before [`Sender::flush`].
+#[derive(Debug)]
+pub struct Sender {
+    socket: Socket,
+    queue: VecDeque<Out>,
+    /// Bytes of the first entry that have been sent.
+    sent: usize,
+}
+
+impl Sender {
+    /// The sending half of a connection over `socket`.
+    #[must_use]
+    pub fn new(socket: Socket) -> Sender {
+        Sender { socket, queue: VecDeque::new(), sent: 0 }
+    }
+
+    /// Appends a message.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format.
+    pub fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, self.tail())
+    }
+
+    /// Appends a message that descriptors go with.
+    ///
+    /// # Errors
+    /// As [`Sender::push`].
+    pub fn push_with(
+        &mut self,
+        message: &Message<'_>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) -> Result<(), WireError> {
+        let mut frame = Vec::new();
+        message.encode_with(descriptors.len() as u16, Order::NATIVE, &mut frame)?;
+        self.queue.push_back(Out::Descriptors(descriptors));
+        self.queue.push_back(Out::Bytes(frame));
+        Ok(())
+    }
+
+    /// Appends the bytes of a streamed section of the message pushed before.
+    ///
+    /// # Errors
+    /// Never, as the pieces are cut to fit.
+    pub fn push_stream(&mut self, bytes: &Arc<Vec<u8>>) -> Result<(), WireError> {
+        for start in (0..bytes.len()).step_by(MAX_BODY) {
+            let end = bytes.len().min(start + MAX_BODY);
+            let header = data_header(Order::NATIVE, end - start)?;
+            self.tail().extend_from_slice(&header);
+            self.queue.push_back(Out::Slice(Arc::clone(bytes), start..end));
+        }
+        Ok(())
+    }
+
+    fn tail(&mut self) -> &mut Vec<u8> {
+        if !matches!(self.queue.back(), Some(Out::Bytes(_))) {
+            self.queue.push_back(Out::Bytes(Vec::new()));
+        }
+        match self.queue.back_mut() {
+            Some(Out::Bytes(bytes)) => bytes,
+            _ => unreachable!("a byte buffer was just put there"),
+        }
+    }
+
+    /// Sends as much as the socket takes. `Ok(true)`: everything.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub fn flush(&mut self) -> io::Result<bool> {
+        loop {
+            let mut descriptors: &[Arc<OwnedFd>] = &[];
+            let mut front = 0;
+            if let Some(Out::Descriptors(list)) = self.queue.front() {
+                descriptors = list;
+                front = 1;
+            }
+            let bytes = match self.queue.get(front) {
+                None => return Ok(true),
+                Some(Out::Bytes(bytes)) => &bytes[self.sent..],
+                Some(Out::Slice(whole, range)) => &whole[range.start + self.sent..range.end],
+                Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
+            };
+            if bytes.is_empty() {
+                self.recycle_front();
+                continue;
+            }
+            let raw: Vec<i32> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+            match sys::send(self.socket.as_fd(), bytes, &raw) {
+                Ok(count) => {
+                    let done = count == bytes.len();
+                    if front == 1 {
+                        self.queue.pop_front();
+                    }
+                    self.sent += count;
+                    if done {
+                        self.recycle_front();
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Drops the sent entry at the front; a small buffer that is alone is kept for next time.
+    fn recycle_front(&mut self) {
+        self.sent = 0;
+        if self.queue.len() == 1
+            && let Some(Out::Bytes(bytes)) = self.queue.front_mut()
+            && bytes.capacity() <= KEEP
+        {
+            if bytes.is_empty() {
+                self.queue.pop_front();
+            }
+            if let Some(Out::Bytes(bytes)) = self.queue.front_mut() {
+                bytes.clear();
+            }
+            return;
+        }
+        self.queue.pop_front();
+    }
+
+    /// The socket, to keep.
+    #[must_use]
+    pub fn shared_socket(&self) -> Socket {
+        Arc::clone(&self.socket)
+    }
+
+    /// How much waits to be sent, bytes.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let len = |out: &Out| match out {
+            Out::Bytes(bytes) => bytes.len(),
+            Out::Slice(_, range) => range.len(),
+            Out::Descriptors(_) => 0,
+        };
+        self.queue.iter().map(len).sum()
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Buffers up to this size are used again.
+const KEEP: usize = 256 << 10;
+
+/// A message that has come in whole.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// The message.
+    pub message: Message<'a>,
+    /// The sender's byte order.
+    pub order: Order,
+    /// The contents of its streamed sections, in their order.
+    pub streams: Vec<Vec<u8>>,
+    /// The descriptors that came with it.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// A message whose streamed sections are still coming.
+#[derive(Debug)]
+struct Pending {
+    frame: Vec<u8>,
+    lengths: Vec<usize>,
+    streams: Vec<Vec<u8>>,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Pending {
+    /// What the stream that is being filled still wants, bytes.
+    fn wanted(&self) -> usize {
+        let filling = self.streams.len() - 1;
+        self.lengths[filling] - self.streams[filling].len()
+    }
+
+    /// Opens the next stream if this one is full. `true`: all are.
+    fn advance(&mut self) -> Result<bool, LinkError> {
+        while self.streams.is_empty() || self.wanted() == 0 {
+            let Some(len) = self.lengths.get(self.streams.len()) else { return Ok(true) };
+            let mut stream = Vec::new();
+            stream.try_reserve_exact(*len).map_err(|_| {
+                LinkError::Unexpected(format!("a section of {len} bytes, more than memory holds"))
+            })?;
+            self.streams.push(stream);
+        }
+        Ok(false)
+    }
+
+    fn fill(&mut self) -> Option<&mut Vec<u8>> {
+        self.streams.last_mut()
+    }
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct Receiver {
+    socket: Socket,
+    buffer: Vec<u8>,
+    filled: Range<usize>,
+    descriptors: VecDeque<OwnedFd>,
+    pending: Option<Pending>,
+    /// Bytes of the `Data` frame being read that have not come yet.
+    data_left: usize,
+    max_payload: u64,
+}
+
+/// What a receive buffer starts with.
+const BUFFER: usize = 64 << 10;
+
+impl Receiver {
+    /// The receiving half of a connection over `socket`. Messages with more than `max_payload`
+    /// streamed bytes are refused.
+    #[must_use]
+    pub fn new(socket: Socket, max_payload: u64) -> Receiver {
+        Receiver {
+            socket,
+            buffer: Vec::new(),
+            filled: 0..0,
+            descriptors: VecDeque::new(),
+            pending: None,
+            data_left: 0,
+            max_payload,
+        }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
+    ///
+    /// # Errors
+    /// As `recvmsg(2)`; `WouldBlock` when a non-blocking socket has nothing.
+    pub fn fill(&mut self) -> io::Result<usize> {
+        if self.filled.is_empty() {
+            self.filled = 0..0;
+            // The bulk of a stream goes straight to its place.
+            if self.data_left > 0
+                && let Some(stream) = self.pending.as_mut().and_then(Pending::fill)
+            {
+                let got = sys::receive_behind(self.socket.as_fd(), stream, self.data_left);
+                self.data_left -= got.as_ref().copied().unwrap_or(0);
+                return got;
+            }
+        }
+        if self.buffer.is_empty() {
+            self.buffer.resize(BUFFER, 0);
+        }
+        if self.filled.end == self.buffer.len() {
+            if self.filled.start > 0 {
+                self.buffer.copy_within(self.filled.clone(), 0);
+                self.filled = 0..self.filled.len();
+            } else {
+                // One frame is larger than the buffer: at most MAX_BODY and its header.
+                self.buffer.resize(HEADER_LEN + MAX_BODY, 0);
+            }
+        }
+        let free = &mut self.buffer[self.filled.end..];
+        let count = sys::receive(self.socket.as_fd(), free, &mut self.descriptors)?;
+        self.filled.end += count;
+        Ok(count)
+    }
+
+    /// Hands every message that is whole to `handle`, in order.
+    ///
+    /// # Errors
+    /// When the bytes are no messages, or `handle` says so.
+    pub fn drain<E: From<LinkError>>(
+        &mut self,
+        mut handle: impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while self.drain_one(&mut handle)? {}
+        Ok(())
+    }
+
+    /// Hands over at most one message. `true`: there may be more.
+    ///
+    /// # Errors
+    /// As [`Receiver::drain`].
+    pub fn drain_one<E: From<LinkError>>(
+        &mut self,
+        handle: &mut impl FnMut(Received<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        self.take_data();
+        if let Some(pending) = &mut self.pending {
+            if self.data_left > 0 {
+                return Ok(false);
+            }
+            if pending.advance()? {
+                let Some(pending) = self.pending.take() else { return Ok(true) };
+                let frame = parse_whole(&pending.frame)?;
+                let message = Message::decode(&frame).map_err(LinkError::from)?;
+                let Pending { streams, descriptors, .. } = pending;
+                handle(Received { message, order: frame.header.order, streams, descriptors })?;
+                return Ok(true);
+            }
+        }
+        let bytes = &self.buffer[self.filled.clone()];
+        let Some(header) = Header::parse(bytes).map_err(LinkError::from)? else {
+            return Ok(false);
+        };
+        if header.kind == Kind::Data {
+            self.begin_data(header)?;
+            return Ok(true);
+        }
+        if self.pending.is_some() {
+            return Err(unexpected("another message amid a streamed section").into());
+        }
+        let end = HEADER_LEN + header.body_len;
+        let Some(body) = bytes.get(HEADER_LEN..end) else { return Ok(false) };
+        let frame = Frame { header, body };
+        let count = usize::from(header.descriptors);
+        if count > self.descriptors.len() {
+            return Err(unexpected("a message without the descriptors it announces").into());
+        }
+        let descriptors: Vec<OwnedFd> = self.descriptors.drain(..count).collect();
+        let message = Message::decode(&frame).map_err(LinkError::from)?;
+        let lengths = self.stream_lengths(&message)?;
+        if lengths.is_empty() {
+            self.filled.start += end;
+            handle(Received { message, order: header.order, streams: Vec::new(), descriptors })?;
+        } else {
+            let frame = bytes[..end].to_vec();
+            self.filled.start += end;
+            self.pending = Some(Pending { frame, lengths, streams: Vec::new(), descriptors });
+        }
+        Ok(true)
+    }
+
+    fn stream_lengths(&self, message: &Message<'_>) -> Result<Vec<usize>, LinkError> {
+        let mut lengths = Vec::new();
+        let mut total = 0;
+        for section in sections(message) {
+            if section.place == Place::Stream {
+                total += section.len;
+                lengths.push(section.len as usize);
+            }
+        }
+        if total > self.max_payload {
+            let limit = self.max_payload;
+            return Err(unexpected(&format!("{total} bytes of data, above the limit of {limit}")));
+        }
+        Ok(lengths)
+    }
+
+    fn begin_data(&mut self, header: Header) -> Result<(), LinkError> {
+        let wanted = self.pending.as_ref().map(Pending::wanted);
+        match wanted {
+            None => Err(unexpected("data that belongs to no message")),
+            Some(wanted) if header.body_len == 0 || header.body_len > wanted => {
+                Err(unexpected("data that does not fit its section"))
+            }
+            Some(_) => {
+                self.filled.start += HEADER_LEN;
+                self.data_left = header.body_len;
+                self.take_data();
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves bytes of a `Data` frame that are in the buffer to their stream.
+    fn take_data(&mut self) {
+        let count = self.data_left.min(self.filled.len());
+        if count > 0
+            && let Some(stream) = self.pending.as_mut().and_then(Pending::fill)
+        {
+            let start = self.filled.start;
+            stream.extend_from_slice(&self.buffer[start..start + count]);
+            self.filled.start += count;
+            self.data_left -= count;
+        }
+    }
+}
+
+fn unexpected(what: &str) -> LinkError {
+    LinkError::Unexpected(what.to_owned())
+}
+
+fn parse_whole(bytes: &[u8]) -> Result<Frame<'_>, LinkError> {
+    match Frame::parse(bytes)? {
+        Some((frame, _)) => Ok(frame),
+        None => Err(unexpected("a frame that ends early")),
+    }
+}
+
+/// The sections of a message, if it is of a kind that has any.
+fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
+    match message {
+        Message::Function { sections, .. }
+        | Message::Call { sections, .. }
+        | Message::Reply { sections, .. }
+        | Message::Failure { sections, .. }
+        | Message::Blob { sections, .. } => sections,
+        _ => &[],
+    }
+}

@@ -1,0 +1,234 @@
+//! Payloads: what a call or a reply carries, on its way out and as it came in.
+
+use std::io;
+use std::sync::Arc;
+
+use gridrpc_wire::{MAX_SECTIONS, Message, Place, Section, Sections, WireError};
+
+use crate::link::{LinkError, Sender};
+use crate::segment::{Borrowed, Lent, Mapped, Pool};
+
+/// Bytes that a frame carries inline at most, all sections together.
+const MAX_INLINE: usize = 512 << 10;
+
+/// One section on its way out.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// Goes in the frame.
+    Inline(Vec<u8>),
+    /// Goes in frames of its own.
+    Stream(Arc<Vec<u8>>),
+    /// Lies in shared memory.
+    Shared(Lent, u64),
+    /// Is shared data that the receiver has by then.
+    Blob {
+        /// The shared data's number.
+        blob: u64,
+        /// Which of its sections.
+        part: u32,
+        /// Its length, bytes.
+        len: u64,
+    },
+}
+
+/// Puts a payload together, choosing how each section travels.
+#[derive(Debug)]
+pub struct PayloadBuilder<'p> {
+    pool: Option<&'p Arc<Pool>>,
+    threshold: usize,
+    inline: usize,
+    bytes: u64,
+    parts: Vec<Outgoing>,
+}
+
+impl<'p> PayloadBuilder<'p> {
+    /// With a pool, sections of `threshold` bytes and more go through shared memory.
+    #[must_use]
+    pub fn new(pool: Option<&'p Arc<Pool>>, threshold: usize) -> Self {
+        PayloadBuilder { pool, threshold, inline: 0, bytes: 0, parts: Vec::new() }
+    }
+
+    /// Adds a section with a copy of `bytes`.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let small = bytes.len() < self.threshold && self.inline + bytes.len() <= MAX_INLINE;
+        let part = if small {
+            self.inline += bytes.len();
+            Outgoing::Inline(bytes.to_vec())
+        } else if let Some(pool) = self.pool {
+            let mut lent = pool.take(bytes.len() as u64)?;
+            lent.write(bytes)?;
+            Outgoing::Shared(lent, bytes.len() as u64)
+        } else {
+            let mut copy = Vec::new();
+            copy.try_reserve_exact(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            copy.extend_from_slice(bytes);
+            Outgoing::Stream(Arc::new(copy))
+        };
+        self.push(part, bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Adds a section of `len` bytes that `fill` writes in place.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn add_with(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        let small = len < self.threshold && self.inline + len <= MAX_INLINE;
+        if !small && let Some(pool) = self.pool {
+            let lent = pool.take(len as u64)?;
+            let start = lent.start(len as u64)?;
+            // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
+            fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
+            self.push(Outgoing::Shared(lent, len as u64), len as u64);
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.resize(len, 0);
+        fill(&mut bytes);
+        let part = if small {
+            self.inline += len;
+            Outgoing::Inline(bytes)
+        } else {
+            Outgoing::Stream(Arc::new(bytes))
+        };
+        self.push(part, len as u64);
+        Ok(())
+    }
+
+    /// Adds a section that is part of shared data.
+    pub fn add_blob(&mut self, blob: u64, part: u32, len: u64) {
+        self.parts.push(Outgoing::Blob { blob, part, len });
+    }
+
+    fn push(&mut self, part: Outgoing, bytes: u64) {
+        self.bytes += bytes;
+        self.parts.push(part);
+    }
+
+    /// How many more sections the payload may have.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        MAX_SECTIONS - self.parts.len()
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn finish(self) -> Payload {
+        Payload { parts: self.parts, bytes: self.bytes }
+    }
+}
+
+/// A payload ready to be sent.
+#[derive(Debug, Default)]
+pub struct Payload {
+    /// Its sections.
+    pub parts: Vec<Outgoing>,
+    /// The length of all that has to be moved, bytes.
+    pub bytes: u64,
+}
+
+impl Payload {
+    /// The sections as a message names them.
+    #[must_use]
+    pub fn sections(&self) -> Sections<'_> {
+        let describe = |part| match part {
+            &Outgoing::Shared(ref lent, len) => Section { len, place: Place::Shared(lent.lease()) },
+            &Outgoing::Blob { blob, part, len } => {
+                Section { len, place: Place::Blob { blob, part } }
+            }
+            Outgoing::Inline(bytes) => Section::inline(bytes),
+            Outgoing::Stream(bytes) => Section { len: bytes.len() as u64, place: Place::Stream },
+        };
+        self.parts.iter().map(describe).collect()
+    }
+
+    /// Announces the segments that the receiver does not know yet; `is_new` says which.
+    ///
+    /// # Errors
+    /// Never, as the messages are small.
+    pub fn announce(
+        &self,
+        sender: &mut Sender,
+        mut is_new: impl FnMut(u32) -> bool,
+    ) -> Result<(), WireError> {
+        for part in &self.parts {
+            if let Outgoing::Shared(lent, _) = part {
+                let segment = lent.segment();
+                if is_new(segment.number()) {
+                    let message =
+                        Message::Segment { segment: segment.number(), len: segment.len() };
+                    sender.push_with(&message, vec![segment.file()])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the streamed sections, directly behind their message.
+    ///
+    /// # Errors
+    /// Never, as the pieces are cut to fit.
+    pub fn push_streams(&self, sender: &mut Sender) -> Result<(), WireError> {
+        for part in &self.parts {
+            if let Outgoing::Stream(bytes) = part {
+                sender.push_stream(bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One section as it came in.
+#[derive(Debug, Clone)]
+pub enum Incoming {
+    /// Received bytes.
+    Bytes(Vec<u8>),
+    /// Received bytes that more than one message refers to.
+    Kept(Arc<Vec<u8>>),
+    /// A stretch of shared memory.
+    Shared(Borrowed),
+}
+
+impl Incoming {
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Incoming::Bytes(bytes) => bytes,
+            Incoming::Kept(bytes) => bytes,
+            Incoming::Shared(stretch) => stretch.bytes(),
+        }
+    }
+}
+
+/// Takes the sections of a message that came in, looking up shared ones.
+///
+/// # Errors
+/// When a section refers to memory that was not announced.
+pub fn take_sections(
+    sections: &[Section<'_>],
+    streams: Vec<Vec<u8>>,
+    mapped: &Mapped,
+    blob: impl Fn(u64, u32) -> Option<Incoming>,
+) -> Result<Vec<Incoming>, LinkError> {
+    let mut streams = streams.into_iter();
+    let unknown = |what: &str| LinkError::Unexpected(format!("a section in unknown {what}"));
+    let mut taken = Vec::with_capacity(sections.len());
+    for section in sections {
+        taken.push(match section.place {
+            Place::Inline(bytes) => Incoming::Bytes(bytes.to_vec()),
+            Place::Stream => Incoming::Bytes(streams.next().ok_or_else(|| unknown("stream"))?),
+            Place::Shared(lease) => Incoming::Shared(
+                mapped.borrow(lease, section.len).ok_or_else(|| unknown("shared memory"))?,
+            ),
+            Place::Blob { blob: number, part } => {
+                blob(number, part).ok_or_else(|| unknown("shared data"))?
+            }
+        });
+    }
+    Ok(taken)
+}

@@ -1,0 +1,388 @@
+//! Shared-memory segments: made once, mapped once on either side, used again and again.
+//!
+//! A page that is touched for the first time costs four times as much as a copy into one that
+//! is warm, so the owner of a segment keeps it when its reader has done with it. Each segment
+//! carries one section at a time.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use gridrpc_wire::Lease;
+
+use crate::sys::{self, Mapping};
+
+const NAME: &CStr = c"gridrpc-segment";
+/// The smallest segment, bytes.
+const SMALLEST: u64 = 64 << 10;
+
+/// A segment of this process's own.
+#[derive(Debug)]
+pub struct Segment {
+    number: u32,
+    len: u64,
+    file: Arc<OwnedFd>,
+    mapping: OnceLock<Mapping>,
+}
+
+impl Segment {
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What to pass to a reader.
+    #[must_use]
+    pub fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    fn map(&self) -> io::Result<&Mapping> {
+        if self.mapping.get().is_none() {
+            let mapping = Mapping::new(self.file.as_fd(), self.len as usize, true)?;
+            // Another thread cannot be at it: a segment is used by one section at a time.
+            let _ = self.mapping.set(mapping);
+        }
+        self.mapping.get().ok_or_else(|| io::ErrorKind::Other.into())
+    }
+}
+
+/// A segment taken from a pool for one section; it goes back when the last clone is dropped.
+#[derive(Debug)]
+pub struct Lent {
+    segment: Arc<Segment>,
+    warm: bool,
+    pool: Arc<Pool>,
+}
+
+impl Lent {
+    /// The segment.
+    #[must_use]
+    pub fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// What the reader knows it by.
+    #[must_use]
+    pub fn lease(&self) -> Lease {
+        Lease { segment: self.segment.number, offset: 0 }
+    }
+
+    /// Copies `bytes` to the start of the segment: through the mapping where its pages are warm,
+    /// else by `pwrite`, which takes half the time on new pages.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.warm {
+            let start = self.start(bytes.len() as u64)?;
+            // SAFETY: the segment is ours alone until it is lent, and long enough.
+            unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            return Ok(());
+        }
+        write_at(&self.segment.file, bytes, 0)?;
+        self.warm = true;
+        Ok(())
+    }
+
+    /// Where its memory starts, if it has at least `len` bytes.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or is too short.
+    pub fn start(&self, len: u64) -> io::Result<NonNull<u8>> {
+        self.segment.map()?.at(0, len).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.pool.take_back(&self.segment);
+    }
+}
+
+/// Writes all of `bytes` at `offset`.
+///
+/// # Errors
+/// When there is no memory for it.
+pub fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let at = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let count = match nix::sys::uio::pwrite(file, bytes, at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => count,
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        };
+        bytes = &bytes[count..];
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    /// Free segments by length; the one used last is at the end.
+    free: BTreeMap<u64, Vec<Arc<Segment>>>,
+    free_bytes: u64,
+    next: u32,
+    /// Segments that went: readers have to be told.
+    gone: Vec<u32>,
+}
+
+/// The segments that a process owns.
+#[derive(Debug)]
+pub struct Pool {
+    shelf: Mutex<Shelf>,
+    /// Free bytes kept at most.
+    keep: u64,
+}
+
+impl Pool {
+    /// A pool that keeps at most so many free bytes.
+    #[must_use]
+    pub fn new(keep: u64) -> Arc<Pool> {
+        Arc::new(Pool { shelf: Mutex::default(), keep })
+    }
+
+    /// A segment for `len` bytes, warm if there is one.
+    ///
+    /// # Errors
+    /// When there are no descriptors or no memory.
+    pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<Lent> {
+        let want = len
+            .max(SMALLEST)
+            .checked_next_power_of_two()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
+        if let Some(segment) = warm {
+            shelf.free_bytes -= want;
+            return Ok(Lent { segment, warm: true, pool: Arc::clone(self) });
+        }
+        let number = shelf.next;
+        shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
+        drop(shelf);
+        let file = Arc::new(sys::memory_file(NAME, want)?);
+        let segment = Segment { number, len: want, file, mapping: OnceLock::new() };
+        Ok(Lent { segment: Arc::new(segment), warm: false, pool: Arc::clone(self) })
+    }
+
+    fn take_back(&self, segment: &Arc<Segment>) {
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.free_bytes + segment.len > self.keep {
+            shelf.gone.push(segment.number);
+            return;
+        }
+        shelf.free_bytes += segment.len;
+        shelf.free.entry(segment.len).or_default().push(Arc::clone(segment));
+    }
+
+    /// Numbers of the segments that have gone since the last time.
+    #[must_use]
+    pub fn gone(&self) -> Vec<u32> {
+        std::mem::take(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner).gone)
+    }
+}
+
+/// A stretch of somebody else's segment, lent to this process.
+#[derive(Clone, Debug)]
+pub struct Borrowed {
+    mapping: Arc<Mapping>,
+    offset: u64,
+    len: u64,
+    /// Returns the stretch to its owner when the last clone is dropped.
+    guard: Option<Arc<Returner>>,
+}
+
+impl Borrowed {
+    /// Where it starts.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.mapping.at(self.offset, self.len).unwrap_or(NonNull::dangling())
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner
+        // does not touch what it has lent.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len()) }
+    }
+
+    /// Whether somebody else also holds this stretch.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| Arc::strong_count(guard) > 1)
+    }
+
+    /// The lease to give back, if the owner gets it back.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        self.guard.as_ref().map(|guard| guard.lease)
+    }
+
+    /// The stretch goes back by other means: dropping it need not say so.
+    pub fn forget(mut self) {
+        if let Some(guard) = self.guard.take().and_then(|guard| Arc::try_unwrap(guard).ok()) {
+            guard.disarm();
+        }
+    }
+}
+
+/// Where leases that are read no more are collected until they are sent to their owner.
+pub type Returns = Arc<Mutex<Vec<Lease>>>;
+
+#[derive(Debug)]
+struct Returner {
+    lease: Lease,
+    returns: Option<Returns>,
+}
+
+impl Returner {
+    fn disarm(mut self) {
+        self.returns = None;
+    }
+}
+
+impl Drop for Returner {
+    fn drop(&mut self) {
+        if let Some(returns) = &self.returns {
+            returns.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease);
+        }
+    }
+}
+
+/// Somebody else's segments, as far as they have been announced to this process.
+#[derive(Debug, Default)]
+pub struct Mapped {
+    segments: HashMap<u32, Arc<Mapping>>,
+    returns: Returns,
+}
+
+impl Mapped {
+    /// Maps a segment that its owner has announced.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or is shorter than announced.
+    pub fn add(&mut self, number: u32, len: u64, file: &OwnedFd) -> io::Result<()> {
+        let mapping = Mapping::new(file.as_fd(), len as usize, true)?;
+        self.segments.insert(number, Arc::new(mapping));
+        Ok(())
+    }
+
+    /// Forgets a segment; its memory goes with the last stretch of it.
+    pub fn remove(&mut self, number: u32) {
+        self.segments.remove(&number);
+    }
+
+    /// The stretch of `len` bytes that a lease names, if it lies within a known segment.
+    #[must_use]
+    pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
+        let mapping = self.segments.get(&lease.segment)?;
+        mapping.at(lease.offset, len)?;
+        let returns = Some(Arc::clone(&self.returns));
+        let guard = Some(Arc::new(Returner { lease, returns }));
+        Some(Borrowed { mapping: Arc::clone(mapping), offset: lease.offset, len, guard })
+    }
+
+    /// Where stretches of these segments are collected that are read no more.
+    #[must_use]
+    pub fn returns(&self) -> Returns {
+        Arc::clone(&self.returns)
+    }
+
+    /// Leases that are read no more, to be sent to their owner.
+    #[must_use]
+    pub fn returned(&self) -> Vec<Lease> {
+        std::mem::take(&mut self.returns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A stretch of memory that is never given back, such as a part of shared data.
+#[must_use]
+pub fn borrow_for_good(mapping: &Arc<Mapping>, offset: u64, len: u64) -> Option<Borrowed> {
+    mapping.at(offset, len)?;
+    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_used_again_while_it_is_warm() {
+        let pool = Pool::new(1 << 20);
+        let mut first = pool.take(100_000).unwrap();
+        first.write(&[7; 100_000]).unwrap();
+        let number = first.segment().number();
+        drop(first);
+        let mut second = pool.take(90_000).unwrap();
+        assert_eq!(second.segment().number(), number);
+        second.write(&[8; 90_000]).unwrap();
+        // SAFETY: nobody else uses the segment.
+        let byte = unsafe { second.start(1).unwrap().as_ptr().read() };
+        assert_eq!(byte, 8);
+        assert!(pool.gone().is_empty());
+    }
+
+    #[test]
+    fn more_than_the_pool_may_keep_goes() {
+        let pool = Pool::new(100_000);
+        let lent = [pool.take(1).unwrap(), pool.take(1).unwrap()];
+        drop(lent);
+        assert_eq!(pool.gone().len(), 1);
+    }
+
+    #[test]
+    fn a_borrowed_stretch_goes_back_once_when_its_last_holder_drops_it() {
+        let pool = Pool::new(0);
+        let mut lent = pool.take(10).unwrap();
+        lent.write(b"0123456789").unwrap();
+        let mut mapped = Mapped::default();
+        mapped.add(0, lent.segment().len(), &lent.segment().file()).unwrap();
+        let stretch = mapped.borrow(Lease { segment: 0, offset: 2 }, 3).unwrap();
+        assert_eq!(stretch.bytes(), b"234");
+        let second = stretch.clone();
+        assert!(stretch.is_held());
+        drop(stretch);
+        assert!(mapped.returned().is_empty());
+        drop(second);
+        assert_eq!(mapped.returned(), [Lease { segment: 0, offset: 2 }]);
+    }
+
+    #[test]
+    fn stretches_outside_a_segment_are_refused() {
+        let pool = Pool::new(0);
+        let lent = pool.take(10).unwrap();
+        let mut mapped = Mapped::default();
+        let len = lent.segment().len();
+        assert!(mapped.add(1, len * 2, &lent.segment().file()).is_err());
+        mapped.add(0, len, &lent.segment().file()).unwrap();
+        assert!(mapped.borrow(Lease { segment: 0, offset: len }, 1).is_none());
+        assert!(mapped.borrow(Lease { segment: 0, offset: u64::MAX }, 2).is_none());
+        assert!(mapped.borrow(Lease { segment: 9, offset: 0 }, 1).is_none());
+    }
+}

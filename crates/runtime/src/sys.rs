@@ -1,0 +1,248 @@
+//! The system calls that the standard library does not offer, made safe.
+
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
+
+use gridrpc_wire::MAX_DESCRIPTORS;
+
+/// Now, on the monotonic clock of this host, ns.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place to write a timespec to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+fn check(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+const CONTROL_LEN: usize = 1152;
+
+/// Room for the control message that carries descriptors, aligned as the kernel wants it.
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_LEN]);
+
+const _: () = assert!(CONTROL_LEN >= 16 + 4 * MAX_DESCRIPTORS as usize + 8);
+
+/// Sends bytes, with descriptors attached to the first of them. Never raises SIGPIPE.
+///
+/// # Errors
+/// As `sendmsg(2)`.
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL;
+    if descriptors.is_empty() {
+        // SAFETY: pointer and length are those of a live slice.
+        return check(unsafe {
+            libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
+        });
+    }
+    let mut control = Control([0; CONTROL_LEN]);
+    let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let size = size_of_val(descriptors) as u32;
+    // SAFETY: an all-zero msghdr is valid. The header lies in `control`, which is large enough for
+    // it and for MAX_DESCRIPTORS descriptors; all pointers outlive the call.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = libc::CMSG_SPACE(size) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size) as usize;
+        let data = libc::CMSG_DATA(header).cast::<RawFd>();
+        std::ptr::copy_nonoverlapping(descriptors.as_ptr(), data, descriptors.len());
+        check(libc::sendmsg(socket.as_raw_fd(), &raw const message, flags))
+    }
+}
+
+/// Receives bytes into `buffer` and puts descriptors that came along behind `descriptors`.
+/// Returns 0 at the end of the stream.
+///
+/// # Errors
+/// As `recvmsg(2)`.
+pub fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    descriptors: &mut VecDeque<OwnedFd>,
+) -> io::Result<usize> {
+    let mut control = Control([0; CONTROL_LEN]);
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: an all-zero msghdr is valid; all pointers outlive the call; control headers are
+    // walked as the kernel left them, and each descriptor found is new and ours alone.
+    unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = CONTROL_LEN;
+        let flags = libc::MSG_CMSG_CLOEXEC;
+        let length = check(libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags))?;
+        let mut header = libc::CMSG_FIRSTHDR(&raw const message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS {
+                let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
+                let data = libc::CMSG_DATA(header).cast::<RawFd>();
+                for index in 0..bytes / size_of::<RawFd>() {
+                    descriptors.push_back(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));
+                }
+            }
+            header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+        Ok(length)
+    }
+}
+
+/// Receives at most `limit` bytes and appends them. Returns 0 at the end of the stream.
+///
+/// # Errors
+/// As `recv(2)`.
+pub fn receive_behind(
+    socket: BorrowedFd<'_>,
+    bytes: &mut Vec<u8>,
+    limit: usize,
+) -> io::Result<usize> {
+    let old = bytes.len();
+    let free = bytes.spare_capacity_mut();
+    let room = free.len().min(limit);
+    // SAFETY: the kernel writes at most `room` bytes behind the old length, within the capacity,
+    // and the length grows by as many as it wrote.
+    unsafe {
+        let count = check(libc::recv(socket.as_raw_fd(), free.as_mut_ptr().cast(), room, 0))?;
+        bytes.set_len(old + count);
+        Ok(count)
+    }
+}
+
+/// New memory that can be shared by passing its descriptor; it goes with its last user.
+///
+/// # Errors
+/// When there is no descriptor or no memory for it.
+pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: `name` is a C string; the descriptor returned is new and ours.
+    let file = unsafe {
+        let fd = libc::memfd_create(name.as_ptr(), flags);
+        check(fd as isize)?;
+        OwnedFd::from_raw_fd(fd)
+    };
+    let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: plain system call on a descriptor that we own.
+    check(unsafe { libc::ftruncate(file.as_raw_fd(), len) } as isize)?;
+    Ok(file)
+}
+
+/// Makes a memory file read-only for good, for everybody.
+///
+/// # Errors
+/// When it is mapped writable somewhere.
+pub fn seal(file: BorrowedFd<'_>) -> io::Result<()> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: plain system call.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } as isize)?;
+    Ok(())
+}
+
+/// A stretch of mapped memory, unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a mapping is plain memory, valid from any thread until it is unmapped in `drop`.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; whoever writes through the pointer answers for races.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps the first `len` bytes of a memory file, shared.
+    ///
+    /// # Errors
+    /// When the file is shorter than `len` (reading there would end the process), or there is no
+    /// room in the address space.
+    pub fn new(file: BorrowedFd<'_>, len: usize, writable: bool) -> io::Result<Mapping> {
+        let size = nix::sys::stat::fstat(file)?.st_size;
+        if len == 0 || usize::try_from(size).is_ok_and(|size| size < len) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("shared memory of {size} bytes was announced as {len}"),
+            ));
+        }
+        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        // SAFETY: the kernel chooses an address that nothing else uses.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Mapping { start, len })
+    }
+
+    /// Its length, bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // it never is
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the byte at `offset` is, if `len` bytes from there lie inside.
+    #[must_use]
+    pub fn at(&self, offset: u64, len: u64) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(len)?;
+        if end > self.len as u64 {
+            return None;
+        }
+        // SAFETY: `offset` lies within the mapping or one behind it.
+        Some(unsafe { self.start.add(offset as usize) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`; nobody can hold a reference that outlives `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Raises the soft limit of open files to the hard one: a grid needs two for each worker.
+/// Returns the limit.
+#[must_use]
+pub fn raise_file_limit() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 1024 };
+    if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
+}
+
+/// How often the kernel's out-of-memory killer has ended a process since boot.
+#[must_use]
+pub fn out_of_memory_kills() -> u64 {
+    std::fs::read_to_string("/proc/vmstat")
+        .ok()
+        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok()))
+        .unwrap_or(0)
+}
+
+/// Names the running instance of the kernel: equal ids share a monotonic clock.
+#[must_use]
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// The name of this host.
+#[must_use]
+pub fn host_name() -> String {
+    nix::unistd::gethostname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|_| "localhost".into())
+}

@@ -1,0 +1,374 @@
+//! A worker's connection to its client: calls in, answers out, one at a time.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use gridrpc_wire::{
+    FunctionForm, Hello, Lease, Message, Order, Place, Section, Stamps, VERSION, Welcome,
+};
+
+use crate::link::{LinkError, Received, Receiver, Sender};
+use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
+use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
+use crate::sys::{self, Mapping, monotonic_ns};
+use crate::worker::progress;
+
+/// A function that the client has told.
+#[derive(Debug)]
+pub struct KnownFunction {
+    /// Its number.
+    pub number: u32,
+    /// Counts the functions told so far: the same number may come to mean another function.
+    pub serial: u64,
+    /// By name or by value.
+    pub form: FunctionForm,
+    /// `module/function`, or for people the name of a pickled function.
+    pub name: String,
+    /// The pickled function, if it is one.
+    pub body: Vec<u8>,
+}
+
+/// A call to run.
+#[derive(Debug)]
+pub struct Job {
+    /// The client's number for it.
+    pub call: u64,
+    /// What to run.
+    pub function: Arc<KnownFunction>,
+    /// The arguments.
+    pub sections: Vec<Incoming>,
+    /// The byte order they came in.
+    pub order: Order,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub enum Answer<'a> {
+    /// The function has returned.
+    Returned(Payload),
+    /// The function has raised an error.
+    Raised {
+        /// Type of the error.
+        error: &'a str,
+        /// Its message.
+        message: &'a str,
+        /// Where it was raised, for people.
+        trace: &'a str,
+        /// The error itself, pickled, if it can be.
+        payload: Payload,
+    },
+}
+
+/// The connection.
+#[derive(Debug)]
+pub struct WorkerLink {
+    receiver: Receiver,
+    sender: Sender,
+    worker: u32,
+    progress: Option<Mapping>,
+    desk: Desk,
+    /// Our own segments, for results; none where memory cannot cross.
+    pool: Option<Arc<Pool>>,
+    threshold: usize,
+    told: HashSet<u32>,
+}
+
+/// What the client has told this worker.
+#[derive(Debug, Default)]
+struct Desk {
+    functions: HashMap<u32, Arc<KnownFunction>>,
+    serial: u64,
+    blobs: HashMap<u64, Vec<Incoming>>,
+    /// The client's segments.
+    mapped: Mapped,
+    /// Results that the client still reads.
+    lent: HashMap<Lease, Lent>,
+    /// A call to run, and whether its answer may wait for others.
+    job: Option<(Job, bool)>,
+    ended: bool,
+}
+
+/// The longest payload that is taken, bytes: the address space sets the real bound.
+const MAX_PAYLOAD: u64 = 1 << 40;
+/// Free shared memory kept for later results, bytes.
+const KEEP_FREE: u64 = 256 << 20;
+/// Answers held back for others to join them are sent at this size, bytes.
+const HELD_BACK: usize = 48 << 10;
+/// Text of an error that is sent, bytes.
+const MAX_TEXT: usize = 64 << 10;
+
+impl WorkerLink {
+    /// Greets the client. `language`: what this worker runs.
+    ///
+    /// # Errors
+    /// When the client does not speak this version, or the connection fails.
+    pub fn open(socket: OwnedFd, language: &str) -> Result<WorkerLink, LinkError> {
+        let socket = Arc::new(socket);
+        let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
+        let mut sender = Sender::new(socket);
+        let mut hello = None;
+        while hello.is_none() {
+            if fill(&mut receiver)? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+            receiver.drain_one(&mut |received: Received<'_>| -> Result<(), LinkError> {
+                match received.message {
+                    Message::Hello(message) => hello = Some((message, received.descriptors)),
+                    other => return Err(unexpected(&other)),
+                }
+                Ok(())
+            })?;
+        }
+        let Some((hello, mut descriptors)) = hello else { return Err(unexpected_end()) };
+        let Hello { min_version, max_version, shared_memory, worker, shared_threshold, .. } = hello;
+        if !(min_version..=max_version).contains(&VERSION) {
+            return Err(LinkError::Unexpected(format!(
+                "a client that speaks versions {min_version} to {max_version}, not {VERSION}"
+            )));
+        }
+        let progress = match descriptors.pop() {
+            Some(file) => {
+                let len = nix::sys::stat::fstat(&file).map_err(io::Error::from)?.st_size;
+                Some(Mapping::new(file.as_fd(), len as usize, true)?)
+            }
+            None => None,
+        };
+        sender.push(&Message::Welcome(Welcome {
+            version: VERSION,
+            pid: std::process::id(),
+            clock: monotonic_ns(),
+            language,
+            host: &sys::host_name(),
+            boot: &sys::boot_id(),
+        }))?;
+        sender.flush()?;
+        Ok(WorkerLink {
+            receiver,
+            sender,
+            worker,
+            progress,
+            desk: Desk::default(),
+            pool: shared_memory.then(|| Pool::new(KEEP_FREE)),
+            threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
+            told: HashSet::new(),
+        })
+    }
+
+    /// The worker's number within the grid.
+    #[must_use]
+    pub fn worker(&self) -> u32 {
+        self.worker
+    }
+
+    /// Sends the answers given so far, unless more calls that take microseconds are at hand, and
+    /// waits for the next call. `None`: the client has ended, or wants this worker to.
+    ///
+    /// # Errors
+    /// When the client breaks the protocol or the connection fails.
+    pub fn next(&mut self) -> Result<Option<Job>, LinkError> {
+        loop {
+            if let Some((job, batch)) = self.next_at_hand()? {
+                // A job that may take long must not keep answers waiting.
+                if !batch || self.sender.waiting() > HELD_BACK {
+                    self.flush()?;
+                }
+                if let Some(progress) = &self.progress {
+                    progress::begin(progress, self.worker);
+                }
+                return Ok(Some(job));
+            }
+            self.flush()?;
+            if self.desk.ended || fill(&mut self.receiver)? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next call that has come in whole, and whether its answer may wait for others.
+    fn next_at_hand(&mut self) -> Result<Option<(Job, bool)>, LinkError> {
+        let desk = &mut self.desk;
+        while desk.job.is_none() && self.receiver.drain_one(&mut |received| desk.take(received))? {}
+        Ok(desk.job.take())
+    }
+
+    /// Something to put an answer together with.
+    #[must_use]
+    pub fn payload(&self) -> PayloadBuilder<'_> {
+        PayloadBuilder::new(self.pool.as_ref(), self.threshold)
+    }
+
+    /// Answers a call. Sent by [`WorkerLink::next`]. What the caller still holds of `sections`
+    /// is reported as retained.
+    ///
+    /// # Errors
+    /// Never, as long as the payload was put together with [`WorkerLink::payload`].
+    pub fn answer(
+        &mut self,
+        call: u64,
+        stamps: Stamps,
+        sections: Vec<Incoming>,
+        answer: Answer<'_>,
+    ) -> Result<(), LinkError> {
+        let mut retained = Vec::new();
+        for section in sections {
+            if let Incoming::Shared(stretch) = section {
+                if stretch.is_held() {
+                    retained.extend(stretch.lease());
+                } else {
+                    stretch.forget();
+                }
+            }
+        }
+        self.push_releases()?;
+        let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = &answer;
+        if let Some(pool) = &self.pool {
+            for segment in pool.gone() {
+                if self.told.remove(&segment) {
+                    self.sender.push(&Message::DropSegment { segment })?;
+                }
+            }
+        }
+        payload.announce(&mut self.sender, |segment| self.told.insert(segment))?;
+        let sections = payload.sections();
+        let message = match &answer {
+            Answer::Returned(_) => Message::Reply { call, stamps, retained, sections },
+            Answer::Raised { error, message, trace, .. } => Message::Failure {
+                call,
+                stamps,
+                retained,
+                error: cut(error),
+                message: cut(message),
+                trace: cut(trace),
+                sections,
+            },
+        };
+        self.sender.push(&message)?;
+        payload.push_streams(&mut self.sender)?;
+        let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
+        for part in payload.parts {
+            if let Outgoing::Shared(lent, _) = part {
+                self.desk.lent.insert(lent.lease(), lent);
+            }
+        }
+        Ok(())
+    }
+
+    fn push_releases(&mut self) -> Result<(), LinkError> {
+        let leases = self.desk.mapped.returned();
+        if !leases.is_empty() {
+            self.sender.push(&Message::Release { leases })?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        self.push_releases()?;
+        self.sender.flush()?;
+        Ok(())
+    }
+}
+
+impl Desk {
+    /// Acts on a message; a call is put on the desk.
+    fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
+        let Received { message, order, streams, mut descriptors } = received;
+        match message {
+            Message::Call { call, function, batch, sections } => {
+                let blobs = &self.blobs;
+                let look_up = |blob, part: u32| blobs.get(&blob)?.get(part as usize).cloned();
+                let sections = take_sections(&sections, streams, &self.mapped, look_up)?;
+                let function = self.functions.get(&function).cloned().ok_or_else(|| {
+                    LinkError::Unexpected("a call of a function that was never told".into())
+                })?;
+                self.job = Some((Job { call, function, sections, order }, batch));
+            }
+            Message::Function { function: number, form, name, .. } => {
+                self.serial += 1;
+                let known = KnownFunction {
+                    number,
+                    serial: self.serial,
+                    form,
+                    name: name.to_owned(),
+                    body: streams.into_iter().next().unwrap_or_default(),
+                };
+                self.functions.insert(number, Arc::new(known));
+            }
+            Message::Segment { segment, len } => {
+                let file = descriptors.pop().ok_or_else(unexpected_end)?;
+                self.mapped.add(segment, len, &file)?;
+            }
+            Message::DropSegment { segment } => self.mapped.remove(segment),
+            Message::Release { leases } => {
+                for lease in leases {
+                    self.lent.remove(&lease);
+                }
+            }
+            Message::Blob { blob, sections } => {
+                self.blobs.insert(blob, take_blob(&sections, streams, descriptors.pop())?);
+            }
+            Message::DropBlob { blob } => {
+                self.blobs.remove(&blob);
+            }
+            Message::Goodbye => self.ended = true,
+            other => return Err(unexpected(&other)),
+        }
+        Ok(())
+    }
+}
+
+/// The parts of shared data: stretches of the memory that came along, or streamed bytes.
+fn take_blob(
+    sections: &[Section<'_>],
+    streams: Vec<Vec<u8>>,
+    file: Option<OwnedFd>,
+) -> Result<Vec<Incoming>, LinkError> {
+    let Some(file) = file else {
+        return Ok(streams.into_iter().map(|bytes| Incoming::Kept(Arc::new(bytes))).collect());
+    };
+    let end = |section: &Section<'_>| match section.place {
+        Place::Shared(lease) => lease.offset.checked_add(section.len),
+        _ => None,
+    };
+    let outside = || LinkError::Unexpected("shared data that lies outside its memory".into());
+    let mut len = 1;
+    for section in sections {
+        len = len.max(end(section).ok_or_else(outside)?);
+    }
+    let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, false)?);
+    let part = |section: &Section<'_>| match section.place {
+        Place::Shared(lease) => borrow_for_good(&mapping, lease.offset, section.len),
+        _ => None,
+    };
+    sections.iter().map(|section| part(section).map(Incoming::Shared).ok_or_else(outside)).collect()
+}
+
+/// Reads once, also when a signal interrupts it.
+fn fill(receiver: &mut Receiver) -> io::Result<usize> {
+    loop {
+        match receiver.fill() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The client went without reading everything: the same as its end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
+            other => return other,
+        }
+    }
+}
+
+fn unexpected(message: &Message<'_>) -> LinkError {
+    LinkError::Unexpected(format!("{:?}", message.kind()))
+}
+
+fn unexpected_end() -> LinkError {
+    LinkError::Unexpected("a message without the descriptor that belongs to it".into())
+}
+
+/// At most [`MAX_TEXT`] bytes of a text: its end, where a trace tells most.
+fn cut(text: &str) -> &str {
+    let mut start = text.len().saturating_sub(MAX_TEXT);
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    &text[start..]
+}

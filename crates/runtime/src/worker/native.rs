@@ -1,0 +1,249 @@
+//! The worker that runs native functions: typed values in, typed values out.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use gridrpc_wire::{Array, DType, Order, Stamps, Value, WireError, decode_values, encode_values};
+use thiserror::Error;
+
+use crate::link::LinkError;
+use crate::payload::{Incoming, Payload, PayloadBuilder};
+use crate::sys::monotonic_ns;
+use crate::worker::builtin;
+use crate::worker::link::{Answer, Job, WorkerLink};
+
+pub use builtin::names as builtin_names;
+
+/// Why a native function did not return.
+#[derive(Debug, Error)]
+pub enum NativeError {
+    /// There is no function of that name.
+    #[error("there is no native function `{0}`; the built-in ones are {names}", names = builtin::names().join(", "))]
+    UnknownFunction(String),
+    /// The arguments don't fit the function.
+    #[error("{0}")]
+    Arguments(String),
+    /// The values cannot be decoded.
+    #[error("broken values: {0}")]
+    Values(#[from] WireError),
+    /// There is no memory for the result.
+    #[error("no memory for the result: {0}")]
+    Memory(#[from] io::Error),
+    /// The function panicked.
+    #[error("the function panicked: {0}")]
+    Panic(String),
+}
+
+impl NativeError {
+    fn type_name(&self) -> &'static str {
+        match self {
+            NativeError::UnknownFunction(_) => "gridrpc.FunctionNotFound",
+            NativeError::Arguments(_) => "gridrpc.ArgumentError",
+            NativeError::Values(_) => "gridrpc.ProtocolError",
+            NativeError::Memory(_) => "gridrpc.OutOfMemory",
+            NativeError::Panic(_) => "gridrpc.Panic",
+        }
+    }
+}
+
+/// One argument.
+#[derive(Debug)]
+pub enum Argument {
+    /// Nothing.
+    None,
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// A string of bytes.
+    Bytes(Incoming),
+    /// An array: its type and shape, and its elements in this machine's byte order.
+    Array(Array, Incoming),
+}
+
+impl Argument {
+    /// A number as seconds, say.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn number(&self, name: &str) -> Result<f64, NativeError> {
+        match self {
+            Argument::Float(value) => Ok(*value),
+            Argument::Int(value) => Ok(*value as f64),
+            _ => Err(NativeError::Arguments(format!("`{name}` has to be a number"))),
+        }
+    }
+
+    /// A count or length.
+    ///
+    /// # Errors
+    /// When it is something else, or negative.
+    pub fn count(&self, name: &str) -> Result<usize, NativeError> {
+        match self {
+            Argument::Int(value) => usize::try_from(*value).ok(),
+            _ => None,
+        }
+        .ok_or_else(|| NativeError::Arguments(format!("`{name}` has to be an integer from 0")))
+    }
+
+    /// The bytes of a byte string or of an array's elements; none of nothing.
+    ///
+    /// # Errors
+    /// When it is a number or a text.
+    pub fn bytes(&self, name: &str) -> Result<&[u8], NativeError> {
+        match self {
+            Argument::Bytes(bytes) | Argument::Array(_, bytes) => Ok(bytes.bytes()),
+            Argument::None => Ok(&[]),
+            _ => Err(NativeError::Arguments(format!("`{name}` has to be bytes or an array"))),
+        }
+    }
+}
+
+/// The results of a function, put together in the order in which it returns them.
+#[derive(Debug)]
+pub struct Results<'l> {
+    values: Vec<Value>,
+    payload: PayloadBuilder<'l>,
+    sections: u16,
+}
+
+impl<'l> Results<'l> {
+    fn new(payload: PayloadBuilder<'l>) -> Self {
+        Results { values: Vec::new(), payload, sections: 0 }
+    }
+
+    /// Returns a value without contents of its own.
+    pub fn push(&mut self, value: Value) {
+        self.values.push(value);
+    }
+
+    /// Returns a string of `len` bytes that `fill` writes in place.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn push_bytes(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]),
+    ) -> Result<(), NativeError> {
+        self.payload.add_with(len, fill)?;
+        self.values.push(Value::Bytes(self.sections));
+        self.sections += 1;
+        Ok(())
+    }
+
+    /// Returns an array with a copy of these elements.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn push_array(&mut self, array: &Array, elements: &[u8]) -> Result<(), NativeError> {
+        self.payload.add(elements)?;
+        self.values.push(Value::Array(Array { section: self.sections, ..array.clone() }));
+        self.sections += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Payload, NativeError> {
+        let mut bytes = Vec::new();
+        encode_values(&self.values, Order::NATIVE, &mut bytes)?;
+        self.payload.add(&bytes)?;
+        Ok(self.payload.finish())
+    }
+}
+
+/// Serves a client over this connection until it is gone.
+///
+/// # Errors
+/// When the client breaks the protocol.
+pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
+    let mut link = WorkerLink::open(connection, "native")?;
+    while let Some(Job { call, function, mut sections, order }) = link.next()? {
+        let calc_in = monotonic_ns();
+        let results = run(&link, &function.name, &sections, order);
+        let stamps = Stamps { calc_in, calc_out: monotonic_ns() };
+        match results {
+            Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
+            Err(error) => {
+                let payload = Payload::default();
+                let (name, message) = (error.type_name(), error.to_string());
+                let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
+                link.answer(call, stamps, std::mem::take(&mut sections), answer)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn run(
+    link: &WorkerLink,
+    name: &str,
+    sections: &[Incoming],
+    order: Order,
+) -> Result<Payload, NativeError> {
+    let function =
+        builtin::find(name).ok_or_else(|| NativeError::UnknownFunction(name.to_owned()))?;
+    let arguments = arguments(sections, order)?;
+    let mut results = Results::new(link.payload());
+    let call = std::panic::AssertUnwindSafe(|| function(&arguments, &mut results));
+    match std::panic::catch_unwind(call) {
+        Ok(returned) => returned?,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            return Err(NativeError::Panic(text.unwrap_or("without a message").to_owned()));
+        }
+    }
+    results.finish()
+}
+
+/// The arguments that the last section describes.
+fn arguments(sections: &[Incoming], order: Order) -> Result<Vec<Argument>, NativeError> {
+    let Some((values, contents)) = sections.split_last() else { return Ok(Vec::new()) };
+    let content = |index: u16| {
+        contents.get(usize::from(index)).cloned().ok_or_else(|| {
+            NativeError::Arguments(format!(
+                "an argument refers to section {index}, which is not there"
+            ))
+        })
+    };
+    let values = decode_values(values.bytes(), order)?;
+    values.into_iter().map(|value| argument(value, order, content)).collect()
+}
+
+fn argument(
+    value: Value,
+    order: Order,
+    content: impl Fn(u16) -> Result<Incoming, NativeError>,
+) -> Result<Argument, NativeError> {
+    Ok(match value {
+        Value::None => Argument::None,
+        Value::Int(value) => Argument::Int(value),
+        Value::Float(value) => Argument::Float(value),
+        Value::Text(value) => Argument::Text(value),
+        Value::Bytes(index) => Argument::Bytes(content(index)?),
+        Value::Array(array) => {
+            let elements = content(array.section)?;
+            if array.byte_len() != Some(elements.bytes().len() as u64) {
+                return Err(NativeError::Arguments(format!(
+                    "an array of shape {:?} and type {} came with {} bytes",
+                    array.shape,
+                    array.dtype.name(),
+                    elements.bytes().len()
+                )));
+            }
+            let elements = make_native(array.dtype, order, elements);
+            Argument::Array(array, elements)
+        }
+    })
+}
+
+fn make_native(dtype: DType, order: Order, elements: Incoming) -> Incoming {
+    if order == Order::NATIVE {
+        return elements;
+    }
+    let mut bytes = elements.bytes().to_vec();
+    dtype.make_native(order, &mut bytes);
+    Incoming::Bytes(bytes)
+}

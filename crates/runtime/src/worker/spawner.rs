@@ -1,0 +1,250 @@
+//! The small process that starts workers by forking itself.
+//!
+//! It is prepared once (a Python one has imported what its workers need), has one thread, and does
+//! nothing but fork, reap and report; so forking it is cheap and safe. It ends its workers at once
+//! when the client is gone, and they end with it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gridrpc_wire::{Message, Prepare};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getppid, setpgid};
+
+use crate::link::{LinkError, Received, Receiver, Sender};
+
+/// What became of the process that called [`Spawner::run`].
+#[derive(Debug)]
+pub enum Role {
+    /// It is a new worker with this connection.
+    Worker(OwnedFd),
+    /// It was the spawner and has nothing left to do.
+    Done,
+}
+
+/// The spawner's state.
+#[derive(Debug)]
+pub struct Spawner {
+    receiver: Receiver,
+    sender: Sender,
+    children: SignalFd,
+    /// Process ids of the workers alive, by number.
+    workers: HashMap<u32, Pid>,
+    old_mask: SigSet,
+    /// Set once the client wants no more workers: when those left are ended.
+    closing: Option<Instant>,
+}
+
+/// A request to start workers: their numbers, and two descriptors for each.
+type Request = (Vec<u32>, Vec<OwnedFd>);
+
+/// How long workers have to end by themselves.
+const GRACE: Duration = Duration::from_millis(300);
+/// When memory runs out, workers go before the client: a call is lost, not all of them.
+const OOM_SCORE: &str = "300";
+
+impl Spawner {
+    /// Takes the control connection, which is standard input, and prepares this process.
+    ///
+    /// # Errors
+    /// When standard input is no socket or the system refuses something.
+    pub fn new() -> io::Result<Spawner> {
+        let control = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
+        // Workers must not read the control connection, nor the terminal.
+        nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
+        // Ctrl-C on the terminal is for the client, which then ends us.
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        // Not everywhere allowed, and nowhere necessary.
+        let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let mut old_mask = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), Some(&mut old_mask))?;
+        let children = SignalFd::with_flags(&mask, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        Ok(Spawner {
+            receiver: Receiver::new(Arc::clone(&control), 0),
+            sender: Sender::new(control),
+            children,
+            workers: HashMap::new(),
+            old_mask,
+            closing: None,
+        })
+    }
+
+    /// Serves the client until it is gone. `prepare` is told what workers will need; `fork`
+    /// forks: it returns the child's process id, or none in the child.
+    ///
+    /// # Errors
+    /// When the client breaks the protocol, or `prepare` fails.
+    pub fn run<E: From<LinkError>>(
+        mut self,
+        mut prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
+        mut fork: impl FnMut() -> Result<Option<i32>, E>,
+    ) -> Result<Role, E> {
+        loop {
+            let (control, child) = self.wait().map_err(LinkError::from)?;
+            if child {
+                self.reap()?;
+            }
+            if control {
+                if self.receiver.fill().map_err(LinkError::from)? == 0 {
+                    self.end_workers();
+                    return Ok(Role::Done);
+                }
+                let requests = self.take_requests(&mut prepare)?;
+                for (workers, descriptors) in requests {
+                    if let Some(connection) = self.spawn(&workers, descriptors, &mut fork)? {
+                        return Ok(Role::Worker(connection));
+                    }
+                }
+            }
+            if let Some(until) = self.closing {
+                if Instant::now() >= until {
+                    self.end_workers();
+                }
+                if self.workers.is_empty() {
+                    return Ok(Role::Done);
+                }
+            }
+        }
+    }
+
+    /// Waits for the client or a child. Returns which of them has something to say.
+    fn wait(&self) -> io::Result<(bool, bool)> {
+        let timeout = match self.closing {
+            None => PollTimeout::NONE,
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
+            }
+        };
+        let control = self.receiver.socket();
+        let children = self.children.as_fd();
+        let mut waited =
+            [PollFd::new(control, PollFlags::POLLIN), PollFd::new(children, PollFlags::POLLIN)];
+        match poll(&mut waited, timeout) {
+            Err(nix::errno::Errno::EINTR) => Ok((false, false)),
+            Err(errno) => Err(errno.into()),
+            Ok(_) => Ok((is_ready(&waited[0]), is_ready(&waited[1]))),
+        }
+    }
+
+    fn take_requests<E: From<LinkError>>(
+        &mut self,
+        prepare: &mut impl FnMut(&Prepare<'_>) -> Result<(), E>,
+    ) -> Result<Vec<Request>, E> {
+        let Spawner { receiver, workers, closing, .. } = self;
+        let mut requests = Vec::new();
+        receiver.drain(|received: Received<'_>| -> Result<(), E> {
+            match received.message {
+                Message::Prepare(preparation) => prepare(&preparation)?,
+                Message::Spawn { workers } => requests.push((workers, received.descriptors)),
+                Message::Kill { worker, .. } => {
+                    if let Some(pid) = workers.get(&worker) {
+                        // It may have ended by itself; it has not been reaped yet.
+                        let _ = kill(*pid, Signal::SIGKILL);
+                    }
+                }
+                Message::Goodbye => *closing = Some(Instant::now() + GRACE),
+                other => {
+                    return Err(LinkError::Unexpected(format!("{:?}", other.kind())).into());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(requests)
+    }
+
+    /// Forks the workers of one request. In a child, returns its connection.
+    fn spawn<E: From<LinkError>>(
+        &mut self,
+        workers: &[u32],
+        descriptors: Vec<OwnedFd>,
+        fork: &mut impl FnMut() -> Result<Option<i32>, E>,
+    ) -> Result<Option<OwnedFd>, E> {
+        let ours = Pid::this();
+        let mut descriptors = descriptors.into_iter();
+        for worker in workers {
+            let (Some(connection), Some(stderr)) = (descriptors.next(), descriptors.next()) else {
+                return Err(LinkError::Unexpected("a request without descriptors".into()).into());
+            };
+            match fork() {
+                Ok(None) => {
+                    self.become_worker(*worker, ours, stderr.as_fd()).map_err(LinkError::from)?;
+                    return Ok(Some(connection));
+                }
+                Ok(Some(pid)) => {
+                    self.workers.insert(*worker, Pid::from_raw(pid));
+                    self.report(&Message::Started { worker: *worker, pid: pid as u32, error: "" })?;
+                }
+                Err(_) => {
+                    let error = &io::Error::last_os_error().to_string();
+                    self.report(&Message::Started { worker: *worker, pid: 0, error })?;
+                }
+            }
+        }
+        self.flush()?;
+        Ok(None)
+    }
+
+    /// In a new child: severs what ties it to the spawner, except that it ends with it.
+    fn become_worker(&self, worker: u32, parent: Pid, stderr: BorrowedFd<'_>) -> io::Result<()> {
+        nix::unistd::dup2_stderr(stderr)?;
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.old_mask), None)?;
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        if getppid() != parent {
+            // The spawner ended before we asked to end with it.
+            std::process::exit(0);
+        }
+        let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
+        nix::sys::prctl::set_name(&name)?;
+        Ok(())
+    }
+
+    /// Reports the children that have ended.
+    fn reap(&mut self) -> Result<(), LinkError> {
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        loop {
+            let (pid, status, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, status)) => (pid, status as u32, 0),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, 0, signal as u32),
+                Ok(WaitStatus::StillAlive) | Err(_) => break,
+                Ok(_) => continue,
+            };
+            let worker = self.workers.iter().find(|(_, other)| **other == pid).map(|(id, _)| *id);
+            if let Some(worker) = worker {
+                self.workers.remove(&worker);
+                let pid = pid.as_raw() as u32;
+                self.report(&Message::Exited { worker, pid, status, signal })?;
+            }
+        }
+        self.flush()
+    }
+
+    fn end_workers(&self) {
+        for pid in self.workers.values() {
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+    }
+
+    fn report(&mut self, message: &Message<'_>) -> Result<(), LinkError> {
+        Ok(self.sender.push(message)?)
+    }
+
+    fn flush(&mut self) -> Result<(), LinkError> {
+        // A client that is gone shows itself on the receiving half.
+        let _ = self.sender.flush();
+        Ok(())
+    }
+}
+
+fn is_ready(waited: &PollFd<'_>) -> bool {
+    waited.any().unwrap_or(false)
+}

@@ -1,0 +1,175 @@
+//! Real grids of native workers: calls, data, deaths.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gridrpc_core::{Cause, End, Settings};
+use gridrpc_runtime::client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Transport};
+use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+fn open(workers: u32, transport: Transport) -> Grid {
+    let grid = Grid::open(Config {
+        launch: Launch {
+            program: env!("CARGO_BIN_EXE_gridrpc").into(),
+            arguments: vec!["spawner".into()],
+            ..Launch::default()
+        },
+        transport,
+        settings: Settings { workers, cores: 2, ..Settings::default() },
+        shared_threshold: 32 << 10,
+        keep_free: 256 << 20,
+    })
+    .expect("a grid");
+    assert!(grid.wait_until_ready(WAIT).expect("workers"), "workers did not answer");
+    grid
+}
+
+fn named(grid: &Grid, name: &str) -> Arc<FunctionRef> {
+    grid.register(name, FunctionForm::Named, Vec::new())
+}
+
+fn submit(grid: &Grid, function: &Arc<FunctionRef>, values: &[Value], data: &[&[u8]]) -> Arc<Call> {
+    let mut payload = grid.payload();
+    for part in data {
+        payload.add(part).unwrap();
+    }
+    let mut bytes = Vec::new();
+    encode_values(values, Order::NATIVE, &mut bytes).unwrap();
+    payload.add(&bytes).unwrap();
+    grid.submit(function, payload.finish(), Vec::new(), None, false).expect("taken")
+}
+
+fn outcome(call: &Call) -> Outcome {
+    assert!(call.wait(WAIT), "the call does not end");
+    call.take_outcome().expect("an outcome")
+}
+
+fn returned(call: &Call) -> (Vec<Value>, Vec<Vec<u8>>) {
+    match outcome(call) {
+        Outcome::Returned(sections) => {
+            let (values, data) = sections.split_last().expect("values");
+            let values = decode_values(values.bytes(), Order::NATIVE).unwrap();
+            (values, data.iter().map(|part| part.bytes().to_vec()).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn data_of_any_size_comes_back_over_both_transports() {
+    for transport in [Transport::Unix, Transport::Tcp] {
+        let grid = open(2, transport);
+        let echo = named(&grid, "builtin/echo");
+        for len in [0, 1, 4095, 32 << 10, 100_000, 600_000, 5_000_001] {
+            let data: Vec<u8> = (0..len).map(|i| (i % 253) as u8).collect();
+            for _ in 0..3 {
+                let call = submit(&grid, &echo, &[Value::Bytes(0), Value::Int(-7)], &[&data]);
+                let (values, back) = returned(&call);
+                assert_eq!(values, [Value::Bytes(0), Value::Int(-7)]);
+                assert!(back == [data.clone()], "{len} bytes came back changed by {transport:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_calls_end_in_their_own_results() {
+    let grid = open(2, Transport::Unix);
+    let echo = named(&grid, "builtin/echo");
+    let calls: Vec<_> = (0..10_000).map(|i| submit(&grid, &echo, &[Value::Int(i)], &[])).collect();
+    for (i, call) in calls.iter().enumerate() {
+        assert_eq!(returned(call).0, [Value::Int(i as i64)]);
+    }
+    assert_eq!(grid.counts().live, 0);
+}
+
+#[test]
+fn a_killed_worker_fails_its_call_and_is_replaced() {
+    let grid = open(1, Transport::Unix);
+    let sleep = named(&grid, "builtin/sleep");
+    let quick = submit(&grid, &sleep, &[Value::Float(0.0)], &[]);
+    returned(&quick);
+    let pid = quick.profile().pid;
+    let running = submit(&grid, &sleep, &[Value::Float(60.0)], &[]);
+    let waiting = submit(&grid, &sleep, &[Value::Float(0.0)], &[]);
+    std::thread::sleep(Duration::from_millis(100));
+    // SAFETY: plain system call.
+    unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+    match outcome(&running) {
+        Outcome::Ended(End::WorkerLost(loss)) => {
+            assert_eq!((loss.pid, loss.worker), (pid, 0));
+            assert!(matches!(loss.cause, Cause::Signal { signal: 9, .. }), "{loss}");
+        }
+        other => panic!("{other:?}"),
+    }
+    returned(&waiting);
+    assert_ne!(waiting.profile().pid, pid, "it ran on the dead worker");
+}
+
+#[test]
+fn a_deadline_ends_the_call_and_its_worker() {
+    let grid = open(1, Transport::Unix);
+    let sleep = named(&grid, "builtin/sleep");
+    let mut payload = grid.payload();
+    let mut bytes = Vec::new();
+    encode_values(&[Value::Float(60.0)], Order::NATIVE, &mut bytes).unwrap();
+    payload.add(&bytes).unwrap();
+    let deadline = Some(Duration::from_millis(50));
+    let start = Instant::now();
+    let call = grid.submit(&sleep, payload.finish(), Vec::new(), deadline, false).unwrap();
+    assert!(matches!(outcome(&call), Outcome::Ended(End::DeadlineExceeded(Some(0)))));
+    assert!(start.elapsed() < Duration::from_secs(5));
+    returned(&submit(&grid, &sleep, &[Value::Float(0.0)], &[]));
+}
+
+#[test]
+fn errors_of_native_functions_arrive() {
+    let grid = open(1, Transport::Unix);
+    let unknown = named(&grid, "builtin/nonsense");
+    match outcome(&submit(&grid, &unknown, &[], &[])) {
+        Outcome::Raised { error, message, .. } => {
+            assert_eq!(error, "gridrpc.FunctionNotFound");
+            assert!(message.contains("builtin/nonsense"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let sleep = named(&grid, "builtin/sleep");
+    for bad in [Value::Float(-1.0), Value::Float(f64::NAN), Value::Text("long".into())] {
+        let call = submit(&grid, &sleep, &[bad], &[]);
+        assert!(matches!(outcome(&call), Outcome::Raised { .. }));
+    }
+}
+
+#[test]
+fn closing_ends_calls_and_workers() {
+    let grid = open(3, Transport::Unix);
+    let sleep = named(&grid, "builtin/sleep");
+    let call = submit(&grid, &sleep, &[Value::Float(60.0)], &[]);
+    while call.profile().pid == 0 {
+        std::thread::yield_now();
+    }
+    let pid = call.profile().pid;
+    let start = Instant::now();
+    grid.close();
+    assert!(start.elapsed() < Duration::from_secs(3));
+    assert!(matches!(outcome(&call), Outcome::Ended(End::Closed)));
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "a worker is left over");
+}
+
+#[test]
+fn a_program_that_cannot_start_workers_is_reported() {
+    for (program, arguments) in [("/nonexistent/program", vec![]), ("/bin/false", vec![])] {
+        let grid = Grid::open(Config {
+            launch: Launch { program: program.into(), arguments, ..Launch::default() },
+            transport: Transport::Unix,
+            settings: Settings { workers: 2, ..Settings::default() },
+            shared_threshold: 32 << 10,
+            keep_free: 0,
+        })
+        .expect("a grid");
+        let error = grid.wait_until_ready(WAIT).expect_err("no workers");
+        assert!(error.to_string().starts_with("no worker could be started"), "{error}");
+    }
+}

@@ -1,0 +1,204 @@
+//! Reading and writing primitive values in either byte order, every read checked.
+
+use thiserror::Error;
+
+/// Byte order of a frame: its sender's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Least significant byte first; `l` in the frame header.
+    Little,
+    /// Most significant byte first; `B` in the frame header.
+    Big,
+}
+
+impl Order {
+    /// The order of this machine.
+    pub const NATIVE: Order =
+        if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
+
+    pub(crate) fn mark(self) -> u8 {
+        match self {
+            Order::Little => b'l',
+            Order::Big => b'B',
+        }
+    }
+
+    pub(crate) fn from_mark(mark: u8) -> Option<Order> {
+        match mark {
+            b'l' => Some(Order::Little),
+            b'B' => Some(Order::Big),
+            _ => None,
+        }
+    }
+}
+
+/// Why bytes are not a message of this format, or a message does not fit into it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WireError {
+    /// The first two bytes are not `GR`.
+    #[error("not a gridrpc frame: it starts with {0:02x?}; is the other end gridrpc?")]
+    Magic([u8; 2]),
+    /// The frame is of a format version that this program does not speak.
+    #[error("frame of format version {0}, but this program speaks version 1; update the older end")]
+    Version(u8),
+    /// The byte-order mark is neither `l` nor `B`.
+    #[error("unknown byte-order mark {0:#04x}")]
+    ByteOrder(u8),
+    /// The kind of message is unknown.
+    #[error("unknown message kind {0}")]
+    Kind(u8),
+    /// A field of the header that has to be zero is not.
+    #[error("reserved field is {0}, not 0")]
+    Reserved(u32),
+    /// A length or count is above the bound that the format sets.
+    #[error("{what} is {value}, above the bound of {limit}")]
+    TooLarge {
+        /// What was counted.
+        what: &'static str,
+        /// The length that was found.
+        value: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// The body ends inside a field.
+    #[error("body ends inside `{0}`")]
+    Truncated(&'static str),
+    /// The body is longer than its message.
+    #[error("{0} bytes behind the end of the message")]
+    Trailing(usize),
+    /// A text is not UTF-8.
+    #[error("`{0}` is not UTF-8")]
+    Text(&'static str),
+    /// A field holds a value with no meaning.
+    #[error("`{what}` has the meaningless value {value}")]
+    Meaningless {
+        /// The field.
+        what: &'static str,
+        /// What it held.
+        value: u64,
+    },
+}
+
+/// A cursor over received bytes.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    order: Order,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8], order: Order) -> Self {
+        Reader { rest: bytes, order }
+    }
+
+    pub(crate) fn bytes(&mut self, len: usize, what: &'static str) -> Result<&'a [u8], WireError> {
+        let (head, rest) = self.rest.split_at_checked(len).ok_or(WireError::Truncated(what))?;
+        self.rest = rest;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], WireError> {
+        let (head, rest) = self.rest.split_first_chunk().ok_or(WireError::Truncated(what))?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, WireError> {
+        Ok(self.array::<1>(what)?[0])
+    }
+
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, WireError> {
+        let raw = self.array(what)?;
+        Ok(match self.order {
+            Order::Little => u16::from_le_bytes(raw),
+            Order::Big => u16::from_be_bytes(raw),
+        })
+    }
+
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, WireError> {
+        let raw = self.array(what)?;
+        Ok(match self.order {
+            Order::Little => u32::from_le_bytes(raw),
+            Order::Big => u32::from_be_bytes(raw),
+        })
+    }
+
+    pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, WireError> {
+        let raw = self.array(what)?;
+        Ok(match self.order {
+            Order::Little => u64::from_le_bytes(raw),
+            Order::Big => u64::from_be_bytes(raw),
+        })
+    }
+
+    pub(crate) fn text(&mut self, what: &'static str) -> Result<&'a str, WireError> {
+        let len = self.u32(what)? as usize;
+        std::str::from_utf8(self.bytes(len, what)?).map_err(|_| WireError::Text(what))
+    }
+
+    /// Reads a count of items of at least `item` bytes each; refuses one that the body cannot hold.
+    pub(crate) fn count(&mut self, item: usize, what: &'static str) -> Result<usize, WireError> {
+        let count = self.u16(what)? as usize;
+        if count * item > self.rest.len() {
+            return Err(WireError::Truncated(what));
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub(crate) fn finish(self) -> Result<(), WireError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(WireError::Trailing(self.rest.len())) }
+    }
+}
+
+/// An encoder that appends to a buffer.
+pub(crate) struct Writer<'b> {
+    pub(crate) out: &'b mut Vec<u8>,
+    pub(crate) order: Order,
+}
+
+impl Writer<'_> {
+    pub(crate) fn u8(&mut self, value: u8) {
+        self.out.push(value);
+    }
+
+    pub(crate) fn u16(&mut self, value: u16) {
+        match self.order {
+            Order::Little => self.out.extend_from_slice(&value.to_le_bytes()),
+            Order::Big => self.out.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) {
+        match self.order {
+            Order::Little => self.out.extend_from_slice(&value.to_le_bytes()),
+            Order::Big => self.out.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) {
+        match self.order {
+            Order::Little => self.out.extend_from_slice(&value.to_le_bytes()),
+            Order::Big => self.out.extend_from_slice(&value.to_be_bytes()),
+        }
+    }
+
+    pub(crate) fn text(&mut self, value: &str) {
+        // A text longer than a frame is refused by the bound on the body.
+        self.u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+        self.out.extend_from_slice(value.as_bytes());
+    }
+
+    pub(crate) fn count(&mut self, count: usize, what: &'static str) -> Result<(), WireError> {
+        let value = u16::try_from(count).map_err(|_| WireError::TooLarge {
+            what,
+            value: count as u64,
+            limit: u16::MAX.into(),
+        })?;
+        self.u16(value);
+        Ok(())
+    }
+}

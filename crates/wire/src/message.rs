@@ -1,0 +1,546 @@
+//! The messages between a client, its workers and the spawner that starts them.
+
+use crate::bytes::{Order, Reader, WireError, Writer};
+use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, bounded};
+use crate::section::{Lease, Sections};
+
+/// What a frame's body holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // one per message, described there
+pub enum Kind {
+    Hello = 1,
+    Welcome = 2,
+    Function = 3,
+    Call = 4,
+    Data = 5,
+    Reply = 6,
+    Failure = 7,
+    Segment = 8,
+    Release = 9,
+    Blob = 10,
+    DropBlob = 11,
+    Goodbye = 12,
+    DropSegment = 13,
+    Prepare = 32,
+    Spawn = 33,
+    Started = 34,
+    Exited = 35,
+    Kill = 36,
+}
+
+impl Kind {
+    pub(crate) fn from_code(code: u8) -> Option<Kind> {
+        use Kind::{
+            Blob, Call, Data, DropBlob, DropSegment, Exited, Failure, Function, Goodbye, Hello,
+            Kill, Prepare, Release, Reply, Segment, Spawn, Started, Welcome,
+        };
+        [
+            Hello,
+            Welcome,
+            Function,
+            Call,
+            Data,
+            Reply,
+            Failure,
+            Segment,
+            Release,
+            Blob,
+            DropBlob,
+            Goodbye,
+            DropSegment,
+            Prepare,
+            Spawn,
+            Started,
+            Exited,
+            Kill,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == code)
+    }
+}
+
+/// How a function is told to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FunctionForm {
+    /// By its name, `module/function`.
+    Named = 0,
+    /// As a pickled Python function in the message's only section.
+    Pickled = 1,
+}
+
+/// The first message of a connection, from the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Oldest format version that the client speaks.
+    pub min_version: u8,
+    /// Newest format version that the client speaks.
+    pub max_version: u8,
+    /// Whether descriptors and shared memory can cross this connection.
+    pub shared_memory: bool,
+    /// The worker's number within the grid.
+    pub worker: u32,
+    /// Payload bytes from which on shared memory is used.
+    pub shared_threshold: u64,
+    /// The client's monotonic clock, ns.
+    pub clock: u64,
+}
+
+/// A worker's answer to [`Hello`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome<'a> {
+    /// The version that both speak from here on.
+    pub version: u8,
+    /// Process id of the worker on its host.
+    pub pid: u32,
+    /// The worker's monotonic clock, ns.
+    pub clock: u64,
+    /// What the worker runs: `native` or `python`.
+    pub language: &'a str,
+    /// Name of the worker's host.
+    pub host: &'a str,
+    /// Names the running instance of the host's kernel: equal ids share a monotonic clock.
+    pub boot: &'a str,
+}
+
+/// Times of one call on the worker's monotonic clock, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// The function starts.
+    pub calc_in: u64,
+    /// The function has returned.
+    pub calc_out: u64,
+}
+
+/// What a prepared process needs to know before it starts workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepare<'a> {
+    /// Working directory; empty: keep the inherited one.
+    pub directory: &'a str,
+    /// Where modules are looked for.
+    pub path: Vec<&'a str>,
+    /// Modules to import, so that the workers share them.
+    pub modules: Vec<&'a str>,
+}
+
+/// A message, borrowed from the frame it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Client to worker, first of all. Descriptor 0, with shared memory: the progress page.
+    Hello(Hello),
+    /// Worker to client, second.
+    Welcome(Welcome<'a>),
+    /// Client to worker: what a function number means.
+    Function {
+        /// Number of the function on this connection.
+        function: u32,
+        /// By name or by value.
+        form: FunctionForm,
+        /// `module/function`, or for people the name of a pickled function.
+        name: &'a str,
+        /// The pickled function, if it is one.
+        sections: Sections<'a>,
+    },
+    /// Client to worker: run a function.
+    Call {
+        /// Number of the call, the client's own.
+        call: u64,
+        /// Which function.
+        function: u32,
+        /// Whether the reply may wait until more calls are done (they take microseconds).
+        batch: bool,
+        /// The arguments.
+        sections: Sections<'a>,
+    },
+    /// The next bytes of the streamed sections of the message before.
+    Data(&'a [u8]),
+    /// Worker to client: the function has returned.
+    Reply {
+        /// Which call.
+        call: u64,
+        /// When it ran.
+        stamps: Stamps,
+        /// Sections of the call that the worker still reads; others of it are released.
+        retained: Vec<Lease>,
+        /// The result.
+        sections: Sections<'a>,
+    },
+    /// Worker to client: the function has raised an error, or could not be run.
+    Failure {
+        /// Which call.
+        call: u64,
+        /// When it ran.
+        stamps: Stamps,
+        /// Sections of the call that the worker still reads; others of it are released.
+        retained: Vec<Lease>,
+        /// Type of the error; one of the protocol's own starts with `gridrpc.`.
+        error: &'a str,
+        /// Its message.
+        message: &'a str,
+        /// Where it was raised, for people.
+        trace: &'a str,
+        /// The error itself, pickled, if it can be.
+        sections: Sections<'a>,
+    },
+    /// Owner to reader: a shared-memory segment. Descriptor 0: its memory.
+    Segment {
+        /// The owner's number for it.
+        segment: u32,
+        /// Its length, bytes.
+        len: u64,
+    },
+    /// Owner to reader: a segment that will not be referred to any more.
+    DropSegment {
+        /// The owner's number for it.
+        segment: u32,
+    },
+    /// Reader to owner: these stretches are read no more.
+    Release {
+        /// The stretches.
+        leases: Vec<Lease>,
+    },
+    /// Client to worker: shared data. Descriptor 0, with shared memory: the memory of all sections.
+    Blob {
+        /// The client's number for it.
+        blob: u64,
+        /// Its parts; shared ones are offsets into the memory that came along, segment 0.
+        sections: Sections<'a>,
+    },
+    /// Client to worker: shared data that no call will refer to any more.
+    DropBlob {
+        /// Its number.
+        blob: u64,
+    },
+    /// Client to worker or spawner: end.
+    Goodbye,
+    /// Client to spawner, before the first [`Message::Spawn`].
+    Prepare(Prepare<'a>),
+    /// Client to spawner: start workers. Descriptors, two for each: its connection, its stderr.
+    Spawn {
+        /// The workers' numbers.
+        workers: Vec<u32>,
+    },
+    /// Spawner to client: a worker's process exists. `pid` 0: it could not be made.
+    Started {
+        /// Number of the worker.
+        worker: u32,
+        /// Its process id, or 0.
+        pid: u32,
+        /// Why it could not be made.
+        error: &'a str,
+    },
+    /// Spawner to client: a worker's process has ended.
+    Exited {
+        /// Number of the worker.
+        worker: u32,
+        /// Its process id.
+        pid: u32,
+        /// Its exit status, if `signal` is 0.
+        status: u32,
+        /// The signal that ended it, or 0.
+        signal: u32,
+    },
+    /// Client to spawner: end this worker at once.
+    Kill {
+        /// Number of the worker.
+        worker: u32,
+        /// Its process id.
+        pid: u32,
+    },
+}
+
+impl Message<'_> {
+    /// The kind that the frame's header carries.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Message::Hello(_) => Kind::Hello,
+            Message::Welcome(_) => Kind::Welcome,
+            Message::Function { .. } => Kind::Function,
+            Message::Call { .. } => Kind::Call,
+            Message::Data(_) => Kind::Data,
+            Message::Reply { .. } => Kind::Reply,
+            Message::Failure { .. } => Kind::Failure,
+            Message::Segment { .. } => Kind::Segment,
+            Message::Release { .. } => Kind::Release,
+            Message::Blob { .. } => Kind::Blob,
+            Message::DropBlob { .. } => Kind::DropBlob,
+            Message::Goodbye => Kind::Goodbye,
+            Message::DropSegment { .. } => Kind::DropSegment,
+            Message::Prepare(_) => Kind::Prepare,
+            Message::Spawn { .. } => Kind::Spawn,
+            Message::Started { .. } => Kind::Started,
+            Message::Exited { .. } => Kind::Exited,
+            Message::Kill { .. } => Kind::Kill,
+        }
+    }
+
+    /// Appends the message as one frame without descriptors.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format; `out` is then as it was.
+    pub fn encode(&self, order: Order, out: &mut Vec<u8>) -> Result<(), WireError> {
+        self.encode_with(0, order, out)
+    }
+
+    /// Appends the message as one frame that says how many descriptors come with it.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format; `out` is then as it was.
+    pub fn encode_with(
+        &self,
+        descriptors: u16,
+        order: Order,
+        out: &mut Vec<u8>,
+    ) -> Result<(), WireError> {
+        let start = out.len();
+        let header = Header { order, kind: self.kind(), descriptors, body_len: 0 };
+        out.extend_from_slice(&header.to_bytes());
+        let written = self.encode_body(&mut Writer { out, order }).and_then(|()| {
+            let body_len = out.len() - start - HEADER_LEN;
+            bounded("body length", body_len as u64, MAX_BODY as u64)?;
+            Ok(body_len)
+        });
+        match written {
+            Ok(body_len) => {
+                // The length is known only now: write the header again, in its place.
+                let whole = Header { body_len, ..header }.to_bytes();
+                out[start..start + HEADER_LEN].copy_from_slice(&whole);
+                Ok(())
+            }
+            Err(error) => {
+                out.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    fn encode_body(&self, w: &mut Writer<'_>) -> Result<(), WireError> {
+        match self {
+            Message::Hello(hello) => {
+                w.u8(hello.min_version);
+                w.u8(hello.max_version);
+                w.u16(hello.shared_memory.into());
+                w.u32(hello.worker);
+                w.u64(hello.shared_threshold);
+                w.u64(hello.clock);
+            }
+            Message::Welcome(welcome) => {
+                w.u8(welcome.version);
+                w.u32(welcome.pid);
+                w.u64(welcome.clock);
+                w.text(welcome.language);
+                w.text(welcome.host);
+                w.text(welcome.boot);
+            }
+            Message::Function { function, form, name, sections } => {
+                w.u32(*function);
+                w.u8(*form as u8);
+                w.text(name);
+                w.sections(sections)?;
+            }
+            Message::Call { call, function, batch, sections } => {
+                w.u64(*call);
+                w.u32(*function);
+                w.u8((*batch).into());
+                w.sections(sections)?;
+            }
+            Message::Data(bytes) => w.out.extend_from_slice(bytes),
+            Message::Reply { call, stamps, retained, sections } => {
+                w.outcome(*call, *stamps, retained)?;
+                w.sections(sections)?;
+            }
+            Message::Failure { call, stamps, retained, error, message, trace, sections } => {
+                w.outcome(*call, *stamps, retained)?;
+                w.text(error);
+                w.text(message);
+                w.text(trace);
+                w.sections(sections)?;
+            }
+            Message::Segment { segment, len } => {
+                w.u32(*segment);
+                w.u64(*len);
+            }
+            Message::Release { leases } => w.leases(leases)?,
+            Message::Blob { blob, sections } => {
+                w.u64(*blob);
+                w.sections(sections)?;
+            }
+            Message::DropBlob { blob } => w.u64(*blob),
+            Message::Goodbye => {}
+            Message::DropSegment { segment } => w.u32(*segment),
+            Message::Prepare(prepare) => {
+                w.text(prepare.directory);
+                w.texts(&prepare.path)?;
+                w.texts(&prepare.modules)?;
+            }
+            Message::Spawn { workers } => {
+                w.count(workers.len(), "number of workers")?;
+                workers.iter().for_each(|worker| w.u32(*worker));
+            }
+            Message::Started { worker, pid, error } => {
+                w.u32(*worker);
+                w.u32(*pid);
+                w.text(error);
+            }
+            Message::Exited { worker, pid, status, signal } => {
+                w.u32(*worker);
+                w.u32(*pid);
+                w.u32(*status);
+                w.u32(*signal);
+            }
+            Message::Kill { worker, pid } => {
+                w.u32(*worker);
+                w.u32(*pid);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Message<'a> {
+    /// Decodes the message in a frame.
+    ///
+    /// # Errors
+    /// When the body is not a message of the kind that the header names.
+    pub fn decode(frame: &Frame<'a>) -> Result<Message<'a>, WireError> {
+        let mut r = Reader::new(frame.body, frame.header.order);
+        let message = match frame.header.kind {
+            Kind::Hello => Message::Hello(Hello {
+                min_version: r.u8("oldest version")?,
+                max_version: r.u8("newest version")?,
+                shared_memory: match r.u16("shared memory")? {
+                    0 => false,
+                    1 => true,
+                    other => return Err(meaningless("shared memory", other)),
+                },
+                worker: r.u32("worker")?,
+                shared_threshold: r.u64("threshold")?,
+                clock: r.u64("clock")?,
+            }),
+            Kind::Welcome => Message::Welcome(Welcome {
+                version: r.u8("version")?,
+                pid: r.u32("pid")?,
+                clock: r.u64("clock")?,
+                language: r.text("language")?,
+                host: r.text("host")?,
+                boot: r.text("boot id")?,
+            }),
+            Kind::Function => Message::Function {
+                function: r.u32("function")?,
+                form: match r.u8("function form")? {
+                    0 => FunctionForm::Named,
+                    1 => FunctionForm::Pickled,
+                    other => return Err(meaningless("function form", other)),
+                },
+                name: r.text("function name")?,
+                sections: r.sections()?,
+            },
+            Kind::Call => Message::Call {
+                call: r.u64("call")?,
+                function: r.u32("function")?,
+                batch: match r.u8("batch")? {
+                    0 => false,
+                    1 => true,
+                    other => return Err(meaningless("batch", other)),
+                },
+                sections: r.sections()?,
+            },
+            Kind::Data => Message::Data(r.bytes(frame.body.len(), "data")?),
+            Kind::Reply => {
+                let (call, stamps, retained) = r.outcome()?;
+                Message::Reply { call, stamps, retained, sections: r.sections()? }
+            }
+            Kind::Failure => {
+                let (call, stamps, retained) = r.outcome()?;
+                Message::Failure {
+                    call,
+                    stamps,
+                    retained,
+                    error: r.text("error")?,
+                    message: r.text("error message")?,
+                    trace: r.text("trace")?,
+                    sections: r.sections()?,
+                }
+            }
+            Kind::Segment => {
+                Message::Segment { segment: r.u32("segment")?, len: r.u64("segment length")? }
+            }
+            Kind::Release => Message::Release { leases: r.leases()? },
+            Kind::Blob => Message::Blob { blob: r.u64("blob")?, sections: r.sections()? },
+            Kind::DropBlob => Message::DropBlob { blob: r.u64("blob")? },
+            Kind::Goodbye => Message::Goodbye,
+            Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
+            Kind::Prepare => Message::Prepare(Prepare {
+                directory: r.text("directory")?,
+                path: r.texts("path")?,
+                modules: r.texts("modules")?,
+            }),
+            Kind::Spawn => {
+                let count = r.count(4, "number of workers")?;
+                let workers = (0..count).map(|_| r.u32("worker")).collect::<Result<_, _>>()?;
+                Message::Spawn { workers }
+            }
+            Kind::Started => Message::Started {
+                worker: r.u32("worker")?,
+                pid: r.u32("pid")?,
+                error: r.text("error")?,
+            },
+            Kind::Exited => Message::Exited {
+                worker: r.u32("worker")?,
+                pid: r.u32("pid")?,
+                status: r.u32("status")?,
+                signal: r.u32("signal")?,
+            },
+            Kind::Kill => Message::Kill { worker: r.u32("worker")?, pid: r.u32("pid")? },
+        };
+        r.finish()?;
+        Ok(message)
+    }
+}
+
+const LEASE_LEN: usize = 12;
+
+impl Writer<'_> {
+    fn outcome(&mut self, call: u64, stamps: Stamps, kept: &[Lease]) -> Result<(), WireError> {
+        self.u64(call);
+        self.u64(stamps.calc_in);
+        self.u64(stamps.calc_out);
+        self.leases(kept)
+    }
+
+    fn leases(&mut self, leases: &[Lease]) -> Result<(), WireError> {
+        self.count(leases.len(), "number of leases")?;
+        leases.iter().for_each(|lease| self.lease(*lease));
+        Ok(())
+    }
+
+    fn texts(&mut self, texts: &[&str]) -> Result<(), WireError> {
+        self.count(texts.len(), "number of texts")?;
+        texts.iter().for_each(|text| self.text(text));
+        Ok(())
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn outcome(&mut self) -> Result<(u64, Stamps, Vec<Lease>), WireError> {
+        let call = self.u64("call")?;
+        let stamps = Stamps { calc_in: self.u64("calc-in")?, calc_out: self.u64("calc-out")? };
+        Ok((call, stamps, self.leases()?))
+    }
+
+    fn leases(&mut self) -> Result<Vec<Lease>, WireError> {
+        let count = self.count(LEASE_LEN, "number of leases")?;
+        (0..count).map(|_| self.lease()).collect()
+    }
+
+    fn texts(&mut self, what: &'static str) -> Result<Vec<&'a str>, WireError> {
+        let count = self.count(4, what)?;
+        (0..count).map(|_| self.text(what)).collect()
+    }
+}
+
+fn meaningless(what: &'static str, value: impl Into<u64>) -> WireError {
+    WireError::Meaningless { what, value: value.into() }
+}

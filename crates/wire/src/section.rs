@@ -1,0 +1,136 @@
+//! Sections: the pieces of a payload, and where each of them lies.
+
+use crate::bytes::{Reader, WireError, Writer};
+use crate::frame::bounded;
+
+/// The most sections one payload may have.
+pub const MAX_SECTIONS: usize = 1024;
+/// The longest section, bytes. Far above any memory, far below overflow of sums.
+const MAX_SECTION_LEN: u64 = 1 << 48;
+
+/// A stretch of a shared-memory segment, lent to the receiver until it is released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lease {
+    /// Number of the segment, given by its owner.
+    pub segment: u32,
+    /// Where the stretch starts, bytes.
+    pub offset: u64,
+}
+
+/// Where the bytes of a section are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    /// In the frame itself.
+    Inline(&'a [u8]),
+    /// In the `Data` frames that follow directly.
+    Stream,
+    /// In a shared-memory segment that the receiver has mapped.
+    Shared(Lease),
+    /// Part `part` of shared data that the receiver already has.
+    Blob {
+        /// The shared data's number.
+        blob: u64,
+        /// Which of its sections.
+        part: u32,
+    },
+}
+
+/// One piece of a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section<'a> {
+    /// Length, bytes.
+    pub len: u64,
+    /// Where the bytes are.
+    pub place: Place<'a>,
+}
+
+/// The sections of one payload, in order.
+pub type Sections<'a> = Vec<Section<'a>>;
+
+const INLINE: u8 = 0;
+const STREAM: u8 = 1;
+const SHARED: u8 = 2;
+const BLOB: u8 = 3;
+/// The smallest descriptor: place and length.
+const MIN_DESCRIPTOR: usize = 9;
+
+impl<'a> Section<'a> {
+    /// A section whose bytes travel in the frame.
+    #[must_use]
+    pub fn inline(bytes: &'a [u8]) -> Self {
+        Section { len: bytes.len() as u64, place: Place::Inline(bytes) }
+    }
+}
+
+impl Writer<'_> {
+    pub(crate) fn sections(&mut self, sections: &[Section<'_>]) -> Result<(), WireError> {
+        bounded("number of sections", sections.len() as u64, MAX_SECTIONS as u64)?;
+        self.count(sections.len(), "number of sections")?;
+        for section in sections {
+            let tag = match section.place {
+                Place::Inline(_) => INLINE,
+                Place::Stream => STREAM,
+                Place::Shared(_) => SHARED,
+                Place::Blob { .. } => BLOB,
+            };
+            self.u8(tag);
+            self.u64(section.len);
+            match section.place {
+                Place::Inline(_) | Place::Stream => {}
+                Place::Shared(lease) => self.lease(lease),
+                Place::Blob { blob, part } => {
+                    self.u64(blob);
+                    self.u32(part);
+                }
+            }
+        }
+        for section in sections {
+            if let Place::Inline(bytes) = section.place {
+                self.out.extend_from_slice(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lease(&mut self, lease: Lease) {
+        self.u32(lease.segment);
+        self.u64(lease.offset);
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn sections(&mut self) -> Result<Sections<'a>, WireError> {
+        let count = self.count(MIN_DESCRIPTOR, "number of sections")?;
+        bounded("number of sections", count as u64, MAX_SECTIONS as u64)?;
+        let mut sections = Vec::with_capacity(count);
+        for _ in 0..count {
+            let tag = self.u8("section place")?;
+            let len = self.u64("section length")?;
+            bounded("section length", len, MAX_SECTION_LEN)?;
+            let place = match tag {
+                INLINE => Place::Inline(&[]),
+                STREAM => Place::Stream,
+                SHARED => Place::Shared(self.lease()?),
+                BLOB => Place::Blob { blob: self.u64("blob")?, part: self.u32("blob part")? },
+                other => {
+                    return Err(WireError::Meaningless {
+                        what: "section place",
+                        value: other.into(),
+                    });
+                }
+            };
+            sections.push(Section { len, place });
+        }
+        for section in &mut sections {
+            if let Place::Inline(bytes) = &mut section.place {
+                bounded("inline section", section.len, self.remaining() as u64)?;
+                *bytes = self.bytes(section.len as usize, "inline section")?;
+            }
+        }
+        Ok(sections)
+    }
+
+    pub(crate) fn lease(&mut self) -> Result<Lease, WireError> {
+        Ok(Lease { segment: self.u32("segment")?, offset: self.u64("segment offset")? })
+    }
+}

@@ -1,0 +1,226 @@
+//! Typed values: the arguments and results of native functions.
+//!
+//! The values of a call are one inline section; the elements of arrays and the contents of
+//! byte strings are sections of their own, so that they can travel through shared memory.
+
+use crate::bytes::{Order, Reader, WireError, Writer};
+use crate::frame::bounded;
+
+/// The most dimensions an array may have.
+const MAX_DIMENSIONS: u64 = 32;
+
+/// Element type of an array, fixed in width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)] // the names say it
+pub enum DType {
+    Int8 = 1,
+    Int16 = 2,
+    Int32 = 3,
+    Int64 = 4,
+    UInt8 = 5,
+    UInt16 = 6,
+    UInt32 = 7,
+    UInt64 = 8,
+    Float32 = 9,
+    Float64 = 10,
+    Complex64 = 11,
+    Complex128 = 12,
+    Bool = 13,
+}
+
+impl DType {
+    /// Every element type.
+    pub const ALL: [DType; 13] = [
+        DType::Int8,
+        DType::Int16,
+        DType::Int32,
+        DType::Int64,
+        DType::UInt8,
+        DType::UInt16,
+        DType::UInt32,
+        DType::UInt64,
+        DType::Float32,
+        DType::Float64,
+        DType::Complex64,
+        DType::Complex128,
+        DType::Bool,
+    ];
+
+    /// Bytes of one element.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            DType::Complex64 => 8,
+            DType::Complex128 => 16,
+            _ => self.word(),
+        }
+    }
+
+    /// Bytes whose order turns with the sender's: a complex number is two words.
+    fn word(self) -> usize {
+        match self {
+            DType::Int8 | DType::UInt8 | DType::Bool => 1,
+            DType::Int16 | DType::UInt16 => 2,
+            DType::Int32 | DType::UInt32 | DType::Float32 | DType::Complex64 => 4,
+            DType::Int64 | DType::UInt64 | DType::Float64 | DType::Complex128 => 8,
+        }
+    }
+
+    /// The name that NumPy gives it, such as `float64`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::Int8 => "int8",
+            DType::Int16 => "int16",
+            DType::Int32 => "int32",
+            DType::Int64 => "int64",
+            DType::UInt8 => "uint8",
+            DType::UInt16 => "uint16",
+            DType::UInt32 => "uint32",
+            DType::UInt64 => "uint64",
+            DType::Float32 => "float32",
+            DType::Float64 => "float64",
+            DType::Complex64 => "complex64",
+            DType::Complex128 => "complex128",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// The element type of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<DType> {
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Turns elements that came in `order` into this machine's, in place. A remainder that
+    /// is no whole element stays as it is.
+    pub fn make_native(self, order: Order, elements: &mut [u8]) {
+        if order != Order::NATIVE && self.word() > 1 {
+            elements.chunks_exact_mut(self.word()).for_each(<[u8]>::reverse);
+        }
+    }
+}
+
+/// An array among the values: its type and shape, and which section holds its elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Array {
+    /// Element type.
+    pub dtype: DType,
+    /// Whether the first index runs fastest, as in Fortran.
+    pub fortran: bool,
+    /// Length of each dimension.
+    pub shape: Vec<u64>,
+    /// Index of the section with the elements.
+    pub section: u16,
+}
+
+impl Array {
+    /// Length of all elements, bytes; `None` when it overflows.
+    #[must_use]
+    pub fn byte_len(&self) -> Option<u64> {
+        let size = self.dtype.size() as u64;
+        self.shape.iter().try_fold(size, |len, dim| len.checked_mul(*dim))
+    }
+}
+
+/// One argument or result of a native function.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing: a function without result.
+    None,
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// A string of bytes: index of the section that holds it.
+    Bytes(u16),
+    /// An array.
+    Array(Array),
+}
+
+/// Encodes values into the bytes of their section.
+///
+/// # Errors
+/// When there are more than 65,535 of them or an array has more than 32 dimensions.
+pub fn encode_values(values: &[Value], order: Order, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let mut w = Writer { out, order };
+    w.count(values.len(), "number of values")?;
+    for value in values {
+        match value {
+            Value::None => w.u8(0),
+            Value::Int(int) => {
+                w.u8(1);
+                w.u64(int.cast_unsigned());
+            }
+            Value::Float(float) => {
+                w.u8(2);
+                w.u64(float.to_bits());
+            }
+            Value::Text(text) => {
+                w.u8(3);
+                w.text(text);
+            }
+            Value::Bytes(section) => {
+                w.u8(4);
+                w.u16(*section);
+            }
+            Value::Array(array) => {
+                bounded("number of dimensions", array.shape.len() as u64, MAX_DIMENSIONS)?;
+                w.u8(5);
+                w.u8(array.dtype as u8);
+                w.u8(array.fortran.into());
+                w.u16(array.section);
+                w.count(array.shape.len(), "number of dimensions")?;
+                array.shape.iter().for_each(|dim| w.u64(*dim));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Decodes the values in a section of a frame that came in `order`.
+///
+/// # Errors
+/// When the bytes are not values.
+pub fn decode_values(bytes: &[u8], order: Order) -> Result<Vec<Value>, WireError> {
+    let mut r = Reader::new(bytes, order);
+    let count = r.count(1, "number of values")?;
+    let values = (0..count).map(|_| decode_value(&mut r)).collect::<Result<_, _>>()?;
+    r.finish()?;
+    Ok(values)
+}
+
+fn decode_value(r: &mut Reader<'_>) -> Result<Value, WireError> {
+    Ok(match r.u8("value type")? {
+        0 => Value::None,
+        1 => Value::Int(r.u64("integer")?.cast_signed()),
+        2 => Value::Float(f64::from_bits(r.u64("float")?)),
+        3 => Value::Text(r.text("text")?.to_owned()),
+        4 => Value::Bytes(r.u16("section")?),
+        5 => {
+            let code = r.u8("element type")?;
+            let dtype = DType::ALL.into_iter().find(|dtype| *dtype as u8 == code);
+            let dtype =
+                dtype.ok_or(WireError::Meaningless { what: "element type", value: code.into() })?;
+            let fortran = match r.u8("element order")? {
+                0 => false,
+                1 => true,
+                value => {
+                    return Err(WireError::Meaningless {
+                        what: "element order",
+                        value: value.into(),
+                    });
+                }
+            };
+            let section = r.u16("section")?;
+            let dims = r.count(8, "number of dimensions")?;
+            bounded("number of dimensions", dims as u64, MAX_DIMENSIONS)?;
+            let shape = (0..dims).map(|_| r.u64("dimension")).collect::<Result<_, _>>()?;
+            Value::Array(Array { dtype, fortran, shape, section })
+        }
+        other => return Err(WireError::Meaningless { what: "value type", value: other.into() }),
+    })
+}

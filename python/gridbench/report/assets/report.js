@@ -1,0 +1,436 @@
+// Draws the report's pictures from the data embedded in the page, and makes them downloadable.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+
+  // Colours mean the same thing in every picture: green is input, red processing, blue output.
+  const COLOURS = {
+    "start-up": "#bcd9c4", submission: "#e3ae45", queue: "#c3c9d2", dispatch: "#8b68c8",
+    input: "#2f9e5a", "extra in task": "#ee9186", output: "#3977d4",
+    "idle at the end": "#9aa4b1", "never used": "#dfe3e8", sleep: "#d64a43",
+  };
+  // Column, name, colour, width. Stamps that mostly coincide are drawn wide below narrow.
+  const STAMPS = [
+    ["retrieve", "retrieve", "#8fb6ee", 5], ["calc_out", "calc-out", "#d64a43", 1.5],
+    ["calc_in", "calc-in", "#8fcea8", 5], ["queued", "queued", "#b9851c", 1.5],
+    ["submit", "submit", "#8b68c8", 2],
+  ];
+  const RUN_COLOURS = ["#2563a8", "#d97706", "#0f8a6a", "#b0388f", "#6b7280", "#9b2c2c", "#4d7c0f"];
+  const DECADES = [
+    [1e-7, "0.1 µs"], [1e-6, "1 µs"], [1e-5, "10 µs"], [1e-4, "100 µs"], [1e-3, "1 ms"],
+    [1e-2, "10 ms"], [0.1, "100 ms"], [1, "1 s"], [10, "10 s"], [100, "100 s"], [1e3, "1000 s"],
+    [1e4, "10,000 s"], [1e5, "100,000 s"],
+  ];
+  const DRAWN_TASKS = 20000; // more would make a picture slow, and could not be told apart
+  const SHOWN_ROWS = 50;
+  const NAMED_LANES = 45;
+
+  const runColour = (index) => RUN_COLOURS[index % RUN_COLOURS.length];
+  // Plotly reads a little HTML in texts; names from logs are to be shown as they are.
+  const plain = (text) => String(text)
+    .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
+  const finite = (value) => value !== null && value !== undefined;
+
+  function duration(seconds) {
+    if (!finite(seconds)) return "–";
+    const size = Math.abs(seconds);
+    if (size === 0) return "0 s";
+    if (size < 1e-3) return `${(seconds * 1e6).toPrecision(3)} µs`;
+    if (size < 1) return `${(seconds * 1e3).toPrecision(4)} ms`;
+    return `${seconds.toPrecision(Math.max(4, Math.ceil(Math.log10(size)) + 3))} s`;
+  }
+
+  // A column is a list, one value for all rows, or words with codes.
+  function columnReader(tasks, name) {
+    const column = tasks.columns[name];
+    const at = (values) => Array.isArray(values) ? (row) => values[row] : () => values;
+    if (column && column.words) {
+      const code = at(column.codes);
+      return (row) => column.words[code(row)];
+    }
+    return at(column);
+  }
+
+  function rowsSortedBy(tasks, name) {
+    const value = columnReader(tasks, name);
+    const rows = Array.from({ length: tasks.count }, (_, row) => row)
+      .filter((row) => finite(value(row)));
+    return rows.sort((a, b) => value(a) - value(b) || a - b);
+  }
+
+  function evenly(list, most) {
+    if (list.length <= most) return list;
+    const step = (list.length - 1) / (most - 1);
+    return Array.from({ length: most }, (_, index) => list[Math.round(index * step)]);
+  }
+
+  const axis = (title, more) => ({
+    title: { text: title, standoff: 12 }, gridcolor: "#e8ebf0", zerolinecolor: "#c9cfd8",
+    linecolor: "#c9cfd8", ticks: "outside", tickcolor: "#c9cfd8", automargin: true, ...more,
+  });
+  const LEGEND = {
+    orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", traceorder: "normal",
+  };
+  const layout = (height, xaxis, yaxis, more) => ({
+    height, xaxis, yaxis, autosize: true,
+    margin: { l: 64, r: 24, t: 40, b: 52 },
+    font: { family: 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif', size: 13, color: "#1c2430" },
+    paper_bgcolor: "#fff", plot_bgcolor: "#fff", hovermode: "closest",
+    hoverlabel: { font: { size: 12 } },
+    legend: LEGEND,
+    ...more,
+  });
+  const endMark = (x, colour, text) => ({
+    shape: {
+      type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper",
+      line: { color: colour, width: 1.5, dash: "dash" },
+    },
+    note: {
+      x, y: 1, yref: "paper", yanchor: "bottom", xanchor: "right", text, showarrow: false,
+      font: { size: 12, color: colour },
+    },
+  });
+
+  // Each chart: { traces, layout, columns, rows } with the drawn numbers, or null if there are none.
+  const charts = {
+    running() {
+      const runs = data.runs.filter((run) => run.running.time.length);
+      if (!runs.length) return null;
+      const several = data.runs.length > 1;
+      const traces = runs.map((run) => {
+        const colour = runColour(data.runs.indexOf(run));
+        return {
+          name: plain(run.name), x: [0, ...run.running.time], y: [0, ...run.running.running],
+          mode: "lines", line: { shape: "hv", color: colour, width: 1.6 },
+          fill: several ? "none" : "tozeroy", fillcolor: "rgba(37, 99, 168, 0.12)",
+          showlegend: several, hovertemplate: "%{y} tasks at %{x:.4f} s<extra>%{fullData.name}</extra>",
+        };
+      });
+      const shapes = [...new Set(runs.map((run) => run.workers))].map((workers) => ({
+        type: "line", xref: "paper", x0: 0, x1: 1, y0: workers, y1: workers,
+        line: { color: "#8a94a3", width: 1, dash: "dot" },
+      }));
+      const highest = Math.max(...runs.map((run) => Math.max(run.workers, ...run.running.running)));
+      return {
+        traces,
+        layout: layout(360, axis("time since t = 0 [s]", { rangemode: "tozero" }),
+          axis("tasks running", { range: [0, highest * 1.06] }), { shapes }),
+        columns: ["run", "time_s", "running"],
+        rows: runs.flatMap((run) => run.running.time.map((t, i) => [run.name, t, run.running.running[i]])),
+      };
+    },
+
+    cost: () => stacked("cost", "seconds per worker"),
+    phases: () => stacked("phases", "seconds per task, mean"),
+
+    overhead() {
+      const traces = [];
+      const rows = [];
+      let hidden = 0;
+      data.runs.forEach((run, index) => {
+        for (const [kind, dash] of [["handling", "solid"], ["round trip", "dot"]]) {
+          const { values, share } = run.overhead[kind];
+          values.forEach((value, i) => rows.push([run.name, kind, value, share[i]]));
+          // A logarithmic axis has no place for 0 and less.
+          const kept = values.map((_, i) => i).filter((i) => values[i] > 0);
+          hidden += values.length - kept.length;
+          if (!kept.length) continue;
+          traces.push({
+            name: plain(data.runs.length > 1 ? `${run.name}: ${kind}` : kind),
+            x: kept.map((i) => values[i]), y: kept.map((i) => share[i] * 100),
+            mode: kept.length > 1 ? "lines" : "markers",
+            line: { color: runColour(index), width: kind === "handling" ? 2.2 : 1.6, dash, shape: "hv" },
+            hovertemplate: "%{y:.2f} % of the tasks: at most %{x:.4s}s<extra>%{fullData.name}</extra>",
+          });
+        }
+      });
+      if (!traces.length) return null;
+      const shapes = [50, 90, 99].map((level) => ({
+        type: "line", xref: "paper", x0: 0, x1: 1, y0: level, y1: level,
+        line: { color: "#b4bcc8", width: 1, dash: "dot" },
+      }));
+      const annotations = [50, 90, 99].map((level) => ({
+        xref: "paper", x: 0.004, y: level, xanchor: "left", yanchor: "top", text: `p${level}`,
+        showarrow: false, font: { size: 11, color: "#5b6675" },
+      }));
+      if (hidden) {
+        annotations.push({
+          xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "bottom",
+          showarrow: false, font: { size: 12, color: "#5b6675" },
+          text: "overheads of 0 and less have no place on this axis",
+        });
+      }
+      return {
+        traces,
+        layout: layout(400, axis("overhead per task, logarithmic", {
+          type: "log", tickvals: DECADES.map(([value]) => value), ticktext: DECADES.map(([, text]) => text),
+          minor: { ticks: "outside", ticklen: 3, dtick: "D1" },
+        }), axis("share of the tasks [%]", { range: [0, 101.5] }), { shapes, annotations }),
+        columns: ["run", "kind", "overhead_s", "share"],
+        rows,
+      };
+    },
+
+    stamps(index, order) {
+      const { tasks, name } = data.runs[index];
+      const rows = rowsSortedBy(tasks, order);
+      if (!rows.length) return null;
+      const ranks = evenly(rows.map((_, rank) => rank), DRAWN_TASKS);
+      const tid = columnReader(tasks, "tid");
+      const traces = [];
+      const drawn = [];
+      for (const [column, label, colour, width] of STAMPS) {
+        const value = columnReader(tasks, column);
+        const y = ranks.map((rank) => value(rows[rank]));
+        if (!y.some(finite)) continue;
+        drawn.push([column, value]);
+        traces.push({
+          name: label, x: ranks.map((rank) => rank + 1), y, customdata: ranks.map((rank) => tid(rows[rank])),
+          mode: ranks.length > 100 ? "lines" : "lines+markers",
+          marker: { size: width + 3, color: colour }, line: { color: colour, width },
+          hovertemplate: `${label} of task %{customdata}: %{y:.6f} s<extra></extra>`,
+        });
+      }
+      const reversedLegend = { legend: { ...LEGEND, traceorder: "reversed" } };
+      const note = ranks.length < rows.length
+        ? ` (${ranks.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} drawn)` : "";
+      return {
+        traces,
+        layout: layout(440, axis(`tasks, sorted by ${order} time${note}`),
+          axis("time since t = 0 [s]", { rangemode: "tozero" }), reversedLegend),
+        columns: ["run", "rank", "tid", ...drawn.map(([column]) => column)],
+        rows: ranks.map((rank) => [name, rank + 1, tid(rows[rank]),
+          ...drawn.map(([, value]) => value(rows[rank]))]),
+      };
+    },
+
+    gantt(index) {
+      const run = data.runs[index];
+      const { tasks } = run;
+      const read = Object.fromEntries(["tid", "calc_in", "calc_out", "retrieve", "host", "status"]
+        .map((name) => [name, columnReader(tasks, name)]));
+      const perLane = run.lanes.map(() => []);
+      tasks.lane.forEach((lane, row) => { if (lane >= 0) perLane[lane].push(row); });
+      const total = perLane.reduce((sum, rows) => sum + rows.length, 0);
+      if (!total) return null;
+      // Too many tasks: whole lanes, evenly picked, so that a lane never looks idle that was not.
+      const share = Math.max(1, Math.floor(run.lanes.length * Math.min(1, DRAWN_TASKS / total)));
+      const lanes = evenly(run.lanes.map((_, lane) => lane), Math.max(share, 2));
+      const boxes = { "start-up": [[], []], input: [[], []], processing: [[], []], output: [[], []] };
+      const put = (phase, from, to, line) => {
+        if (!(to > from)) return;
+        const [x, y] = boxes[phase];
+        x.push(from, to, to, from, null);
+        y.push(line - 0.4, line - 0.4, line + 0.4, line + 0.4, null);
+      };
+      const hover = { x: [], y: [], text: [] };
+      const rows = [];
+      lanes.forEach((lane, position) => {
+        const line = position + 1;
+        perLane[lane].sort((a, b) => read.calc_in(a) - read.calc_in(b));
+        for (const row of perLane[lane].slice(0, DRAWN_TASKS)) {
+          const [begin, end, back] = [read.calc_in(row), read.calc_out(row), read.retrieve(row)];
+          const input = tasks.input_begin[row] ?? begin;
+          put(tasks.first[row] && run.cold ? "start-up" : "input", input, begin, line);
+          put("processing", begin, end, line);
+          if (finite(back)) put("output", end, back, line);
+          const text = `task ${read.tid(row)} on ${plain(shortened(run.lanes[lane], 60))}`
+            + `<br>calc-in ${begin.toFixed(6)} s, calc-out ${end.toFixed(6)} s`
+            + `<br>input ${duration(begin - input)}, processing ${duration(end - begin)}, `
+            + `output ${finite(back) ? duration(back - end) : "–"}`;
+          hover.x.push(begin, (begin + end) / 2, end);
+          hover.y.push(line, line, line);
+          hover.text.push(text, text, text);
+          rows.push([run.name, run.lanes[lane], read.tid(row), input, begin, end, back]);
+        }
+      });
+      const colours = {
+        "start-up": ["start-up and first input", COLOURS["start-up"]], input: ["input", COLOURS.input],
+        processing: ["processing", COLOURS.sleep], output: ["output", COLOURS.output],
+      };
+      const traces = Object.entries(boxes).filter(([, [x]]) => x.length).map(([phase, [x, y]]) => ({
+        name: colours[phase][0], x, y, fill: "toself", fillcolor: colours[phase][1],
+        // A white edge keeps tasks apart that follow each other, while there is room for it.
+        mode: lanes.length <= 120 && rows.length <= 40 * lanes.length && phase === "processing" ? "lines" : "none",
+        line: { color: "#fff", width: 0.6, simplify: false }, hoverinfo: "skip",
+      }));
+      traces.push({
+        ...hover, mode: "lines", line: { width: 0, color: "rgba(0,0,0,0)" }, showlegend: false,
+        hovertemplate: "%{text}<extra></extra>",
+      });
+      const named = lanes.length <= NAMED_LANES;
+      const yaxis = axis(named ? "" : "worker", {
+        range: [lanes.length + 0.6, 0.4], showgrid: false, zeroline: false,
+        ...(named ? {
+          tickvals: lanes.map((_, position) => position + 1),
+          ticktext: lanes.map((lane) => plain(shortened(run.lanes[lane], 24))),
+        } : {}),
+      });
+      const marks = finite(run.end) ? endMark(run.end, "#1c2430", `end of job, ${duration(run.end)}`) : null;
+      if (lanes.length < run.lanes.length || total < tasks.all) {
+        const note = document.querySelector(`[data-gantt-note="${index}"]`);
+        note.textContent = `One line per worker; drawn are ${lanes.length} of ${run.lanes.length} `
+          + `workers, with ${rows.length.toLocaleString("en")} of ${tasks.all.toLocaleString("en")} tasks.`;
+      }
+      const height = Math.round(Math.min(860, Math.max(220, 130 + lanes.length * 18)));
+      return {
+        traces,
+        layout: layout(height, axis("time since t = 0 [s]", { rangemode: "tozero" }), yaxis, {
+          hoverdistance: 30,
+          shapes: marks ? [marks.shape] : [], annotations: marks ? [marks.note] : [],
+        }),
+        columns: ["run", "worker", "tid", "input_begin", "calc_in", "calc_out", "retrieve"],
+        rows,
+      };
+    },
+  };
+
+  function stacked(key, title) {
+    const runs = data.runs.filter((run) => Object.values(run[key]).some((value) => finite(value)));
+    if (!runs.length) return null;
+    const parts = Object.keys(runs[0][key]).filter((part) => part !== "sleep");
+    const names = runs.map((run) => plain(shortened(run.name, 28)));
+    const seen = parts.filter((part) => runs.some((run) => finite(run[key][part]) && run[key][part] !== 0));
+    const legend = 34 + 20 * Math.ceil(seen.length / 2);
+    const traces = seen.map((part) => ({
+      type: "bar", orientation: "h", name: part, y: names, x: runs.map((run) => run[key][part]),
+      marker: { color: COLOURS[part] },
+      text: runs.map((run) => duration(run[key][part])),
+      hovertemplate: `${part}: %{text}<extra></extra>`, textposition: "none", width: 0.55,
+    }));
+    return {
+      traces,
+      layout: layout(100 + legend + 44 * runs.length, axis(title, { rangemode: "tozero" }),
+        axis("", { autorange: "reversed", showgrid: false, type: "category" }),
+        { barmode: "relative", margin: { l: 20, r: 24, t: legend, b: 52 } }),
+      columns: ["run", ...parts],
+      rows: runs.map((run) => [run.name, ...parts.map((part) => run[key][part])]),
+    };
+  }
+
+  function save(name, text, type) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  function asCsv(columns, rows) {
+    const cell = (value) => {
+      const text = finite(value) ? String(value) : "";
+      return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    };
+    return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  }
+
+  function button(text, action) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.className = "tool";
+    made.textContent = text;
+    made.addEventListener("click", action);
+    return made;
+  }
+
+  function draw(figure, order = "submit") {
+    const { chart: kind, run } = figure.dataset;
+    const chart = charts[kind](Number(run), order);
+    figure.replaceChildren();
+    if (!chart) {
+      const empty = document.createElement("p");
+      empty.className = "empty";
+      empty.textContent = "Nothing to draw: no task has the stamps that this picture needs.";
+      figure.append(empty);
+      return Promise.resolve();
+    }
+    const plot = document.createElement("div");
+    const tools = document.createElement("div");
+    tools.className = "tools";
+    const filename = ["gridbench", kind, ...(run ? [Number(run) + 1] : []),
+      ...(kind === "stamps" ? [order] : [])].join("-");
+    for (const format of ["svg", "png"]) {
+      tools.append(button(format.toUpperCase(), () => Plotly.downloadImage(plot, {
+        format, filename, width: plot.clientWidth, height: plot.clientHeight, scale: format === "png" ? 2 : 1,
+      })));
+    }
+    tools.append(button("CSV", () => save(`${filename}.csv`, asCsv(chart.columns, chart.rows), "text/csv")));
+    figure.append(plot, tools);
+    return Plotly.newPlot(plot, chart.traces, chart.layout, {
+      responsive: true, displaylogo: false, showLink: false,
+      modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    });
+  }
+
+  function taskRows(index, most) {
+    const { tasks } = data.runs[index];
+    const names = Object.keys(tasks.columns);
+    const read = names.map((name) => columnReader(tasks, name));
+    const count = Math.min(most, tasks.count);
+    return { names, rows: Array.from({ length: count }, (_, row) => read.map((value) => value(row))) };
+  }
+
+  function fillTaskTable(details) {
+    if (details.querySelector("table")) return;
+    const { tasks } = data.runs[Number(details.dataset.tasks)];
+    const { names, rows } = taskRows(Number(details.dataset.tasks), SHOWN_ROWS);
+    const table = document.createElement("table");
+    const head = table.createTHead().insertRow();
+    for (const name of names) {
+      const cell = document.createElement("th");
+      cell.textContent = name.replace("_", "-");
+      head.append(cell);
+    }
+    const body = table.createTBody();
+    for (const row of rows) {
+      const line = body.insertRow();
+      for (const value of row) {
+        const text = finite(value) ? value : "–";
+        line.insertCell().textContent = Number.isInteger(text) || typeof text === "string" ? text : text.toFixed(6);
+      }
+    }
+    const scroll = document.createElement("div");
+    scroll.className = "scroll";
+    scroll.append(table);
+    details.querySelector("summary").textContent =
+      `First ${rows.length} of ${tasks.all.toLocaleString("en")} rows as a table`;
+    details.append(scroll);
+  }
+
+  async function main() {
+    for (const details of document.querySelectorAll("[data-tasks]")) fillTaskTable(details);
+    for (const control of document.querySelectorAll("[data-csv]")) {
+      const index = Number(control.dataset.csv);
+      const { tasks } = data.runs[index];
+      if (tasks.count < tasks.all) {
+        control.textContent = `Download the first ${tasks.count.toLocaleString("en")} of `
+          + `${tasks.all.toLocaleString("en")} tasks as CSV`;
+      }
+      control.addEventListener("click", () => {
+        const { names, rows } = taskRows(index, Infinity);
+        save(`gridbench-tasks-${index + 1}.csv`, asCsv(names, rows), "text/csv");
+      });
+    }
+    for (const control of document.querySelectorAll(".switch")) {
+      const figure = document.querySelector(`[data-chart="stamps"][data-run="${control.dataset.run}"]`);
+      for (const choice of control.querySelectorAll("button")) {
+        choice.addEventListener("click", () => {
+          for (const other of control.querySelectorAll("button")) {
+            other.setAttribute("aria-pressed", String(other === choice));
+          }
+          draw(figure, choice.dataset.order);
+        });
+      }
+    }
+    for (const figure of document.querySelectorAll("[data-chart]")) {
+      await draw(figure);
+      // Let the browser show what there is and react between two pictures.
+      await new Promise((resolve) => { setTimeout(resolve, 0); });
+    }
+    // Said to whoever waits for the pictures: the tests, the screenshot.
+    document.documentElement.dataset.ready = "true";
+  }
+
+  main();
+})();

@@ -1,0 +1,109 @@
+"""The data that a report's pictures are drawn from, embedded in the page once, as JSON.
+
+A page has to stay usable, so above some sizes it carries a part of the tasks and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from gridbench.analysis.columns import Floats, seconds, text
+from gridbench.analysis.concurrency import thinned
+from gridbench.analysis.overhead import Distribution
+from gridbench.report.study import Study, label
+from gridbench.timeline import SCHEMA
+
+MOST_TASKS = 50_000
+"""Tasks per run that the page carries: first those retrieved first."""
+CURVE_POINTS = 4_000
+DECIMALS = 7
+"""Of a second: finer than any of the stamps can be trusted."""
+
+
+def page_data(studies: Sequence[Study]) -> dict[str, Any]:
+    """Everything the page's script needs."""
+    return {"runs": [_run(study) for study in studies]}
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """JSON that can stand inside of a script element: nothing in it can close the element."""
+    encoded = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _run(study: Study) -> dict[str, Any]:
+    steps = thinned(study.concurrency, CURVE_POINTS)
+    cost = study.cost.parts() if study.cost else {}
+    return {
+        "name": study.run.name,
+        "end": _number(study.end),
+        "workers": study.run.nnodes,
+        "cold": study.run.cold,
+        "running": {"time": _numbers(steps.time), "running": steps.running.tolist()},
+        "cost": {label(name): _number(value) for name, value in cost.items()},
+        "phases": {label(name): _number(value) for name, value in study.phases.means().items()},
+        "overhead": {
+            "round trip": _distribution(study.round_trip),
+            "handling": _distribution(study.handling),
+        },
+        "lanes": list(study.lanes.names),
+        "tasks": _tasks(study),
+    }
+
+
+def _distribution(distribution: Distribution) -> dict[str, Any]:
+    values, share = distribution.curve(CURVE_POINTS // 2)
+    return {
+        "values": _numbers(values, 9),
+        "share": _numbers(share, 6),
+        "figures": {name: _number(value) for name, value in distribution.figures().items()},
+    }
+
+
+def _tasks(study: Study) -> dict[str, Any]:
+    table = study.run.table
+    rows = np.arange(table.num_rows)
+    if len(rows) > MOST_TASKS:
+        rows = np.sort(np.argsort(seconds(table, "retrieve"), kind="stable")[:MOST_TASKS])
+        table = table.take(pa.array(rows))
+    columns: dict[str, Any] = {}
+    for field in SCHEMA:
+        if pa.types.is_floating(field.type):
+            columns[field.name] = _column(_numbers(seconds(table, field.name)))
+        elif pa.types.is_integer(field.type):
+            columns[field.name] = _column(table[field.name].to_pylist())
+        else:
+            codes = text(table, field.name).combine_chunks().dictionary_encode()
+            columns[field.name] = {
+                "words": codes.dictionary.to_pylist(),
+                "codes": _column(codes.indices.to_pylist()),
+            }
+    return {
+        "count": len(rows),
+        "all": study.tasks,
+        "columns": columns,
+        "lane": study.lanes.lane[rows].tolist(),
+        "first": (study.lanes.previous[rows] < 0).astype(int).tolist(),
+        "input_begin": _numbers(study.input_begin[rows]),
+    }
+
+
+def _column(values: list[Any]) -> Any:
+    """A column that holds one value only is that value."""
+    if values and all(value == values[0] for value in values):
+        return values[0]
+    return values
+
+
+def _numbers(values: Floats, decimals: int = DECIMALS) -> list[float | None]:
+    return [v if math.isfinite(v) else None for v in np.round(values, decimals).tolist()]
+
+
+def _number(value: float) -> float | None:
+    return round(value, 9) if math.isfinite(value) else None

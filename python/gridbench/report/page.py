@@ -1,0 +1,205 @@
+"""The page: its sections and tables. The pictures are drawn in the browser, by assets/report.js."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import resources
+from string import Template
+from typing import Any
+
+from plotly.offline import get_plotlyjs
+
+from gridbench.report.data import as_json, page_data
+from gridbench.report.prose import Notice, notices, sentences
+from gridbench.report.source import Run, section
+from gridbench.report.study import Study, label
+from gridbench.report.text import NOTHING, counted, details, duration, escape, percent, size, table
+
+
+def render(studies: Sequence[Study]) -> str:
+    """The whole page as HTML."""
+    many = len(studies) > 1
+    title = "gridbench report: " + ", ".join(study.run.name for study in studies)
+    written = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Template(_asset("page.html")).substitute(
+        title=escape(title),
+        heading=escape(_heading(studies)),
+        subheading=escape(_subheading(studies)),
+        notices="".join(_notice(study, many=many) for study in studies),
+        sentences="".join(_prose(study) for study in studies),
+        figures=_figures(studies),
+        cost_table=details("As a table", _cost_table(studies)),
+        phases_table=details("As a table", _phases_table(studies)),
+        overhead_table=_overhead_table(studies),
+        runs="".join(_run_section(study, number) for number, study in enumerate(studies)),
+        navigation="".join(
+            f'<a href="#run-{number}">{escape(study.run.name)}</a>'
+            for number, study in enumerate(studies)
+        ),
+        written=escape(written),
+        css=_asset("report.css"),
+        plotly=get_plotlyjs(),
+        script=_asset("report.js"),
+        data=as_json(page_data(studies)),
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _heading(studies: Sequence[Study]) -> str:
+    if len(studies) == 1:
+        return studies[0].run.name
+    return f"{len(studies)} runs compared"
+
+
+def _subheading(studies: Sequence[Study]) -> str:
+    run = studies[0].run
+    same = all((s.run.ntasks, s.run.nnodes) == (run.ntasks, run.nnodes) for s in studies)
+    if not same:
+        return ", ".join(study.run.name for study in studies)
+    start = {"cold start" if study.run.cold else "warm start" for study in studies}
+    parts = [counted(run.ntasks, "task"), counted(run.nnodes, "worker"), *sorted(start)]
+    return " · ".join(parts)
+
+
+def _notice(study: Study, *, many: bool) -> str:
+    items = "".join(_notice_item(notice) for notice in notices(study))
+    if not items:
+        return ""
+    head = f"<h3>Mind in {escape(study.run.name)}</h3>" if many else "<h3>Mind</h3>"
+    return f'<aside class="notice" role="note">{head}<ul>{items}</ul></aside>'
+
+
+def _notice_item(notice: Notice) -> str:
+    return f"<li><strong>{escape(notice.what)}</strong> {escape(notice.meaning)}</li>"
+
+
+def _prose(study: Study) -> str:
+    text = escape(" ".join(sentences(study)))
+    name = escape(study.run.name)
+    return f"<p><b>{name}</b>{text.removeprefix(name)}</p>"
+
+
+def _figures(studies: Sequence[Study]) -> str:
+    """One run: a tile per figure. Several: a table with a column per run."""
+    rows = list(_figure_rows(studies))
+    if len(studies) > 1:
+        return table(["", *(study.run.name for study in studies)], rows)
+    tiles = "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(v)}</dd></div>" for n, v in rows)
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
+    def row(name: str, cell: Callable[[Study], str]) -> list[str]:
+        return [name, *(cell(study) for study in studies)]
+
+    yield row("Total time", lambda s: duration(s.summary.total))
+    yield row("Ideal time", lambda s: duration(s.summary.ideal))
+    yield row("Efficiency", lambda s: percent(s.summary.efficiency))
+    yield row(
+        "Cost per worker",
+        lambda s: duration(s.cost.cost) if s.cost else NOTHING,
+    )
+    yield row("First task computes at", lambda s: duration(s.summary.first_calc_in))
+    yield row("Last worker begins at", lambda s: duration(s.summary.last_worker_calc_in))
+    yield row("Handling, median", lambda s: duration(s.handling.percentile(50)))
+    yield row("Handling, 99th percentile", lambda s: duration(s.handling.percentile(99)))
+    yield row("Tasks per second", lambda s: _rate(s.summary.tasks_per_second))
+    yield row("Tasks at once, most", lambda s: f"{s.summary.most_running:,}")
+    yield row("Tasks at once, mean", lambda s: _rate(s.concurrency.mean(s.end)))
+    yield row("Tasks asked for", lambda s: f"{s.run.ntasks:,}")
+    yield row("Tasks succeeded", lambda s: f"{s.summary.ok:,}")
+    yield row("Tasks failed", lambda s: f"{s.summary.failed:,}")
+    yield row("Workers asked for", lambda s: f"{s.run.nnodes:,}")
+    yield row("Workers that ran a task", lambda s: f"{s.summary.workers_seen:,}")
+    yield row("Start", lambda s: "cold" if s.run.cold else "warm")
+    yield row("Task data", lambda s: size(s.summary.bytes_in))
+    yield row("Output data", lambda s: size(s.summary.bytes_out))
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.4g}" if math.isfinite(value) else NOTHING
+
+
+def _cost_table(studies: Sequence[Study]) -> str:
+    parts = [study.cost.parts() if study.cost else {} for study in studies]
+    names = next((list(found) for found in parts if found), [])
+    rows = [
+        [label(name), *(duration(found.get(name, float("nan"))) for found in parts)]
+        for name in names
+    ]
+    totals = [duration(s.cost.total) if s.cost else NOTHING for s in studies]
+    return table(
+        ["seconds per worker", *(s.run.name for s in studies)],
+        [*rows, ["total = measured time", *totals]],
+    )
+
+
+def _phases_table(studies: Sequence[Study]) -> str:
+    means = [study.phases.means() for study in studies]
+    rows = [[label(name), *(duration(found[name]) for found in means)] for name in means[0]]
+    totals = [duration(sum(found.values())) for found in means]
+    return table(
+        ["mean per task", *(study.run.name for study in studies)],
+        [*rows, ["total = submit to retrieve", *totals]],
+    )
+
+
+def _overhead_table(studies: Sequence[Study]) -> str:
+    rows = []
+    for study in studies:
+        for name, spread in (("handling", study.handling), ("round trip", study.round_trip)):
+            figures = [duration(value) for value in spread.figures().values()]
+            rows.append([f"{study.run.name}: {name}", f"{spread.count:,}", *figures])
+    head = ["", "tasks", "min", "p50", "p90", "p99", "max", "mean"]
+    return table(head, rows)
+
+
+def _run_section(study: Study, number: int) -> str:
+    rows = [[name, value] for name, value in _flat(study.run.record)]
+    return Template(_asset("run.html")).substitute(
+        number=number,
+        name=escape(study.run.name),
+        brief=escape(_brief(study.run)),
+        record=details("What was run: set-up, engine, machine, versions", table(["", ""], rows))
+        if rows
+        else "",
+        path=escape(study.run.path),
+        tasks=escape(counted(study.tasks, "task")),
+    )
+
+
+def _brief(run: Run) -> str:
+    """Engine, work and machine in one line, as far as the record tells."""
+    engine, setup = section(run.record, "engine"), section(run.record, "setup")
+    machine, versions = section(run.record, "machine"), section(run.record, "versions")
+    parts = [
+        f"{engine.get('name', '')} {engine.get('version', '')}".strip(),
+        f"{counted(run.ntasks, 'task')} on {counted(run.nnodes, 'worker')}",
+        "cold start" if run.cold else "warm start",
+        f"times from {setup['InputFile']}" if setup.get("InputFile") else "",
+        f"on {machine['host']}" if machine.get("host") else "",
+        str(machine.get("processor") or ""),
+        f"{machine['cores']} cores" if machine.get("cores") else "",
+        f"Python {versions['python']}" if versions.get("python") else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _flat(record: Any, prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Nested dicts as dotted names. A stored summary is left out: the report has its own."""
+    for name, value in record.items():
+        if not prefix and name == "summary":
+            continue
+        full = f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from _flat(value, f"{full}.")
+        elif isinstance(value, str):
+            yield full, value
+        else:
+            yield full, json.dumps(value)

@@ -1,0 +1,118 @@
+"""What the report says in words: the summary of each run, and what the reader must know first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gridbench.report.source import Run
+from gridbench.report.study import Study, label
+from gridbench.report.text import counted, duration, percent
+
+_NEGLIGIBLE = 0.005
+"""Parts below this share of the cost are not worth a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A warning for the reader: one line, and what follows from it."""
+
+    what: str
+    meaning: str
+
+
+def sentences(study: Study) -> list[str]:
+    """The run in a few plain sentences."""
+    summary, run = study.summary, study.run
+    whole = summary.ok == run.ntasks
+    tasks = counted(summary.ok, "task") if whole else f"{summary.ok:,} of {run.ntasks:,} tasks"
+    ran = f"{run.name}: {tasks} on {counted(run.nnodes, 'worker')}"
+    if not study.end > 0:
+        return [f"{ran}. No task came back with all its stamps, so there is nothing to measure."]
+    found = [
+        f"{ran} in {duration(study.end)}, counted from the moment "
+        + ("the client asked for its workers" if run.cold else "all workers had answered")
+        + f"; without any overhead it would have been {duration(summary.ideal)}, "
+        f"an efficiency of {percent(summary.efficiency)}."
+    ]
+    found.append(
+        f"At most {counted(summary.most_running, 'task')} ran at once; the last worker began its "
+        f"first task at {duration(summary.last_worker_calc_in)}."
+    )
+    # Of an incomplete run most would be workers whose tasks are not in the record.
+    if whole and study.cost is not None and study.cost.cost > 0:
+        parts = {n: v for n, v in study.cost.parts().items() if n != "sleep"}
+        largest = sorted(parts, key=lambda name: -parts[name])[:2]
+        named = [
+            f"{label(name)} ({duration(parts[name])})"
+            for name in largest
+            if parts[name] > _NEGLIGIBLE * study.cost.cost
+        ]
+        found.append(
+            f"Going remote and uneven work cost {duration(study.cost.cost)} per worker, "
+            f"most of it {' and '.join(named)}."
+        )
+    if study.handling.count:
+        figures = study.handling.figures()
+        found.append(
+            f"On a free worker a task cost {duration(figures['p50'])} in the median, "
+            f"{duration(figures['p99'])} at the 99th percentile, beyond its sleep."
+        )
+    return found
+
+
+def notices(study: Study) -> list[Notice]:
+    """What could mislead someone who only looks at the pictures."""
+    summary, run = study.summary, study.run
+    found = []
+    reasons = _invalid_because(run)
+    if reasons:
+        found.append(
+            Notice(f"The run does not count: {'; '.join(reasons)}.", "It is shown for inspection.")
+        )
+    if summary.failed:
+        first = "; ".join(f"{message} ({count})" for message, count in study.failures[:3])
+        found.append(
+            Notice(
+                f"{counted(summary.failed, 'task')} of {run.ntasks:,} failed: {first}",
+                "Failed tasks count in none of the times.",
+            )
+        )
+    if summary.missing or interrupted(run):
+        found.append(
+            Notice(
+                f"The run is not complete: {study.tasks:,} of {run.ntasks:,} tasks are recorded.",
+                "The total time and the efficiency are those of the recorded part; they cannot be "
+                "compared with those of a complete run.",
+            )
+        )
+    negative = study.negative()
+    if negative:
+        named = ", ".join(f"{name} ({counted(count, 'task')})" for name, count in negative.items())
+        found.append(
+            Notice(
+                f"Negative intervals: {named}.",
+                "The clocks of client and compute hosts differ. Dispatch and output are shifted "
+                "against each other by the offset; their sum and the total time are right.",
+            )
+        )
+    step = study.resolution()
+    if step:
+        found.append(
+            Notice(
+                f"All stamps are multiples of {duration(step)}.",
+                "Intervals shorter than this cannot be seen.",
+            )
+        )
+    found.extend(Notice(remark, "") for remark in run.remarks)
+    return found
+
+
+def interrupted(run: Run) -> bool:
+    """Whether the run's record says that it did not come to its end. Logs do not say."""
+    return str(run.record.get("status", "complete")) != "complete"
+
+
+def _invalid_because(run: Run) -> list[str]:
+    """Why a run does not count, in the words of its record; empty if it does."""
+    reasons = run.record.get("invalid_because")
+    return [str(reason) for reason in reasons] if isinstance(reasons, list) else []

@@ -1,0 +1,125 @@
+"""Takes a picture of a report: `python -m gridbench.report.screenshot REPORT.html OUT.png`.
+
+Needs Chromium and its driver as the system's packages bring them (`apt-get install chromium
+chromium-driver`) and selenium; never downloads a browser.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gridbench.errors import InputError
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+
+WIDTH = 1280
+SECONDS_TO_DRAW = 60
+_REMEDY = "apt-get install chromium chromium-driver"
+
+
+@contextlib.contextmanager
+def browser(downloads: Path | None = None) -> Iterator[Chrome]:
+    """A headless Chromium that can reach no network; what it downloads goes to `downloads`.
+
+    Raises InputError if the browser, its driver or selenium is not installed.
+    """
+    program, driver = _program("chromium", "chromium-browser"), _program("chromedriver")
+    try:
+        from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+    except ImportError:
+        raise InputError("selenium is not installed", remedy="pip install selenium") from None
+    with tempfile.TemporaryDirectory(prefix="gridbench-browser-") as profile:
+        options = ChromeOptions()
+        options.binary_location = program
+        for flag in (
+            "headless",
+            "no-sandbox",
+            "disable-gpu",
+            "disable-quic",
+            "no-first-run",
+            "disable-background-networking",
+            "disable-component-update",
+            "disable-sync",
+            "disable-dev-shm-usage",
+            "hide-scrollbars",
+            # Nothing listens there: whatever the page asks the network for fails, and shows.
+            "proxy-server=http://127.0.0.1:9",
+            "proxy-bypass-list=<-loopback>",
+            f"user-data-dir={profile}",
+            f"window-size={WIDTH},1000",
+        ):
+            options.add_argument(f"--{flag}")
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        if downloads is not None:
+            options.add_experimental_option(
+                "prefs",
+                {
+                    "download.default_directory": str(downloads),
+                    "download.prompt_for_download": False,
+                },
+            )
+        opened = Chrome(options=options, service=ChromeService(executable_path=driver))
+        try:
+            yield opened
+        finally:
+            opened.quit()
+
+
+def open_report(driver: Chrome, report: Path) -> None:
+    """Load a report and wait until all its pictures are drawn; TimeoutException if they are not."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    driver.get(report.resolve().as_uri())
+    WebDriverWait(driver, SECONDS_TO_DRAW).until(
+        lambda d: d.execute_script("return document.documentElement.dataset.ready === 'true'")
+    )
+
+
+def picture(driver: Chrome, height: int | None = None) -> bytes:
+    """PNG of the whole page that is open, or of its upper `height` pixels."""
+    full = driver.execute_script("return document.documentElement.scrollHeight")
+    shot = driver.execute_cdp_cmd(
+        "Page.captureScreenshot",
+        {
+            "format": "png",
+            "captureBeyondViewport": True,
+            "clip": {"x": 0, "y": 0, "width": WIDTH, "height": height or full, "scale": 1},
+        },
+    )
+    return base64.b64decode(shot["data"])
+
+
+def _program(*names: str) -> str:
+    for name in names:
+        found = shutil.which(name)
+        if found:
+            return found
+    raise InputError(f"`{names[0]}` is not installed", remedy=_REMEDY)
+
+
+@click.command()
+@click.argument("report", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--height", type=click.IntRange(min=1), help="Only the upper pixels of the page.")
+def main(report: Path, out: Path, height: int | None) -> None:
+    """Take a picture of REPORT and write it to OUT (PNG)."""
+    try:
+        with browser() as driver:
+            open_report(driver, report)
+            out.write_bytes(picture(driver, height))
+    except (InputError, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

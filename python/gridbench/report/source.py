@@ -1,0 +1,107 @@
+"""What a report is made from: run folders and task logs, as one kind of thing."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from gridbench.errors import InputError
+from gridbench.tasklog import read_task_log
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run, ready for analysis."""
+
+    name: str
+    """Short name, different from those of the other runs in the report."""
+    path: Path
+    table: pa.Table
+    """`timeline.SCHEMA`."""
+    ntasks: int
+    nnodes: int
+    cold: bool
+    """Whether starting the workers counts. Logs do not say; cold, as those runs were made."""
+    record: dict[str, Any]
+    """What is known of how it was run: run.json, or the log's header."""
+    remarks: tuple[str, ...]
+    """What reading it brought to light, for the reader's attention."""
+
+
+def load_runs(sources: Iterable[Path]) -> list[Run]:
+    """Read all sources; a folder that holds several run folders stands for all of them.
+
+    Raises InputError for a source that is neither a run folder nor a task log.
+    """
+    runs = [_load(path) for source in sources for path in _expanded(source)]
+    if not runs:
+        raise InputError("nothing to report on", remedy="give run folders or task logs")
+    return _told_apart(runs)
+
+
+def _expanded(source: Path) -> list[Path]:
+    if source.is_dir() and not (source / "run.json").exists():
+        inner = sorted(path.parent for path in source.glob("*/run.json"))
+        if inner:
+            return inner
+    return [source]
+
+
+def _load(path: Path) -> Run:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        run = _load_folder(path) if path.is_dir() else _load_log(path)
+    remarks = tuple(str(entry.message) for entry in caught if entry.category is UserWarning)
+    return replace(run, remarks=remarks)
+
+
+def _load_log(path: Path) -> Run:
+    header, table = read_task_log(path)
+    record = {"source": "task log", "start": "not recorded, taken as cold"} | asdict(header)
+    return Run(path.stem, path, table, header.ntasks, header.nnodes, True, record, ())
+
+
+def _load_folder(path: Path) -> Run:
+    # Imported late: a report from a log alone needs nothing of the machinery that runs tasks.
+    from gridbench.run.load import load_run
+
+    record, table = load_run(path)
+    setup = section(record, "setup")
+    return Run(
+        name=str(section(record, "engine").get("name") or path.resolve().name),
+        path=path,
+        table=table,
+        ntasks=_count(setup.get("NTasks"), table.num_rows),
+        nnodes=_count(setup.get("NNodes"), 1),
+        cold=record.get("start") != "warm",
+        record=record,
+        remarks=(),
+    )
+
+
+def section(record: dict[str, Any], name: str) -> dict[str, Any]:
+    """A part of run.json, which may come from another version or have been edited."""
+    section = record.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _count(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def _told_apart(runs: list[Run]) -> list[Run]:
+    """Runs of the same name get their folder's or file's name added, and if need be a number."""
+    counts = Counter(run.name for run in runs)
+    names = [
+        run.name if counts[run.name] == 1 else f"{run.name} ({run.path.resolve().name})"
+        for run in runs
+    ]
+    if len(set(names)) < len(names):
+        names = [f"{number}: {name}" for number, name in enumerate(names, 1)]
+    return [replace(run, name=name) for run, name in zip(runs, names, strict=True)]

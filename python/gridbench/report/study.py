@@ -1,0 +1,115 @@
+"""All that is computed of one run for its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gridbench.analysis.breakdown import (
+    JobCost,
+    TaskPhases,
+    input_begin,
+    job_cost,
+    job_end,
+    task_phases,
+)
+from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
+from gridbench.analysis.concurrency import Concurrency, running_over_time
+from gridbench.analysis.lanes import Lanes, assign_lanes
+from gridbench.analysis.overhead import Distribution, handling, round_trip
+from gridbench.analysis.summary import Summary, summarise
+from gridbench.report.source import Run
+
+STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A run and its analysis. Times in seconds, NaN where nothing is known.
+
+    Failed tasks are drawn where they have stamps, but count in none of the times.
+    """
+
+    run: Run
+    summary: Summary
+    ok: Booleans
+    lanes: Lanes
+    """Of all rows, failed ones too."""
+    input_begin: Floats
+    end: float
+    concurrency: Concurrency
+    phases: TaskPhases
+    """Of the tasks that succeeded, like all that follows."""
+    cost: JobCost | None
+    round_trip: Distribution
+    handling: Distribution
+
+    @property
+    def tasks(self) -> int:
+        """Rows of the timeline."""
+        return int(self.run.table.num_rows)
+
+    @property
+    def failures(self) -> list[tuple[str, int]]:
+        """What the failed tasks say, and how many say so, most frequent first."""
+        messages = text(self.run.table, "status").filter(pa.array(~self.ok))
+        counts = pc.value_counts(messages).to_pylist()
+        pairs = [(entry["values"], entry["counts"]) for entry in counts]
+        return sorted(pairs, key=lambda pair: -pair[1])
+
+    def negative(self) -> dict[str, int]:
+        """Number of tasks per interval that is negative, for those intervals that are."""
+        intervals = (("submit", "calc_in"), ("calc_in", "calc_out"), ("calc_out", "retrieve"))
+        found = {}
+        for first, second in intervals:
+            length = seconds(self.run.table, second) - seconds(self.run.table, first)
+            count = int(np.sum(length < 0))
+            if count:
+                found[f"{label(first)} to {label(second)}"] = count
+        return found
+
+    def resolution(self) -> float:
+        """1 or 0.001 if all stamps are whole seconds or milliseconds, else 0."""
+        stamps = np.concatenate([seconds(self.run.table, name) for name in STAMPS])
+        stamps = stamps[np.isfinite(stamps)]
+        for step in (1.0, 1e-3):
+            if len(stamps) > 8 and np.allclose(stamps / step, np.round(stamps / step), atol=1e-6):
+                return step
+        return 0.0
+
+
+def label(column: str) -> str:
+    """A stamp's or phase's name as prose has it."""
+    return {
+        "calc_in": "calc-in",
+        "calc_out": "calc-out",
+        "start_up": "start-up",
+        "extra": "extra in task",
+        "idle_end": "idle at the end",
+        "never_used": "never used",
+    }.get(column, column)
+
+
+def study(run: Run) -> Study:
+    """Analyse one run."""
+    ok = succeeded(run.table)
+    lanes = assign_lanes(run.table)
+    done = run.table if ok.all() else run.table.filter(pa.array(ok))
+    done_lanes = lanes if ok.all() else assign_lanes(done)
+    phases = task_phases(done, done_lanes, cold=run.cold)
+    return Study(
+        run=run,
+        summary=summarise(run.table, run.ntasks, run.nnodes),
+        ok=ok,
+        lanes=lanes,
+        input_begin=input_begin(run.table, lanes, cold=run.cold),
+        end=job_end(done),
+        concurrency=running_over_time(run.table),
+        phases=phases,
+        cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold),
+        round_trip=round_trip(phases),
+        handling=handling(phases),
+    )

@@ -1,0 +1,137 @@
+"""The breakdown: worked by hand, and sums that hold for any timeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import timelines
+from gridbench.analysis.breakdown import input_begin, job_cost, job_end, task_phases
+from gridbench.analysis.lanes import assign_lanes
+from gridbench.analysis.overhead import handling, round_trip
+
+NAN = float("nan")
+# One worker of two that were asked for. Task 2 is in the queue while task 1 runs and is sent
+# off, by the engine's stamp, at 3.5; task 3 is submitted only when the worker has long been free.
+HAND = [
+    {"submit": 0.5, "calc_in": 2.0, "calc_out": 3.1, "retrieve": 3.3},
+    {"submit": 0.6, "queued": 3.5, "calc_in": 3.6, "calc_out": 4.6, "retrieve": 4.7},
+    {"submit": 6.0, "calc_in": 6.2, "calc_out": 7.2, "retrieve": 7.5},
+]
+
+
+def test_job_by_hand_cold():
+    table = timelines.table_of(HAND)
+    cost = job_cost(table, assign_lanes(table), 2, cold=True)
+    assert cost is not None
+    assert (cost.workers, cost.total) == (2, 7.5)
+    assert cost.parts() == pytest.approx(
+        {
+            "start_up": 2.0 / 2,
+            "submission": (6.0 - 4.7) / 2,
+            "dispatch": ((3.5 - 3.3) + (6.2 - 6.0)) / 2,
+            "input": (3.6 - 3.5) / 2,
+            "sleep": 3.0 / 2,
+            "extra": 0.1 / 2,
+            "output": (0.2 + 0.1 + 0.3) / 2,
+            "idle_end": 0.0,
+            "never_used": 7.5 / 2,
+        }
+    )
+    assert cost.cost == pytest.approx(7.5 - 1.5)
+
+
+def test_job_by_hand_warm():
+    table = timelines.table_of(HAND)
+    cost = job_cost(table, assign_lanes(table), 1, cold=False)
+    assert cost is not None
+    assert cost.start_up == 0
+    assert cost.submission == pytest.approx(0.5 + 1.3)
+    assert cost.dispatch == pytest.approx(1.5 + 0.2 + 0.2)
+    assert sum(cost.parts().values()) == pytest.approx(7.5)
+
+
+def test_tasks_by_hand():
+    table = timelines.table_of(HAND)
+    phases = task_phases(table, assign_lanes(table), cold=True)
+    assert phases.start_up == pytest.approx([1.5, 0, 0])
+    assert phases.queue == pytest.approx([0, 2.7, 0])
+    assert phases.dispatch == pytest.approx([0, 0.2, 0.2])
+    assert phases.input == pytest.approx([0, 0.1, 0])
+    assert phases.extra == pytest.approx([0.1, 0, 0])
+    assert phases.output == pytest.approx([0.2, 0.1, 0.3])
+    assert phases.total() == pytest.approx([2.8, 4.1, 1.5])
+    assert phases.means()["queue"] == pytest.approx(0.9)
+    assert round_trip(phases).values == pytest.approx([0.5, 1.8, 3.1])
+    assert handling(phases).values == pytest.approx([0.4, 0.5])
+
+
+def test_input_begins_when_worker_and_task_are_there():
+    table = timelines.table_of(HAND)
+    assert input_begin(table, assign_lanes(table), cold=False) == pytest.approx([0.5, 3.5, 6.0])
+
+
+def test_idle_at_the_end():
+    row = {"submit": 0.0, "calc_in": 1.0}
+    table = timelines.table_of(
+        [
+            row | {"calc_out": 2.0, "retrieve": 2.0},
+            row | {"calc_out": 5.0, "retrieve": 5.0, "sleep": 4.0, "worker": "w2"},
+        ]
+    )
+    cost = job_cost(table, assign_lanes(table), 2, cold=True)
+    assert cost is not None
+    assert cost.idle_end == pytest.approx(3.0 / 2)
+    assert cost.never_used == 0
+
+
+def test_retrieve_before_calc_out_keeps_its_sign():
+    table = timelines.table_of(
+        [{"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 1.997}]
+    )
+    phases = task_phases(table, assign_lanes(table), cold=True)
+    assert phases.output == pytest.approx([-0.003])
+
+
+def test_nothing_known():
+    table = timelines.table_of([{"status": "failed"}] * 2)
+    lanes = assign_lanes(table)
+    assert job_cost(table, lanes, 2, cold=True) is None
+    assert np.isnan(job_end(table))
+    phases = task_phases(table, lanes, cold=True)
+    assert round_trip(phases).count == 0
+    assert all(np.isnan(value) for value in phases.means().values())
+    assert all(np.isnan(value) for value in round_trip(phases).figures().values())
+
+
+stamps = st.one_of(st.floats(-5, 50), st.just(NAN))
+row = st.fixed_dictionaries(
+    {
+        "submit": stamps,
+        "queued": stamps,
+        "calc_in": stamps,
+        "calc_out": stamps,
+        "retrieve": stamps,
+        "sleep": st.floats(0, 10),
+        "worker": st.sampled_from(["w1", "w2", "w3"]),
+    }
+)
+
+
+@given(st.lists(row, max_size=12), st.integers(1, 5), st.booleans())
+def test_the_sums_hold_for_any_stamps(rows, nnodes, cold):
+    # calc-out lies at or after calc-in: both are of one clock.
+    rows = [r | {"calc_out": np.fmax(r["calc_in"], r["calc_out"])} for r in rows]
+    table = timelines.table_of(rows)
+    lanes = assign_lanes(table)
+    cost = job_cost(table, lanes, nnodes, cold=cold)
+    if cost is not None:
+        assert sum(cost.parts().values()) == pytest.approx(cost.total, abs=1e-6)
+    phases = task_phases(table, lanes, cold=cold)
+    trip = np.array(table["retrieve"]) - np.array(table["submit"])
+    known = np.isfinite(trip) & (lanes.lane >= 0)
+    assert phases.total()[known] == pytest.approx(trip[known], abs=1e-6)
+    begin = input_begin(table, lanes, cold=cold)
+    assert (begin[known] <= np.array(table["calc_in"])[known]).all()

@@ -1,0 +1,207 @@
+"""The report as a file: what it says, what it escapes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import timelines
+from gridbench.errors import InputError
+from gridbench.report.build import write_report
+from gridbench.report.data import MOST_TASKS, as_json, page_data
+from gridbench.report.page import render
+from gridbench.report.prose import interrupted, notices, sentences
+from gridbench.report.source import Run, load_runs
+from gridbench.report.study import study
+from gridbench.report.text import duration, size
+from gridbench.tasklog import Header, TaskLogWriter
+
+SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
+
+
+def log_of(path: Path, table, nnodes: int) -> Path:
+    with TaskLogWriter(path, Header(table.num_rows, nnodes, "input.1", 0, 0, 0)) as log:
+        for row in table.to_pylist():
+            stamps = (row[name] for name in ("slept", "submit", "calc_in", "calc_out", "retrieve"))
+            log.row(row["tid"], *stamps, row["host"])
+    return path
+
+
+def run_of(table, *, ntasks=None, nnodes=2, cold=True, record=None) -> Run:
+    count = table.num_rows if ntasks is None else ntasks
+    return Run("engine", Path("runs/engine"), table, count, nnodes, cold, record or {}, ())
+
+
+def data_in(page: str):
+    found = re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+def test_published_sample(tmp_path):
+    out = tmp_path / "report.html"
+    write_report([SAMPLE], out)
+    page = out.read_text(encoding="utf-8")
+    assert "8 of 1,200 tasks are recorded" in page
+    assert "calc-out to retrieve (6 tasks)" in page
+    run = data_in(page)["runs"][0]
+    # Two tasks ran one after the other on no host: eight tasks, eight workers of five hosts.
+    assert len(run["lanes"]) == 8
+    assert run["lanes"][0] == "grid107 #1"
+    assert run["end"] == pytest.approx(35.665958)
+    assert max(run["running"]["running"]) == 8
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_runs_side_by_side_have_a_column_each_and_names_apart(tmp_path):
+    (tmp_path / "other").mkdir()
+    first = log_of(tmp_path / "run.log", timelines.made_run(20, 4), 4)
+    second = log_of(tmp_path / "other" / "run.log", timelines.made_run(30, 5, seed=2), 5)
+    runs = load_runs([first, second])
+    assert [run.name for run in runs] == ["1: run (run.log)", "2: run (run.log)"]
+    out = tmp_path / "report.html"
+    write_report([first, second], out)
+    page = out.read_text(encoding="utf-8")
+    assert "2 runs compared" in page
+    assert page.count('data-chart="gantt"') == 2
+    assert page.count('data-chart="running"') == 1
+
+
+def test_folders_of_several_engines(tmp_path):
+    for number, engine in enumerate(("native", "pool")):
+        folder = tmp_path / engine
+        folder.mkdir()
+        pq.write_table(timelines.made_run(20, 4, seed=number), folder / "timeline.parquet")
+        record = {
+            "status": "complete" if number else "interrupted",
+            "invalid_because": [] if number else ["the run was interrupted"],
+            "engine": {"name": f"{engine}-engine", "version": "3.2.1", "configuration": {}},
+            "start": "warm" if number else "cold",
+            "setup": {"NTasks": 20, "NNodes": 4, "InputFile": "input.1"},
+            "machine": {"host": "somewhere"},
+            "summary": {"total": 1.0},
+        }
+        (folder / "run.json").write_text(json.dumps(record))
+    out = tmp_path / "report.html"
+    write_report([tmp_path], out)
+    page = out.read_text(encoding="utf-8")
+    assert [run["name"] for run in data_in(page)["runs"]] == ["native-engine", "pool-engine"]
+    assert [run["cold"] for run in data_in(page)["runs"]] == [True, False]
+    assert "native-engine 3.2.1 · 20 tasks on 4 workers · cold start · times from input.1" in page
+    assert "summary.total" not in page
+    assert page.count("The run does not count: the run was interrupted") == 1
+    write_report([tmp_path / "pool"], out)
+    assert "does not count" not in out.read_text(encoding="utf-8")
+
+
+def test_text_from_logs_cannot_become_markup():
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+    table = timelines.table_of(
+        [
+            {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0, "host": evil},
+            {"status": evil},
+        ]
+    )
+    run = run_of(table, record={evil: {"engine": evil}})
+    page = render([study(Run(evil, Path(evil), table, 2, 1, True, run.record, (evil,)))])
+    assert "<script>alert" not in page
+    assert "<img" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert data_in(page)["runs"][0]["name"] == evil
+
+
+def test_json_closes_no_element():
+    assert as_json({"a": "</script><!--&"}) == '{"a":"\\u003c/script\\u003e\\u003c!--\\u0026"}'
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        timelines.table_of([]),
+        timelines.table_of([{}]),
+        timelines.table_of([{"status": "worker died"}] * 3),
+        timelines.table_of([{"submit": 1.0, "calc_in": 2.0, "calc_out": 2.0, "retrieve": 2.0}]),
+        timelines.table_of([{"submit": 0.0, "sleep": 0.0}]),
+    ],
+    ids=["no task", "all NaN", "all failed", "one task", "submit only"],
+)
+@pytest.mark.parametrize("cold", [True, False])
+def test_little_to_report(table, cold):
+    found = study(run_of(table, ntasks=max(1, table.num_rows), cold=cold))
+    page = render([found])
+    assert data_in(page)["runs"][0]["tasks"]["all"] == table.num_rows
+    assert sentences(found)
+    assert "nan" not in " ".join(sentences(found))
+
+
+def test_notices():
+    row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 1.5}
+    table = timelines.table_of([row, {"status": "worker 3 was killed by signal 9"}])
+    said = " ".join(
+        notice.what for notice in notices(study(run_of(table, ntasks=5, record={"x": 1})))
+    )
+    assert "1 task of 5 failed: worker 3 was killed by signal 9 (1)" in said
+    assert "2 of 5 tasks are recorded" in said
+    assert "calc-out to retrieve (1 task)" in said
+    whole = [
+        {"submit": 0.12345, "calc_in": 1.1, "calc_out": 2.2, "retrieve": 3.3, "worker": f"w{n}"}
+        for n in range(4)
+    ]
+    assert notices(study(run_of(timelines.table_of(whole), nnodes=4))) == []
+
+
+def test_coarse_clock_is_said():
+    row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0}
+    found = notices(study(run_of(timelines.table_of([row] * 3))))
+    assert any("multiples of 1.000 s" in notice.what for notice in found)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [({}, False), ({"status": "complete"}, False), ({"status": "interrupted"}, True)],
+)
+def test_interrupted(record, expected):
+    assert interrupted(run_of(timelines.table_of([]), record=record)) is expected
+
+
+def test_page_carries_a_bounded_part_of_a_huge_run():
+    rows = timelines.table_of(
+        [{"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0, "worker": "w"}]
+    )
+    table = timelines.pa.concat_tables([rows] * (MOST_TASKS + 10))
+    tasks = page_data([study(run_of(table))])["runs"][0]["tasks"]
+    assert tasks["count"] == MOST_TASKS
+    assert tasks["all"] == MOST_TASKS + 10
+
+
+def test_the_old_report_stays_if_the_new_one_fails(tmp_path):
+    out = tmp_path / "report.html"
+    out.write_text("old")
+    with pytest.raises(InputError):
+        write_report([tmp_path / "none.log"], out)
+    assert out.read_text() == "old"
+    with pytest.raises(InputError, match="cannot write the report"):
+        write_report([SAMPLE], tmp_path / "no folder" / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (4.5e-7, "0.450 µs"),
+        (0.0009999, "999.9 µs"),
+        (0.99999, "1.000 s"),
+        (-0.003, "-3.000 ms"),
+        (1234.56, "1,235 s"),
+        (float("nan"), "–"),
+    ],
+)
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_size():
+    assert [size(count) for count in (0, 1024, 100 * 2**20)] == ["0 B", "1 KB", "100 MB"]

@@ -1,0 +1,222 @@
+"""The report in a real browser: it draws, stays silent, asks for nothing, and can be saved."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import timelines
+from gridbench.errors import InputError
+from gridbench.report.page import render
+from gridbench.report.screenshot import browser, open_report, picture
+from gridbench.report.source import Run
+from gridbench.report.study import study
+
+EVIL = "<script>document.title='broken'</script><b>bold</b>"
+SECONDS_TO_DOWNLOAD = 30
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def driver(downloads):
+    try:
+        with browser(downloads) as opened:
+            yield opened
+    except InputError as error:
+        pytest.fail(str(error))
+
+
+def page_of(folder: Path, *tables, nnodes: int = 4, ntasks: int | None = None) -> Path:
+    path = folder / "report.html"
+    runs = [
+        Run(f"engine-{n}", Path(f"runs/{n}"), table, ntasks or table.num_rows, nnodes, True, {}, ())
+        for n, table in enumerate(tables)
+    ]
+    path.write_text(render([study(run) for run in runs]), encoding="utf-8")
+    return path
+
+
+def opened(driver, path: Path) -> None:
+    open_report(driver, path)
+    assert driver.get_log("browser") == []
+    # The page itself is the one resource; whatever else it loaded would stand here.
+    loaded = driver.execute_script(
+        "return performance.getEntriesByType('resource').map(entry => entry.name)"
+    )
+    assert [name for name in loaded if not name.startswith(("data:", "blob:"))] == []
+
+
+def drawn(driver) -> dict[str, dict[str, float]]:
+    """Size of each picture and how many marks it has that are not empty."""
+    return driver.execute_script(
+        """
+        return Object.fromEntries([...document.querySelectorAll("[data-chart]")].map(figure => {
+          const box = figure.querySelector(".main-svg")?.getBoundingClientRect();
+          const marks = [...figure.querySelectorAll(".scatterlayer path, .barlayer path")]
+            .filter(path => path.getAttribute("d")?.length > 10 && path.getBBox().width > 0);
+          const name = figure.dataset.chart + (figure.dataset.run ?? "");
+          return [name, {width: box?.width ?? 0, height: box?.height ?? 0, marks: marks.length}];
+        }))
+        """
+    )
+
+
+def pixels(png: bytes) -> np.ndarray:
+    """The bytes of the picture's rows; enough to tell whether it shows anything."""
+    data, at = b"", 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4], "big")
+        if png[at + 4 : at + 8] == b"IDAT":
+            data += png[at + 8 : at + 8 + length]
+        at += length + 12
+    return np.frombuffer(zlib.decompress(data), dtype=np.uint8)
+
+
+def saved(folder: Path, name: str) -> bytes:
+    path = folder / name
+    until = time.monotonic() + SECONDS_TO_DOWNLOAD
+    while not (path.exists() and path.stat().st_size > 0):
+        assert time.monotonic() < until, f"{name} was not saved: {os.listdir(folder)}"
+        time.sleep(0.05)
+    return path.read_bytes()
+
+
+def test_two_runs_are_drawn(driver, tmp_path):
+    opened(driver, page_of(tmp_path, timelines.made_run(40, 4), timelines.made_run(30, 4, seed=2)))
+    pictures = drawn(driver)
+    shared = {"running", "cost", "phases", "overhead"}
+    assert set(pictures) == shared | {"stamps0", "gantt0", "stamps1", "gantt1"}
+    for name, found in pictures.items():
+        assert found["width"] > 400, name
+        assert found["height"] > 150, name
+        assert found["marks"] >= 2, name
+    png = picture(driver)
+    assert png.startswith(b"\x89PNG")
+    assert len(np.unique(pixels(png))) > 20
+
+
+def test_phases_have_their_colours_and_the_end_is_marked(driver, tmp_path):
+    table = timelines.table_of(
+        [
+            {"submit": 0.0, "calc_in": 1.0, "calc_out": 3.0, "retrieve": 4.0},
+            {"submit": 0.0, "calc_in": 6.0, "calc_out": 9.0, "retrieve": 10.0},
+        ]
+    )
+    opened(driver, page_of(tmp_path, table, nnodes=1))
+    fills = driver.execute_script(
+        """return document.querySelector('[data-chart="gantt"] .js-plotly-plot').data
+           .filter(trace => trace.fill).map(trace => [trace.name, trace.fillcolor, trace.x])"""
+    )
+    assert [name for name, _, _ in fills] == [
+        "start-up and first input",
+        "input",
+        "processing",
+        "output",
+    ]
+    spans = {name: x for name, _, x in fills}
+    assert spans["input"] == [4, 6, 6, 4, None]
+    assert spans["processing"] == [1, 3, 3, 1, None, 6, 9, 9, 6, None]
+    assert spans["output"] == [3, 4, 4, 3, None, 9, 10, 10, 9, None]
+    colours = {name: [int(fill[i : i + 2], 16) for i in (1, 3, 5)] for name, fill, _ in fills}
+    for name, strongest in (("input", 1), ("processing", 0), ("output", 2)):
+        assert int(np.argmax(colours[name])) == strongest
+    text = driver.find_element("css selector", '[data-chart="gantt"]').text
+    assert "end of job, 10.00 s" in text
+
+
+def test_stamps_can_be_sorted_by_retrieve(driver, tmp_path):
+    opened(driver, page_of(tmp_path, timelines.made_run(40, 4)))
+    of_retrieve = """return document.querySelector('[data-chart="stamps"] .js-plotly-plot').data
+        .find(trace => trace.name === "retrieve").y"""
+    before = driver.execute_script(of_retrieve)
+    driver.find_element("css selector", '[data-order="retrieve"]').click()
+    after = driver.execute_script(of_retrieve)
+    assert before != after
+    assert after == sorted(before)
+    assert driver.get_log("browser") == []
+
+
+def test_pictures_and_tables_can_be_saved(driver, downloads, tmp_path):
+    table = timelines.made_run(40, 4)
+    opened(driver, page_of(tmp_path, table))
+    for button in driver.find_elements("css selector", '[data-chart="gantt"] .tools button'):
+        button.click()
+    driver.find_element("css selector", "[data-csv]").click()
+    assert b"<svg" in saved(downloads, "gridbench-gantt-1.svg")
+    png = saved(downloads, "gridbench-gantt-1.png")
+    assert len(np.unique(pixels(png))) > 5
+    assert len(saved(downloads, "gridbench-gantt-1.csv").splitlines()) == 41
+    rows = list(csv.DictReader(io.StringIO(saved(downloads, "gridbench-tasks-1.csv").decode())))
+    assert [int(row["tid"]) for row in rows] == table["tid"].to_pylist()
+    assert float(rows[7]["retrieve"]) == pytest.approx(table["retrieve"][7].as_py(), abs=1e-6)
+    assert rows[7]["worker"] == table["worker"][7].as_py()
+    assert driver.get_log("browser") == []
+
+
+def test_ten_thousand_tasks_on_four_hundred_workers(driver, tmp_path):
+    path = page_of(tmp_path, timelines.made_run(10_000, 400), nnodes=400)
+    assert path.stat().st_size < 10e6
+    # open_report gives up after a minute; the time itself is no business of a test.
+    opened(driver, path)
+    assert all(found["marks"] >= 1 for found in drawn(driver).values())
+    assert driver.execute_script("return document.getElementsByTagName('*').length") < 10_000
+    points = driver.execute_script(
+        """return document.querySelector('[data-chart="gantt"] .js-plotly-plot').data
+           .find(trace => trace.name === "processing").x.length"""
+    )
+    assert points == 5 * 10_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "pictures"),
+    [
+        ([], set()),
+        ([{}], set()),
+        ([{"status": "worker died"}] * 3, set()),
+        (
+            [{"submit": 0.1, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 2.5}],
+            {"running", "cost", "phases", "overhead", "stamps0", "gantt0"},
+        ),
+    ],
+    ids=["no task", "all NaN", "all failed", "one task"],
+)
+def test_little_to_draw(driver, tmp_path, rows, pictures):
+    opened(driver, page_of(tmp_path, timelines.table_of(rows), ntasks=max(1, len(rows))))
+    assert {name for name, found in drawn(driver).items() if found["height"]} == pictures
+    empty = driver.find_elements("css selector", ".empty")
+    assert len(empty) == 6 - len(pictures)
+
+
+def test_names_from_logs_are_shown_not_run(driver, tmp_path):
+    row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0}
+    table = timelines.table_of([row | {"worker": EVIL, "host": EVIL}, {"status": EVIL}])
+    opened(driver, page_of(tmp_path, table))
+    assert driver.title == "gridbench report: engine-0"
+    assert driver.find_elements("css selector", "figure b, .notice b") == []
+    assert EVIL in driver.find_element("css selector", ".notice").text
+    # Plotly's own small markup would have made the name bold.
+    tick = driver.find_element("css selector", '[data-chart="gantt"] .yaxislayer-above text')
+    assert tick.get_attribute("textContent").startswith("<script>")
+
+
+def test_screenshot_program(tmp_path):
+    report = page_of(tmp_path, timelines.made_run(20, 4))
+    out = tmp_path / "report.png"
+    command = [sys.executable, "-m", "gridbench.report.screenshot", str(report), str(out)]
+    subprocess.run([*command, "--height", "900"], check=True, timeout=120)
+    png = out.read_bytes()
+    assert int.from_bytes(png[16:20], "big") == 1280
+    assert int.from_bytes(png[20:24], "big") == 900
