@@ -87,7 +87,7 @@ class Recorder:
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write or replace run.json. OSError if that fails; an older one is then untouched."""
-    text = json.dumps(record, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    text = json.dumps(record, indent=2, allow_nan=False) + "\n"
     partial = folder / f".{RECORD}.{os.getpid()}.partial"
     try:
         partial.write_text(text, encoding="utf-8")

@@ -132,6 +132,7 @@ class _Run:
         self._console = console
         self._start = float("nan")  # t = 0 on CLOCK_MONOTONIC
         self._shared: Any = None  # what the engine gave for the shared data
+        self._most_outstanding: int = recorder.record["data"]["most_outstanding_tasks"]
         self._failed = 0
         self._exchanges: list[Exchange] = []
 
@@ -142,7 +143,7 @@ class _Run:
             begin=self._begin,
             tasks=self._workload.tasks(),
             count=self._workload.setup.ntasks,
-            most_outstanding=most_outstanding(self._workload.setup),
+            most_outstanding=self._most_outstanding,
             inspect=inspect_length,
         )
         first = ""
@@ -171,7 +172,7 @@ class _Run:
             begin=lambda: self._shared,
             tasks=self._workload.tasks(check=True),
             count=ntasks,
-            most_outstanding=most_outstanding(self._workload.setup),
+            most_outstanding=self._most_outstanding,
             inspect=digest_inspector(self._workload),
         )
         wrong, first = 0, ""
@@ -256,8 +257,8 @@ class _Run:
             calc_in=float(outcome.calc_in) - start,
             calc_out=float(outcome.calc_out) - start,
             retrieve=item.retrieve - start,
-            worker=outcome.worker,
-            host=outcome.host,
+            worker=str(outcome.worker),
+            host=str(outcome.host),
             bytes_in=item.task.data.nbytes,
             bytes_shared=self._workload.shared.nbytes,
             bytes_out=item.output_bytes,
