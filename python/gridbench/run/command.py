@@ -126,11 +126,13 @@ def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:
     try:
         from gridbench.report.build import write_report
 
-        for sources, out in reports:
-            write_report(sources, out)
+        while reports:
+            write_report(*reports[0])
+            reports.pop(0)
     except Exception as error:  # whatever it is, it must not hide the run's own outcome
+        reason = error.what if isinstance(error, InputError) else one_line(error)
         return (
-            f"the report could not be written: {one_line(error)}\n"
+            f"{reports[0][1]}: the report could not be written: {reason}\n"
             "hint: the results are kept; `gridbench report` makes it from them"
         )
     return ""
