@@ -9,7 +9,12 @@ class InputError(Exception):
     """Bad input: what is wrong, where, and what to do. The program prints it and exits with 2."""
 
     def __init__(
-        self, what: str, *, file: str | Path | None = None, line: int | None = None, remedy: str = ""
+        self,
+        what: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        remedy: str = "",
     ) -> None:
         self.what = what
         self.file = file

@@ -28,6 +28,9 @@ class Task:
     """Task data, shape (n,), passed with this task alone."""
     output_bytes: int
     """Size of the output that the task has to return, bytes."""
+    check: bool = False
+    """A task of the untimed checksum pass: it does not sleep, and returns the digests of its data
+    before its output. See `gridbench.workload.task.check_task`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,17 @@ class Engine(abc.ABC):
     """One system under test. `submit` and `next_outcome` are called from different threads."""
 
     name: ClassVar[str]
+    uses_shared_memory: ClassVar[bool] = False
+    """Data goes through /dev/shm, whose size then limits a run."""
+
+    def shared_copies(self, workers: int, *, warm: bool) -> int:
+        """At most how many copies of the shared data exist at one time outside the client.
+
+        Asked before `start`, to refuse what cannot fit. An engine that keeps the data once
+        per machine returns 1.
+        """
+        del warm
+        return workers
 
     @abc.abstractmethod
     def describe(self) -> Description:

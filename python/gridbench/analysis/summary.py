@@ -1,0 +1,194 @@
+"""The numbers of one run, from its timeline alone.
+
+Clocks of different hosts differ, so a task can seem to come back before it ended. Such
+negative intervals are counted and kept as they are: they are offsets, not errors, and
+cutting them off at 0 would move every percentile.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gridbench.analysis.lanes import lanes
+
+Floats = npt.NDArray[np.float64]
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How one part of the overhead is distributed over the tasks; seconds, NaN if unknown."""
+
+    count: int
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    largest: float
+    negative: int
+    """Tasks for which the interval is below 0: the clocks of client and host differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The outcome of one run. Times are seconds; NaN where the stamps do not tell."""
+
+    tasks: int
+    """Tasks asked for."""
+    ok: int
+    failed: int
+    missing: int
+    """Tasks without a row: the run ended before they did."""
+    nodes: int
+    workers_seen: int
+    """Workers that did at least one task."""
+    total: float
+    """From t = 0 until the last result was in the client's hand."""
+    ideal: float
+    """The same tasks in order of submission on `nodes` cores, with no overhead at all."""
+    efficiency: float
+    """`ideal` over `total`."""
+    tasks_per_second: float
+    first_calc_in: float
+    """Until the first task started computing."""
+    last_worker_calc_in: float
+    """Until the last of the workers seen started its first task."""
+    most_running: int
+    """Most tasks computing at one time."""
+    bytes_in: int
+    bytes_out: int
+    startup: Distribution
+    """First task of each worker: from submit to calc-in, with the worker's start-up in it."""
+    dispatch: Distribution
+    """Every later task: from the moment it was submitted and its worker free, to calc-in."""
+    oversleep: Distribution
+    """Slept longer than asked for."""
+    output: Distribution
+    """From the end of the sleep to calc-out: making the output."""
+    giving_back: Distribution
+    """From calc-out to retrieve."""
+    overhead: Distribution
+    """Per task: dispatch (or start-up), oversleep, output and giving back together."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: nested dictionaries, with None for NaN."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+
+def summarise(table: pa.Table, ntasks: int, nnodes: int) -> Summary:
+    """The summary of a timeline (`gridbench.timeline.SCHEMA`) of `ntasks` tasks on `nnodes`."""
+    ok = [status == "ok" for status in table.column("status").to_pylist()]
+    done = table.filter(pa.array(ok, pa.bool_()))
+    stamps = {
+        name: done.column(name).to_numpy()
+        for name in ("sleep", "slept", "submit", "calc_in", "calc_out", "retrieve")
+    }
+    lane = lanes(done)
+    ready, first = _ready(stamps, lane)
+    wait = stamps["calc_in"] - ready
+    asked = np.where(np.isfinite(stamps["sleep"]), stamps["sleep"], stamps["slept"])
+    oversleep = stamps["slept"] - asked
+    output = stamps["calc_out"] - stamps["calc_in"] - stamps["slept"]
+    back = stamps["retrieve"] - stamps["calc_out"]
+    total = _extreme(np.max, stamps["retrieve"])
+    ideal = ideal_time(asked[np.argsort(stamps["submit"], kind="stable")], nnodes)
+    return Summary(
+        tasks=ntasks,
+        ok=done.num_rows,
+        failed=table.num_rows - done.num_rows,
+        missing=max(0, ntasks - table.num_rows),
+        nodes=nnodes,
+        workers_seen=len(np.unique(lane[lane >= 0])),
+        total=total,
+        ideal=ideal,
+        efficiency=ideal / total if total > 0 else NAN,
+        tasks_per_second=done.num_rows / total if total > 0 else NAN,
+        first_calc_in=_extreme(np.min, stamps["calc_in"]),
+        last_worker_calc_in=_extreme(np.max, stamps["calc_in"][first]),
+        most_running=_most_running(stamps["calc_in"], stamps["calc_out"]),
+        bytes_in=_total(done, "bytes_in"),
+        bytes_out=_total(done, "bytes_out"),
+        startup=distribution(wait[first]),
+        dispatch=distribution(wait[~first]),
+        oversleep=distribution(oversleep),
+        output=distribution(output),
+        giving_back=distribution(back),
+        overhead=distribution(wait + oversleep + output + back),
+    )
+
+
+def distribution(values: Floats) -> Distribution:
+    """Count, mean, percentiles and largest of the finite values."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return Distribution(0, NAN, NAN, NAN, NAN, NAN, 0)
+    p50, p90, p99 = (float(value) for value in np.percentile(values, (50, 90, 99)))
+    return Distribution(
+        count=len(values),
+        mean=float(values.mean()),
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        largest=float(values.max()),
+        negative=int((values < 0).sum()),
+    )
+
+
+def ideal_time(times: Floats, nnodes: int) -> float:
+    """Seconds that tasks of these times take on `nnodes` cores, each going to the first core
+    that is free, with no overhead. NaN if there are none."""
+    times = times[np.isfinite(times)]
+    if not len(times):
+        return NAN
+    ends = [0.0] * min(nnodes, len(times))
+    for seconds in times:
+        heapq.heapreplace(ends, ends[0] + float(seconds))
+    return max(ends)
+
+
+def _ready(stamps: dict[str, Floats], lane: npt.NDArray[np.int64]) -> tuple[Floats, Any]:
+    """For each task, when it could have started: submitted, and its worker free; and whether
+    it was its worker's first."""
+    ready = stamps["submit"].copy()
+    first = np.zeros(len(ready), dtype=bool)
+    # By lane, and by calc-in within a lane.
+    order = np.lexsort((stamps["calc_in"], lane))
+    order = order[lane[order] >= 0]
+    if len(order):
+        starts = np.r_[True, lane[order][1:] != lane[order][:-1]]
+        first[order] = starts
+        later, before = order[1:][~starts[1:]], order[:-1][~starts[1:]]
+        ready[later] = np.fmax(stamps["submit"][later], stamps["calc_out"][before])
+    return ready, first
+
+
+def _most_running(calc_in: Floats, calc_out: Floats) -> int:
+    known = np.isfinite(calc_in) & np.isfinite(calc_out)
+    starts, ends = np.sort(calc_in[known]), np.sort(calc_out[known])
+    if not len(starts):
+        return 0
+    # At each start: tasks started so far, less those ended by then.
+    running = np.arange(1, len(starts) + 1) - np.searchsorted(ends, starts, side="right")
+    return max(1, int(running.max()))
+
+
+def _extreme(function: Any, values: Floats) -> float:
+    values = values[np.isfinite(values)]
+    return float(function(values)) if len(values) else NAN
+
+
+def _total(table: pa.Table, column: str) -> int:
+    return sum(value or 0 for value in table.column(column).to_pylist())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

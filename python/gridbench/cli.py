@@ -1,0 +1,260 @@
+"""The program `gridbench`.
+
+Each command imports what it needs when it is called, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gridbench.errors import InputError
+
+_DEFAULT_ENGINE = "gridrpc-native"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: exit status 2 for bad input, with one message and no traceback."""
+    try:
+        cli.main(args=arguments, prog_name="gridbench")
+    except InputError as error:
+        print(f"gridbench: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+class _Examples(click.Command):
+    """A command whose help ends with examples, kept as they are written."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        del ctx
+        if self._examples:
+            with formatter.section("Examples"):
+                for example in self._examples:
+                    formatter.write(f"  {example}\n")
+
+
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    del parameter
+    if value and not context.resilient_parsing:
+        from importlib import metadata
+
+        try:
+            click.echo(f"gridbench {metadata.version('gridrpc')}")
+        except metadata.PackageNotFoundError:
+            click.echo("gridbench, not installed")
+        context.exit()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def cli() -> None:
+    """Run one workload on any engine, and see where the time goes.
+
+    The workload is that of the compute-grid benchmark: tasks that receive data, sleep, and
+    return data. Every engine gets the same tasks and the same timestamps.
+    """
+
+
+def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    del context, parameter
+    if not math.isfinite(value) or not 0 <= value <= 1e6:
+        raise click.BadParameter(f"{value:g} is not in the range from 0 to 1,000,000.")
+    return value
+
+
+@cli.command(
+    cls=_Examples,
+    examples=(
+        "gridbench run examples/compute/setup.xml",
+        "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
+        "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
+        "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
+    ),
+)
+@click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to measure; may be given several times. [default: {_DEFAULT_ENGINE}]",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results; it must be new or empty. [default: runs/<time>]",
+)
+@click.option(
+    "--time-scale",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="F",
+    callback=_time_scale,
+    help="Multiply the time of every task by F; 0 makes them not sleep at all.",
+)
+@click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Check every byte in a second, untimed pass.",
+)
+@click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
+def run(
+    *,
+    setup: Path,
+    engines: tuple[str, ...],
+    start: str,
+    out: Path | None,
+    time_scale: float,
+    check: bool,
+    force: bool,
+) -> None:
+    """Measure the workload of SETUP.xml.
+
+    DIR then holds run.json (configuration, machine, summary), timeline.parquet (all stamps
+    of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
+    several engines these lie in DIR/<engine>, and DIR/report.html compares them.
+
+    Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
+    """
+    from gridbench.run.command import Request, run_benchmark
+    from gridbench.run.runner import Options
+
+    sys.exit(
+        run_benchmark(
+            Request(
+                setup_file=setup,
+                engines=engines or (_DEFAULT_ENGINE,),
+                folder=out,
+                time_scale=time_scale,
+                replace=force,
+                options=Options(warm=start == "warm", check=check),
+            )
+        )
+    )
+
+
+@cli.command(
+    "list-times",
+    short_help="Write a list of task times for a set-up file.",
+    cls=_Examples,
+    examples=(
+        "gridbench list-times --tasks 200 --mean 1 --stddev 0.1 --out input.200.1.0.1",
+        "gridbench list-times --tasks 1200 --mean 30 --stddev 0 --seed 7 --out input.30",
+    ),
+)
+@click.option("--tasks", type=int, required=True, metavar="N", help="How many times.")
+@click.option("--mean", type=float, required=True, metavar="M", help="Mean, in seconds.")
+@click.option(
+    "--stddev",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Standard deviation, in seconds.",
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="K", help="Same seed, same list."
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def list_times(
+    *, tasks: int, mean: float, stddev: float, seed: int, out: Path, force: bool
+) -> None:
+    """Write a list of task times, for the InputFile of a set-up file.
+
+    Times are drawn from a normal distribution that is truncated at 0.
+    """
+    from gridbench.workload.task_times import write_task_times
+
+    times = write_task_times(out, tasks, mean, stddev, seed, replace=force)
+    click.echo(
+        f"{out}: {tasks:,} times, {times.min():.3f} to {times.max():.3f} s,"
+        f" mean {times.mean():.3f} s"
+    )
+
+
+@cli.command(
+    cls=_Examples,
+    examples=(
+        "gridbench report runs/2031-05-04T10-30-00",
+        "gridbench report runs/a runs/b old/tasks.log --out compare.html",
+    ),
+)
+@click.argument(
+    "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR_OR_LOG..."
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The page to write. [default: DIR/report.html, for a single DIR]",
+)
+def report(sources: tuple[Path, ...], out: Path | None) -> None:
+    """Make a report, side by side, from run folders and task logs.
+
+    A folder can be of a run that was interrupted or killed. A log can come from any program
+    that writes the benchmark's format.
+    """
+    if out is None:
+        if len(sources) != 1 or not sources[0].is_dir():
+            raise InputError(
+                "several sources or a log need the name of the page to write",
+                remedy="add --out FILE",
+            )
+        out = sources[0] / "report.html"
+    from gridbench.report.build import write_report
+    from gridbench.run.folders import run_folders
+
+    places: list[Path] = []
+    for source in sources:
+        # The folder of a run on several engines stands for all of them.
+        places += (run_folders(source) if source.is_dir() else []) or [source]
+    try:
+        write_report(places, out)
+    except OSError as error:
+        raise InputError(
+            f"cannot write the report: {error.strerror or error}",
+            file=out,
+            remedy="choose another --out, in a folder that can be written",
+        ) from error
+    click.echo(f"report: {out}")
+
+
+@cli.command()
+def engines() -> None:
+    """List the engines that are installed."""
+    from gridbench.engines.registry import installed_engines, provider
+
+    found = installed_engines()
+    if not found:
+        raise InputError("no engines are installed", remedy="install the package with pip")
+    width = max(map(len, found))
+    for name, point in found.items():
+        click.echo(f"{name:{width}}  {point.value}  ({provider(point)})")

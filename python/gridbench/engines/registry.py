@@ -1,0 +1,74 @@
+"""Finding engines by name, among all installed packages.
+
+A package adds an engine by an entry point of the group `gridbench.engines`. Its code is
+imported only when the engine is chosen, so that one engine's heavy or missing libraries
+are no concern of a run on another.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib.metadata import EntryPoint, entry_points
+
+from gridbench.engines.base import Engine
+from gridbench.engines.python_tasks import one_line
+from gridbench.errors import InputError
+
+GROUP = "gridbench.engines"
+
+
+def installed_engines() -> dict[str, EntryPoint]:
+    """The entry point of every installed engine, by name, sorted. Imports none of them."""
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        other = found.setdefault(point.name, point)
+        # The same package can be seen twice on a path; two different ones may not share a name.
+        if other.value != point.value:
+            raise InputError(
+                f"two packages provide an engine `{point.name}`: {other.value} and {point.value}",
+                remedy="uninstall one of them",
+            )
+    return found
+
+
+def load_engine(name: str) -> type[Engine]:
+    """Import the class of the engine `name`; InputError if there is none or it cannot be used."""
+    known = installed_engines()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        guess = f"did you mean `{near[0]}`? " if near else ""
+        names = ", ".join(known) if known else "none; install the package with pip"
+        raise InputError(f"unknown engine `{name}`", remedy=f"{guess}engines installed: {names}")
+    try:
+        engine = known[name].load()
+    except Exception as error:  # an engine is foreign code: its import can fail in any way
+        raise InputError(
+            f"the engine `{name}` cannot be loaded: {one_line(error)}",
+            remedy=f"install what {provider(known[name])} needs, or choose another engine",
+        ) from error
+    if not (isinstance(engine, type) and issubclass(engine, Engine)):
+        raise InputError(
+            f"the engine `{name}` is not one: {known[name].value} does not subclass"
+            " gridbench.engines.base.Engine",
+            remedy=f"correct the entry point in {provider(known[name])}",
+        )
+    return engine
+
+
+def make_engine(name: str) -> Engine:
+    """A new, not yet started engine; InputError if it cannot be had."""
+    try:
+        return load_engine(name)()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"the engine `{name}` cannot be set up: {one_line(error)}",
+            remedy="see the engine's own manual for what it needs",
+        ) from error
+
+
+def provider(point: EntryPoint) -> str:
+    """The package that an entry point comes from, with its version."""
+    dist = point.dist
+    return f"{dist.name} {dist.version}" if dist else "an unknown package"

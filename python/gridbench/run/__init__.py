@@ -1,0 +1,1 @@
+"""Running a workload on an engine, and keeping what was measured."""

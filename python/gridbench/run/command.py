@@ -1,0 +1,138 @@
+"""The whole of `gridbench run`: check everything, run each engine, then tell and report.
+
+Nothing is started before all that can be wrong with the input has been looked at. The
+libraries for tables and plots are loaded only after the last engine was measured: an
+engine that forks from this process would have to copy them with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from gridbench.engines.python_tasks import one_line
+from gridbench.engines.registry import make_engine
+from gridbench.errors import InputError
+from gridbench.run.feasibility import check_memory, check_workers
+from gridbench.run.folders import default_folder, prepare
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.recorder import REPORT, complete
+from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.workload.setup_file import Setup
+from gridbench.workload.workload import make_workload, read_plan
+
+if TYPE_CHECKING:
+    from gridbench.analysis.summary import Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for."""
+
+    setup_file: Path
+    engines: Sequence[str]
+    folder: Path | None
+    """None: one below `runs`, named after the time."""
+    time_scale: float = 1.0
+    replace: bool = False
+    options: Options = field(default_factory=Options)
+
+
+def run_benchmark(request: Request) -> int:
+    """Run it all; the exit status. InputError if the input cannot be used.
+
+    0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
+    2: the input or the output folder cannot be used. 128 + n: ended by signal n.
+    """
+    setup, sleeps = read_plan(request.setup_file, request.time_scale)
+    _refuse_doubles(request.engines)
+    engines = [make_engine(name) for name in request.engines]
+    check_workers(setup)
+    check_memory(setup, [(engine, request.options.warm) for engine in engines])
+    folder = request.folder or default_folder()
+    places = prepare(folder, list(request.engines), replace=request.replace)
+    workload = make_workload(setup, sleeps, request.time_scale)
+
+    console = Console(stderr=True, highlight=False)
+    verdicts: list[Verdict] = []
+    with Interrupt() as interrupt:
+        for name, engine in zip(request.engines, engines, strict=True):
+            verdicts.append(
+                run_engine(
+                    engine,
+                    workload,
+                    options=request.options,
+                    folder=places[name],
+                    interrupt=interrupt,
+                    console=console,
+                )
+            )
+            if interrupt.came:
+                break
+        statuses = [verdict.exit_status for verdict in verdicts]
+        statuses.append(_conclude(folder, verdicts, setup))
+    return max(statuses)
+
+
+def _refuse_doubles(engines: Sequence[str]) -> None:
+    for number, name in enumerate(engines):
+        if name in engines[:number]:
+            raise InputError(f"the engine `{name}` is asked for twice", remedy="name it once")
+
+
+def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup) -> int:
+    """Timelines, summaries and reports of what was measured; the exit status of this part."""
+    from gridbench.run.summary_table import print_summaries
+
+    problems: list[str] = []
+    status = 0
+    summaries: list[tuple[str, Summary]] = []
+    measured: list[Path] = []
+    for verdict in verdicts:
+        problems += [f"{verdict.engine}: {message}" for message in verdict.messages]
+        try:
+            summary = complete(verdict.folder, verdict.record, setup)
+        except InputError as error:
+            status = 2
+            if str(error) not in verdict.messages:
+                problems.append(f"{verdict.engine}: {error}")
+            continue
+        summaries.append((verdict.engine, summary))
+        if summary.ok or summary.failed:
+            measured.append(verdict.folder)
+    if summaries:
+        print_summaries(Console(), summaries)
+    if measured:
+        reports = [([place], place / REPORT) for place in measured]
+        if folder not in measured:
+            reports.append((measured, folder / REPORT))
+        if problem := _write_reports(reports):
+            problems.append(problem)
+            status = max(status, 1)
+    sys.stdout.flush()
+    for problem in problems:
+        print(f"gridbench: {problem}", file=sys.stderr)
+    print(f"results: {folder}", file=sys.stderr)
+    return status
+
+
+def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:
+    """Write each report; what went wrong, if anything. The results are safe in any case."""
+    try:
+        from gridbench.report.build import write_report
+
+        while reports:
+            write_report(*reports[0])
+            reports.pop(0)
+    except Exception as error:  # whatever it is, it must not hide the run's own outcome
+        reason = error.what if isinstance(error, InputError) else one_line(error)
+        return (
+            f"{reports[0][1]}: the report could not be written: {reason}\n"
+            "hint: the results are kept; `gridbench report` makes it from them"
+        )
+    return ""

@@ -1,0 +1,93 @@
+"""Where results go, and what may be replaced there."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.run.recorder import LOG, RECORD, REPORT
+from gridbench.run.rows import JOURNAL, TIMELINE
+
+_FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
+
+
+def default_folder() -> Path:
+    """A folder below `runs` named after the local time, that does not exist yet."""
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+    folder, number = Path("runs", stamp), 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs", f"{stamp}-{number}")
+    return folder
+
+
+def prepare(folder: Path, engines: list[str], *, replace: bool) -> dict[str, Path]:
+    """Make the folder of a run; where each engine's results go.
+
+    InputError if it holds something already: an older run is removed only if `replace`, and
+    files that are not of a run never.
+    """
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InputError(
+                "the output folder is a file", file=folder, remedy="choose another --out"
+            )
+        if folder.is_dir() and any(folder.iterdir()):
+            _make_room(folder, replace=replace)
+        if len(engines) == 1:
+            places = {engines[0]: folder}
+        else:
+            places = {engine: folder / engine for engine in engines}
+        for place in places.values():
+            place.mkdir(parents=True, exist_ok=True)
+            # Whether it can be written is known only after writing.
+            probe = place / ".probe"
+            probe.touch()
+            probe.unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot use the output folder: {error.strerror}",
+            file=folder,
+            remedy="choose another --out, one that can be written",
+        ) from None
+    return places
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The run in `folder`, or, if it holds runs of several engines, those in order of start."""
+    if (folder / RECORD).exists():
+        return [folder]
+    inner = [record.parent for record in folder.glob(f"*/{RECORD}") if record.is_file()]
+    return sorted(inner, key=lambda place: (_started(place), place.name))
+
+
+def _started(folder: Path) -> str:
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return str(record["started"])
+    except (OSError, ValueError, TypeError, KeyError):  # whoever loads it will say what is wrong
+        return ""
+
+
+def _make_room(folder: Path, *, replace: bool) -> None:
+    """Remove the run in `folder`, if it holds nothing else."""
+    held = [folder, *run_folders(folder)]
+    if not any((place / RECORD).exists() for place in held):
+        raise InputError(
+            "the output folder is not empty, and holds no run",
+            file=folder,
+            remedy="choose another --out, or empty it yourself",
+        )
+    if not replace:
+        raise InputError(
+            "the output folder holds a run already",
+            file=folder,
+            remedy="choose another --out, or add --force to replace that run",
+        )
+    for place in reversed(held):
+        for name in _FILES:
+            (place / name).unlink(missing_ok=True)
+        if place != folder and not any(place.iterdir()):
+            place.rmdir()

@@ -1,0 +1,98 @@
+"""A row of the timeline while a run goes on, and the journal that keeps it safe.
+
+Parquet files are readable only when finished. Until then rows lie in a journal of JSON
+lines, appended as results arrive: whatever kills the run, all whole lines remain.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    # Imported where needed: a process pool forks from the process that measures, and would
+    # have to copy the library with it.
+    import pyarrow as pa
+
+JOURNAL = "timeline.journal.jsonl"
+TIMELINE = "timeline.parquet"
+_ROWS_AT_ONCE = 50_000
+
+
+class Row(NamedTuple):
+    """The columns of `gridbench.timeline.SCHEMA`, in its order."""
+
+    tid: int
+    sleep: float
+    slept: float
+    submit: float
+    queued: float
+    calc_in: float
+    calc_out: float
+    retrieve: float
+    worker: str
+    host: str
+    bytes_in: int
+    bytes_shared: int
+    bytes_out: int
+    status: str
+
+    def to_line(self) -> str:
+        """One line of the journal; JSON has no NaN, so that becomes null."""
+        values = [None if isinstance(value, float) and isnan(value) else value for value in self]
+        return json.dumps(values) + "\n"
+
+
+def read_journal(path: Path) -> Iterator[pa.Table]:
+    """The rows of a journal in the timeline's schema, some ten thousand at a time.
+
+    Reading ends at the first line that is not whole, the one at which the run was cut off.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        rows: list[list[object]] = []
+        for line in file:
+            row = _parse(line)
+            if row is None:
+                break
+            rows.append(row)
+            if len(rows) == _ROWS_AT_ONCE:
+                yield _table(rows)
+                rows = []
+    yield _table(rows)
+
+
+def _parse(line: str) -> list[object] | None:
+    if not line.endswith("\n"):
+        return None
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, list) or len(values) != len(Row._fields):
+        return None
+    for position, (kind, value) in enumerate(zip(_KINDS, values, strict=True)):
+        if kind is float and value is None:
+            values[position] = float("nan")
+        elif kind is float and isinstance(value, int | float):
+            values[position] = float(value)
+        elif type(value) is not kind:
+            return None
+    return values
+
+
+_KINDS = (int, *[float] * 7, str, str, int, int, int, str)
+
+
+def _table(rows: list[list[object]]) -> pa.Table:
+    import pyarrow as pa
+
+    from gridbench.timeline import SCHEMA
+
+    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+    return pa.table(
+        [pa.array(column, kind) for column, kind in zip(columns, SCHEMA.types, strict=True)],
+        schema=SCHEMA,
+    )

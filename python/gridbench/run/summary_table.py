@@ -1,0 +1,61 @@
+"""The numbers of one or several runs as a table for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from gridbench.analysis.summary import Distribution, Summary
+
+
+def print_summaries(console: Console, summaries: Sequence[tuple[str, Summary]]) -> None:
+    """One table, a column for each engine."""
+    table = Table(title="Summary", title_justify="left")
+    table.add_column("")
+    for name, _ in summaries:
+        table.add_column(name, justify="right", overflow="fold")
+    rows = [_rows(summary) for _, summary in summaries]
+    for line in zip(*rows, strict=True):
+        table.add_row(line[0][0], *[cell for _, cell in line])
+    console.print(table)
+
+
+def _rows(summary: Summary) -> list[tuple[str, str]]:
+    return [
+        ("tasks", f"{summary.tasks:,}"),
+        ("ok / failed / missing", f"{summary.ok:,} / {summary.failed:,} / {summary.missing:,}"),
+        ("workers seen / nodes", f"{summary.workers_seen:,} / {summary.nodes:,}"),
+        ("total time", seconds(summary.total)),
+        ("ideal time", seconds(summary.ideal)),
+        ("efficiency", percent(summary.efficiency)),
+        ("tasks per second", "-" if math.isnan(x := summary.tasks_per_second) else f"{x:,.1f}"),
+        ("first task computing after", seconds(summary.first_calc_in)),
+        ("last worker computing after", seconds(summary.last_worker_calc_in)),
+        ("most tasks computing at once", f"{summary.most_running:,}"),
+        *_parts("first dispatch", summary.startup),
+        *_parts("later dispatch", summary.dispatch),
+        *_parts("return", summary.giving_back),
+        *_parts("overhead per task", summary.overhead),
+    ]
+
+
+def _parts(name: str, part: Distribution) -> list[tuple[str, str]]:
+    values = " / ".join(seconds(value) for value in (part.p50, part.p90, part.p99))
+    return [(f"{name}, p50/p90/p99", values)]
+
+
+def seconds(value: float) -> str:
+    """A time for people, with three or four digits."""
+    if math.isnan(value):
+        return "-"
+    if abs(value) >= 1:
+        return f"{value:.3f} s"
+    return f"{value * 1e3:.2f} ms" if abs(value) >= 1e-3 else f"{value * 1e6:.0f} us"
+
+
+def percent(value: float) -> str:
+    """A share for people."""
+    return "-" if math.isnan(value) else f"{value:.1%}"

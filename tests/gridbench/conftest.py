@@ -1,0 +1,74 @@
+"""What the tests of gridbench share: the program as a real process, and set-up files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAM = (sys.executable, "-m", "gridbench")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+MakeSetup = Callable[..., Path]
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """For child processes: they find the same packages as the tests, from any folder."""
+    path = os.pathsep.join([str(REPOSITORY / "python"), os.environ.get("PYTHONPATH", "")])
+    return os.environ | {"PYTHONPATH": path.rstrip(os.pathsep), "COLUMNS": "200"}
+
+
+@pytest.fixture
+def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
+    """Runs the program in `tmp_path`, with `environment` and what is given on top of it."""
+
+    def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
+        env = environment | dict(options.pop("env", {}))  # type: ignore[call-overload]
+        return subprocess.run(
+            [*PROGRAM, *map(str, arguments)],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            **options,  # type: ignore[call-overload]
+        )
+
+    return run
+
+
+@pytest.fixture
+def make_setup(tmp_path: Path) -> MakeSetup:
+    """Writes a set-up file and its list of task times; returns the set-up file's path."""
+
+    def make(
+        *,
+        tasks: int = 8,
+        nodes: int = 4,
+        sleep: float = 0.01,
+        task_kb: float = 0,
+        shared_kb: float = 0,
+        write_kb: float = 0,
+    ) -> Path:
+        (tmp_path / "times").write_text(f"{sleep}\n" * tasks)
+        path = tmp_path / "setup.xml"
+        path.write_text(
+            "<BenchmarkSetup>\n"
+            f"<NTasks> {tasks} </NTasks>\n"
+            f"<NNodes> {nodes} </NNodes>\n"
+            "<InputFile> times </InputFile>\n"
+            f"<TaskDataSize> {task_kb} </TaskDataSize>\n"
+            f"<SharedDataSize> {shared_kb} </SharedDataSize>\n"
+            f"<WriteDataSize> {write_kb} </WriteDataSize>\n"
+            "</BenchmarkSetup>\n"
+        )
+        return path
+
+    return make

@@ -1,0 +1,88 @@
+"""Engines are found by name, among real installed metadata, and imported only when chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY, MakeSetup, Run
+
+EXAMPLE = REPOSITORY / "examples" / "engines" / "thread_pool"
+
+
+def install(folder: Path, entry_points: str, name: str = "other-engines") -> dict[str, str]:
+    """Metadata of a package as pip would leave it; the environment in which it is found."""
+    info = folder / "site" / f"{name.replace('-', '_')}-1.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n")
+    (info / "entry_points.txt").write_text("[gridbench.engines]\n" + entry_points)
+    paths = [REPOSITORY / "python", folder / "site", EXAMPLE]
+    return {"PYTHONPATH": ":".join(map(str, paths))}
+
+
+def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Path) -> None:
+    env = install(tmp_path, "broken = no.such.module:Engine\n")
+    done = gridbench("engines", env=env)
+    assert done.returncode == 0
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert {"broken", "process-pool", "gridrpc-native", "gridrpc-python"} <= set(lines)
+    assert "no.such.module:Engine" in lines["broken"]
+    assert "(other-engines 1.5)" in lines["broken"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "remedy"),
+    [
+        ("process-poool", "unknown engine `process-poool`", "did you mean `process-pool`?"),
+        ("zebra", "unknown engine `zebra`", "hint: engines installed:"),
+        ("", "unknown engine ``", "engines installed:"),
+        ("broken", "`broken` cannot be loaded: ModuleNotFoundError", "other-engines 1.5 needs"),
+        ("absent", "`absent` cannot be loaded: AttributeError", "other-engines 1.5"),
+        ("syntax", "`syntax` cannot be loaded: SyntaxError", "other-engines 1.5"),
+        ("function", "does not subclass gridbench.engines.base.Engine", "correct the entry point"),
+        ("abstract", "`abstract` cannot be set up: TypeError", "manual"),
+    ],
+)
+def test_an_engine_that_cannot_be_used(
+    *, gridbench: Run, tmp_path: Path, make_setup: MakeSetup, name: str, words: str, remedy: str
+) -> None:
+    env = install(
+        tmp_path,
+        "broken = no.such.module:Engine\n"
+        "absent = gridbench.engines.base:NoSuchEngine\n"
+        "syntax = bad_syntax:Engine\n"
+        "function = os.path:join\n"
+        "abstract = gridbench.engines.base:Engine\n",
+    )
+    (tmp_path / "site" / "bad_syntax.py").write_text("class Engine(:\n")
+    engines = ("--engine", "process-pool", "--engine", name)
+    done = gridbench("run", make_setup(), *engines, "--out", "out", env=env)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert remedy in done.stderr
+    assert "Traceback" not in done.stderr
+    # Nothing was run, though the first engine of the two is good.
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_packages_may_not_share_a_name(gridbench: Run, tmp_path: Path) -> None:
+    done = gridbench("engines", env=install(tmp_path, "process-pool = their.module:Pool\n"))
+    assert done.returncode == 2
+    assert "two packages provide an engine `process-pool`" in done.stderr
+
+
+@pytest.mark.parametrize("start", ["cold", "warm"])
+def test_a_third_partys_engine_runs(
+    gridbench: Run, tmp_path: Path, make_setup: MakeSetup, start: str
+) -> None:
+    wanted = 'thread-pool = "gridbench_thread_pool:ThreadPoolEngine"'
+    assert wanted in (EXAMPLE / "pyproject.toml").read_text()
+    env = install(
+        tmp_path, "thread-pool = gridbench_thread_pool:ThreadPoolEngine\n", "gridbench-thread-pool"
+    )
+    setup = make_setup(tasks=12, nodes=3, task_kb=5, shared_kb=50, write_kb=0.5)
+    options = ("--engine", "thread-pool", "--start", start, "--out", "out")
+    done = gridbench("run", setup, *options, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "12 / 0 / 0" in done.stdout
