@@ -42,6 +42,7 @@ pub fn wait_in_slices<T: Send>(
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Call {
     pub call: Arc<client::Call>,
+    pub waiter: client::Waiter,
     /// Whether arguments and results are typed values instead of pickles.
     pub typed: bool,
 }
@@ -59,8 +60,8 @@ impl Call {
         if self.call.done() {
             return Ok(true);
         }
-        let call = &self.call;
-        Ok(wait_in_slices(py, timeout, |slice| call.wait(slice).then_some(()))?.is_some())
+        let Call { call, waiter, .. } = self;
+        Ok(wait_in_slices(py, timeout, |slice| waiter.wait(call, slice).then_some(()))?.is_some())
     }
 
     /// What came of it, once: a tuple that starts with `returned`, `raised` or the kind of its end.

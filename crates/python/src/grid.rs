@@ -222,6 +222,6 @@ impl Grid {
             .grid
             .submit(&function.function, payload, blobs, deadline, idempotent)
             .map_err(to_python)?;
-        Ok(Call { call, typed: function.typed })
+        Ok(Call { call, waiter: self.grid.waiter(), typed: function.typed })
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gridrpc_core::{BlobId, FunctionId, Refusal, Settings, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
@@ -16,6 +16,7 @@ use thiserror::Error;
 use crate::client::call::Call;
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::reactor::Reactor;
+use crate::client::seat::Seat;
 use crate::client::shared::SharedData;
 use crate::client::state::State;
 use crate::payload::{Payload, PayloadBuilder};
@@ -149,7 +150,8 @@ struct Owned {
 #[derive(Debug)]
 pub struct Grid {
     common: Arc<Common>,
-    reactor: Mutex<Option<JoinHandle<()>>>,
+    seat: Arc<Seat>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     unused: Unused,
     owned: Mutex<Owned>,
     transport: Transport,
@@ -187,13 +189,16 @@ impl Grid {
             pool: Pool::new(config.keep_free),
         });
         let reactor = Reactor::new(Arc::clone(&common), config).map_err(system("starting"))?;
+        let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
+        let server = Arc::clone(&seat);
         let thread = std::thread::Builder::new()
             .name("gridrpc-reactor".into())
-            .spawn(move || reactor.run())
+            .spawn(move || server.serve())
             .map_err(system("starting a thread"))?;
         Ok(Grid {
             common,
-            reactor: Mutex::new(Some(thread)),
+            seat,
+            thread: Mutex::new(Some(thread)),
             unused: Unused::default(),
             owned: Mutex::default(),
             transport,
@@ -310,6 +315,12 @@ impl Grid {
         Ok(call)
     }
 
+    /// What to wait for calls with.
+    #[must_use]
+    pub fn waiter(&self) -> Waiter {
+        Waiter { seat: Arc::clone(&self.seat) }
+    }
+
     /// Gives up a call. Returns whether it had not ended yet.
     pub fn cancel(&self, call: &Call) -> bool {
         let Some(id) = call.id() else { return false };
@@ -375,7 +386,7 @@ impl Grid {
 
     /// Ends all calls that are alive, and all workers, and waits until they are gone.
     pub fn close(&self) {
-        let thread = self.reactor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
         if self.check_process().is_err() {
             // The thread lives in the parent; there is nothing of ours to end.
@@ -388,6 +399,7 @@ impl Grid {
         state.push_to_all(&Message::Goodbye);
         self.common.finish(state);
         self.common.changed.notify_all();
+        self.seat.call_back();
         // A reactor that panicked has nothing left to end.
         let _ = thread.join();
     }
@@ -401,6 +413,20 @@ impl Grid {
         if !gone.is_empty() {
             state.drop_segments(&gone);
         }
+    }
+}
+
+/// Waits for calls of one grid, and reads answers meanwhile.
+#[derive(Clone, Debug)]
+pub struct Waiter {
+    seat: Arc<Seat>,
+}
+
+impl Waiter {
+    /// Waits until the call has ended, at most so long. Returns whether it has.
+    #[must_use]
+    pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
+        self.seat.wait(Instant::now() + timeout, || call.done(), |left| call.wait(left))
     }
 }
 

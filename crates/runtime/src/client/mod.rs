@@ -10,11 +10,12 @@ mod grid;
 mod launch;
 mod lifecycle;
 mod reactor;
+mod seat;
 mod shared;
 mod state;
 mod tail;
 
 pub use call::{Call, Outcome, Profile, Watch};
 pub use function::FunctionRef;
-pub use grid::{Config, Counts, Grid, GridError, Launch, Preparation, Transport};
+pub use grid::{Config, Counts, Grid, GridError, Launch, Preparation, Transport, Waiter};
 pub use shared::SharedData;

@@ -83,6 +83,8 @@ enum Event {
     Release(Vec<Lease>),
 }
 
+/// The state of the reader.
+#[derive(Debug)]
 pub(crate) struct Reactor {
     pub(super) common: Arc<Common>,
     pub(super) epoll: Arc<Epoll>,
@@ -99,7 +101,8 @@ pub(crate) struct Reactor {
     pub(super) finished: bool,
 }
 
-const EVENTS: usize = 256;
+/// Events taken from the queue at one time.
+const EVENTS: usize = 64;
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
@@ -129,20 +132,30 @@ impl Reactor {
         })
     }
 
-    /// Runs until the grid has been closed and its workers are gone.
-    pub(crate) fn run(mut self) {
-        let mut events = vec![EpollEvent::empty(); EVENTS];
-        while !self.finished {
-            let timeout = self.prepare_to_wait();
-            let count = match self.epoll.wait(&mut events, timeout) {
-                Ok(count) => count,
-                Err(Errno::EINTR) => 0,
-                Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
-            };
-            for event in &events[..count] {
-                self.dispatch(*event);
+    /// Does what is due, waits for something to happen, at most until `until`, and deals with it.
+    /// `false`: the grid has been closed and its workers are gone.
+    pub(super) fn turn(&mut self, until: Option<Instant>) -> bool {
+        let mut timeout = self.prepare_to_wait();
+        if self.finished {
+            return false;
+        }
+        if let Some(until) = until {
+            let left = until.saturating_duration_since(Instant::now()).as_nanos();
+            let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
+            if timeout.is_none() || left < timeout {
+                timeout = left;
             }
         }
+        let mut events = [EpollEvent::empty(); EVENTS];
+        let count = match self.epoll.wait(&mut events, timeout) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
+        };
+        for event in &events[..count] {
+            self.dispatch(*event);
+        }
+        true
     }
 
     /// Does what is due and what callers have asked for; says how long there is nothing to do.
@@ -187,11 +200,7 @@ impl Reactor {
         }
         match until {
             None => EpollTimeout::NONE,
-            // Up to the next whole millisecond, so as not to wake too early again and again.
-            Some(until) => {
-                let ms = until.since(now).div_ceil(1_000_000).min(60_000);
-                EpollTimeout::try_from(ms as i32).unwrap_or(EpollTimeout::ZERO)
-            }
+            Some(until) => milliseconds(until.since(now)),
         }
     }
 
@@ -335,6 +344,12 @@ impl Reactor {
             inlet.broken.get_or_insert(why);
         }
     }
+}
+
+/// A time-out up to the next whole millisecond, so as not to wake too early again and again.
+fn milliseconds(ns: u64) -> EpollTimeout {
+    let ms = ns.div_ceil(1_000_000).min(60_000);
+    EpollTimeout::try_from(ms as i32).unwrap_or(EpollTimeout::ZERO)
 }
 
 impl Inlet {

@@ -1,0 +1,158 @@
+//! Who reads: the reactor sits behind one lock, the seat, and whoever holds it leads.
+//!
+//! A caller that waits for its own call leads by itself where it can: the answer then wakes one
+//! thread instead of two. Otherwise a thread of the grid's own leads. The protocol:
+//!
+//! - A caller that waits counts itself as a follower *before* it tries the seat. If the seat is
+//!   taken, its holder looks for followers *after* it has left the seat, and calls the grid's own
+//!   thread if there are any. So no follower is left with nobody leading.
+//! - The grid's thread leads until a caller asks for the seat: one that has got an answer as the
+//!   only follower, and so is likely to wait for the next one alone. The thread leaves only while
+//!   there are no followers. While it is back it looks every millisecond whether a caller has led
+//!   meanwhile, and takes the seat again if none has; so calls that nobody waits for, timers and
+//!   deaths are never late by more than that.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::client::grid::Common;
+use crate::client::reactor::Reactor;
+
+/// How long the grid's thread stays away while callers lead.
+const STEP_BACK: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+pub(crate) struct Seat {
+    reactor: Mutex<Reactor>,
+    common: Arc<Common>,
+    /// Threads that wait for calls, leading or not.
+    followers: AtomicUsize,
+    /// A caller would rather lead itself.
+    wanted: AtomicBool,
+    /// How often callers have led.
+    leads: AtomicU64,
+    /// Calls the grid's thread back.
+    called: Mutex<bool>,
+    call: Condvar,
+    finished: AtomicBool,
+}
+
+/// Counts a follower for as long as it lives.
+struct Follower<'s>(&'s Seat);
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.0.followers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Seat {
+    pub(crate) fn new(common: Arc<Common>, reactor: Reactor) -> Seat {
+        Seat {
+            reactor: Mutex::new(reactor),
+            common,
+            followers: AtomicUsize::new(0),
+            wanted: AtomicBool::new(false),
+            leads: AtomicU64::new(0),
+            called: Mutex::new(false),
+            call: Condvar::new(),
+            finished: AtomicBool::new(false),
+        }
+    }
+
+    /// The grid's own thread: leads while no caller does, until the grid is closed.
+    pub(crate) fn serve(&self) {
+        while !self.finished.load(Ordering::SeqCst) {
+            self.lead_for_all();
+            self.step_back();
+        }
+    }
+
+    fn lead_for_all(&self) {
+        let mut reactor = self.reactor.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if !reactor.turn(None) {
+                self.finished.store(true, Ordering::SeqCst);
+                return;
+            }
+            if self.wanted.swap(false, Ordering::SeqCst) && !self.has_followers() {
+                drop(reactor);
+                if self.has_followers() {
+                    // One came while we left: it has not found the seat free.
+                    self.call_back();
+                }
+                return;
+            }
+        }
+    }
+
+    /// Leaves the seat to callers while they use it.
+    fn step_back(&self) {
+        loop {
+            let led = self.leads.load(Ordering::SeqCst);
+            let called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut called = self
+                .call
+                .wait_timeout_while(called, STEP_BACK, |called| !*called)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+            if std::mem::take(&mut *called) || self.leads.load(Ordering::SeqCst) == led {
+                return;
+            }
+        }
+    }
+
+    /// Has the grid's own thread lead, if it has stepped back.
+    pub(crate) fn call_back(&self) {
+        *self.called.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.call.notify_one();
+    }
+
+    /// Waits until `ready`, at most until `until`; leads meanwhile if the seat is free, else sleeps
+    /// by `sleep`, which returns early when it is ready. Returns whether it is.
+    pub(crate) fn wait(
+        &self,
+        until: Instant,
+        ready: impl Fn() -> bool,
+        sleep: impl FnOnce(Duration) -> bool,
+    ) -> bool {
+        if ready() {
+            return true;
+        }
+        let follower = self.follower();
+        let Ok(mut reactor) = self.reactor.try_lock() else {
+            let is_ready = sleep(until.saturating_duration_since(Instant::now()));
+            drop(follower);
+            if is_ready && !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
+                // Fails only when the counter is full, and then the thread is awake.
+                let _ = self.common.wake.write(1);
+            }
+            return is_ready;
+        };
+        self.leads.fetch_add(1, Ordering::SeqCst);
+        let mut going_on = true;
+        while going_on && !ready() && Instant::now() < until {
+            going_on = reactor.turn(Some(until));
+        }
+        drop(reactor);
+        drop(follower);
+        if self.has_followers() || !going_on {
+            self.call_back();
+        }
+        ready()
+    }
+
+    /// Counts the caller in, so that whoever leaves the seat from here on sees it.
+    fn follower(&self) -> Follower<'_> {
+        self.followers.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Follower(self)
+    }
+
+    /// Whether anybody waits. Asked by whoever has just left the seat, or thinks of it.
+    fn has_followers(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.followers.load(Ordering::SeqCst) > 0
+    }
+}
