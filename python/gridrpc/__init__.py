@@ -7,10 +7,11 @@
         print(call.result())
 """
 
-from gridrpc._call import Call, Profile, as_completed
+from gridrpc._call import Profile, as_completed
 from gridrpc._config import Config
 from gridrpc._executor import Executor
 from gridrpc._grid import Grid
+from gridrpc._native import Call
 from gridrpc._shared import Shared
 from gridrpc.errors import (
     CallCancelled,

@@ -1,22 +1,19 @@
-"""A call, and waiting for many of them."""
+"""Calls: what their native class leaves to Python, and waiting for many of them."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from gridrpc import _native
-from gridrpc._pickling import loads
-from gridrpc._typed import from_native
-from gridrpc.errors import from_outcome
-
-if TYPE_CHECKING:
-    from gridrpc._grid import Grid
+from gridrpc._native import Call
+from gridrpc.errors import CallCancelled
 
 T = TypeVar("T")
 
@@ -47,118 +44,60 @@ class Profile:
     """Bytes of the result that were moved."""
 
 
-class Call(Generic[T]):
-    """One remote call, from `Grid.submit`: what will be its result. Can be awaited."""
+def cancel(call: Call[Any]) -> bool:
+    """`Call.cancel`."""
+    return call._grid._native.cancel(call)
 
-    __slots__ = ("_error", "_grid", "_native", "_settled", "_value", "function_name")
 
-    def __init__(self, grid: Grid, native: _native.Call, function_name: str) -> None:
-        self._grid = grid
-        self._native = native
-        #: What it runs.
-        self.function_name = function_name
-        self._settled = False
-        self._error: BaseException | None = None
-        self._value: Any = None
+def cancelled(call: Call[Any]) -> bool:
+    """`Call.cancelled`."""
+    return call.done() and isinstance(call.exception(), CallCancelled)
 
-    def result(self, timeout: float | None = None) -> T:
-        """What the function returned; waits for it, at most `timeout` seconds.
 
-        Raises what the function raised (its traceback there is the cause), TimeoutError if it
-        takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
-        """
-        self._settle(timeout)
-        if self._error is not None:
-            raise self._error
-        return self._value  # type: ignore[no-any-return]
+def profile_of(call: Call[Any]) -> Profile:
+    """`Call.profile`."""
+    values = call._profile()
+    for name in ("sent", "calc_in", "calc_out", "retrieve"):
+        values[name] = values[name] or float("nan")
+    return Profile(host=socket.gethostname() if values["pid"] else "", **values)
 
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What `result` would raise, or None. Raises TimeoutError as `result` does."""
-        self._settle(timeout)
-        return self._error
 
-    def done(self) -> bool:
-        """Whether it has ended, in whatever way."""
-        return self._native.done()
+def add_done_callback(call: Call[T], callback: Callable[[Call[T]], object]) -> None:
+    """`Call.add_done_callback`."""
+    call._grid._dispatcher.add(call, lambda: callback(call))
 
-    def cancel(self) -> bool:
-        """Give it up, also while it runs. Returns whether it had not ended.
 
-        A worker that still runs it after a grace time (Config.grace) is ended and replaced.
-        """
-        return self._grid._native.cancel(self._native)
+async def wait_async(call: Call[T]) -> T:
+    """`await call`. A task that is cancelled while it waits gives up the call."""
+    if not call.done():
+        loop = asyncio.get_running_loop()
+        ended = loop.create_future()
 
-    def cancelled(self) -> bool:
-        """Whether it was cancelled."""
-        from gridrpc.errors import CallCancelled
+        def wake() -> None:
+            if not ended.done():
+                ended.set_result(None)
 
-        return self.done() and isinstance(self.exception(), CallCancelled)
+        def tell() -> None:
+            # A loop that has been closed meanwhile waits for nothing.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(wake)
 
-    @property
-    def profile(self) -> Profile:
-        """When and where it ran."""
-        values = self._native.profile()
-        for name in ("sent", "calc_in", "calc_out", "retrieve"):
-            values[name] = values[name] or float("nan")
-        return Profile(host=socket.gethostname() if values["pid"] else "", **values)
+        call._grid._dispatcher.add(call, tell)
+        try:
+            await ended
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+    return call.result()
 
-    def add_done_callback(self, callback: Callable[[Call[T]], object]) -> None:
-        """Have `callback(call)` called, in a thread of the grid's own, when it has ended."""
-        self._grid._dispatcher.add(self._native, lambda: callback(self))
 
-    def __await__(self) -> Generator[Any, None, T]:
-        return self._wait_async().__await__()
-
-    async def _wait_async(self) -> T:
-        if not self.done():
-            loop = asyncio.get_running_loop()
-            ended = loop.create_future()
-
-            def wake() -> None:
-                if not ended.done():
-                    ended.set_result(None)
-
-            def tell() -> None:
-                # A loop that has been closed meanwhile waits for nothing.
-                if not loop.is_closed():
-                    loop.call_soon_threadsafe(wake)
-
-            self._grid._dispatcher.add(self._native, tell)
-            try:
-                await ended
-            except asyncio.CancelledError:
-                self.cancel()
-                raise
-        return self.result()
-
-    def _settle(self, timeout: float | None) -> None:
-        if self._settled:
-            return
-        if not self._native.wait(timeout):
-            raise TimeoutError(f"the call of {self.function_name} takes longer than {timeout} s")
-        # The outcome can be taken once: another thread may be decoding it.
-        with self._grid._decoding:
-            if self._settled:
-                return
-            outcome = self._native.take_outcome()
-            assert outcome is not None, "an ended call has an outcome"
-            if outcome[0] != "returned":
-                self._error = from_outcome(outcome, self.function_name)
-            else:
-                try:
-                    typed = len(outcome) == 2
-                    self._value = from_native(outcome[1]) if typed else loads(*outcome[1:])
-                except Exception as error:  # whatever unpickling may raise
-                    self._error = error
-            self._settled = True
-
-    def __repr__(self) -> str:
-        state = "running" if self._native.profile()["sent"] else "queued"
-        if self.done():
-            state = "done"
-            if self._settled and self._error is not None:
-                state = f"failed: {type(self._error).__name__}"
-        return f"<gridrpc.Call of {self.function_name}: {state}>"
+def describe(call: Call[Any]) -> str:
+    """`repr(call)`."""
+    state = "running" if call._profile()["sent"] else "queued"
+    if call.done():
+        error = call.exception()
+        state = "done" if error is None else f"failed: {type(error).__name__}"
+    return f"<gridrpc.Call of {call.function_name}: {state}>"
 
 
 def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iterator[Call[T]]:
@@ -169,7 +108,7 @@ def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iter
     watch = _native.Watch()
     waited = list(dict.fromkeys(calls))
     for token, call in enumerate(waited):
-        call._native.watch(watch, token)
+        call._watch(watch, token)
     until = None if timeout is None else time.monotonic() + timeout
     left = len(waited)
     while left:
@@ -194,7 +133,7 @@ class Dispatcher:
         self._next = self.STOP + 1
         self._thread: threading.Thread | None = None
 
-    def add(self, call: _native.Call, callback: Callable[[], object]) -> None:
+    def add(self, call: Call[Any], callback: Callable[[], object]) -> None:
         """Have `callback` called when `call` has ended, or soon if it has."""
         with self._lock:
             token = self._next
@@ -204,7 +143,7 @@ class Dispatcher:
                 name = "gridrpc-callbacks"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
-        call.watch(self._watch, token)
+        call._watch(self._watch, token)
 
     def stop(self) -> None:
         """Run what is due, then end the thread."""

@@ -6,8 +6,8 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from gridrpc._call import Call
 from gridrpc._grid import Grid
+from gridrpc._native import Call
 from gridrpc.errors import CallCancelled
 
 P = ParamSpec("P")
@@ -36,8 +36,7 @@ class Executor(concurrent.futures.Executor):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: _Future[T] = _Future()
         function = self._grid._functions.find(fn)
-        name = getattr(fn, "__qualname__", repr(fn))
-        call: Call[T] = self._grid._submit(function, name, args, kwargs, None, False)
+        call: Call[T] = self._grid._submit(function, args, kwargs, None, False)
         future.call = call
         call.add_done_callback(future.settle)
         return future
@@ -63,13 +62,13 @@ class _Future(concurrent.futures.Future[T]):
 
     def cancel(self) -> bool:
         """Cancels while the call waits for a worker, as other executors do."""
-        started = self.call._native.profile()["sent"]
+        started = self.call._profile()["sent"]
         if not started and self.call.cancel():
             return super().cancel()
         return self.cancelled()
 
     def running(self) -> bool:
-        return not self.done() and bool(self.call._native.profile()["sent"])
+        return not self.done() and bool(self.call._profile()["sent"])
 
     def settle(self, call: Call[T]) -> None:
         """The call has ended."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -13,11 +12,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from gridrpc import _native
-from gridrpc._call import Call, Dispatcher
+from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
-from gridrpc._functions import Functions, name_of
+from gridrpc._functions import Functions
 from gridrpc._launch import launch
 from gridrpc._log import logger
+from gridrpc._native import Call
+from gridrpc._pickling import dumps
 from gridrpc._shared import Shared, dumps_collecting
 from gridrpc._typed import to_native
 from gridrpc.errors import ConfigError, GridClosed, GridError, StartError
@@ -73,7 +74,8 @@ class Grid:
         self._typed = self.config.worker == "native"
         self._functions = Functions(self._native, self._typed)
         self._dispatcher = Dispatcher()
-        self._decoding = threading.RLock()
+        #: Whether arguments may refer to shared data.
+        self._shares = False
         self._closed = False
         _open.add(self)
         logger.info("opened %r", self)
@@ -94,28 +96,27 @@ class Grid:
         lost. Waits while too many calls wait for workers (Config.max_queued,
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
-        function = self._functions.find(fn)
-        name = fn if isinstance(fn, str) else name_of(fn)
-        return self._submit(function, name, args, kwargs, deadline, idempotent)
+        return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
     def _submit(
         self,
         function: _native.Function,
-        name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
-    ) -> Call[T]:
+    ) -> Call[Any]:
         try:
             if self._typed:
-                native = self._submit_typed(function, args, kwargs, deadline, idempotent)
-            else:
+                return self._submit_typed(function, args, kwargs, deadline, idempotent)
+            blobs: list[int] = []
+            if self._shares:
                 head, buffers, blobs = dumps_collecting((args, kwargs))
-                native = self._native.submit(function, head, buffers, blobs, deadline, idempotent)
+            else:
+                head, buffers = dumps((args, kwargs)) if args or kwargs else NO_ARGUMENTS
+            return self._native.submit(self, function, head, buffers, blobs, deadline, idempotent)
         except RuntimeError as error:
             raise self._refusal(error) from None
-        return Call(self, native, name)
 
     def _submit_typed(
         self,
@@ -124,12 +125,14 @@ class Grid:
         kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
-    ) -> _native.Call:
+    ) -> Call[Any]:
         if kwargs:
             raise TypeError("native functions take arguments by position only")
-        blobs = [arg.blob for arg in args if isinstance(arg, Shared)]
-        values = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
-        return self._native.submit_values(function, values, blobs, deadline, idempotent)
+        blobs: list[int] = []
+        if args:
+            blobs = [arg.blob for arg in args if isinstance(arg, Shared)]
+            args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
+        return self._native.submit_values(self, function, args, blobs, deadline, idempotent)
 
     def _refusal(self, error: RuntimeError) -> GridError:
         text = str(error)
@@ -158,15 +161,14 @@ class Grid:
         if chunk < 1:
             raise ValueError(f"chunk is {chunk}: give a number from 1 on")
         items = zip(*iterables, strict=False)
-        name = name_of(fn)
         calls: Iterator[Call[Any]]
         if chunk == 1:
             function = self._functions.find(fn)
-            calls = (self._submit(function, name, i, {}, deadline, idempotent) for i in items)
+            calls = (self._submit(function, i, {}, deadline, idempotent) for i in items)
             return (call.result() for call in self._ahead(calls, ordered))
         function = self._functions.find_chunked(fn)
         chunks = iter(lambda: list(islice(items, chunk)), [])
-        calls = (self._submit(function, name, (c,), {}, deadline, idempotent) for c in chunks)
+        calls = (self._submit(function, (c,), {}, deadline, idempotent) for c in chunks)
         return (value for call in self._ahead(calls, ordered) for value in call.result())
 
     def _ahead(self, calls: Iterator[Call[T]], ordered: bool) -> Iterator[Call[T]]:
@@ -182,19 +184,19 @@ class Grid:
                 while len(waiting) < limit and (call := next(calls, None)) is not None:
                     waiting[token] = call
                     if not ordered:
-                        call._native.watch(watch, token)
+                        call._watch(watch, token)
                     token += 1
                 if not waiting:
                     return
                 if ordered:
                     key = next(iter(waiting))
-                    waiting[key]._native.wait()
+                    waiting[key].wait()
                 else:
                     if not done:
                         done.extend(watch.take())
                     key = done.popleft()
                 call = waiting.pop(key)
-                profile = call._native.profile()
+                profile = call._profile()
                 size = max(1, profile["bytes_in"] + profile["bytes_out"])
                 most = max(4 * self.config.workers, MOST_AHEAD)
                 affordable = self.config.max_queued_bytes // size
@@ -211,6 +213,7 @@ class Grid:
         read-only views. Raises MemoryError, and whatever pickling the data raises.
         """
         self._check_open()
+        self._shares = True
         return Shared(self._native, x)
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
@@ -275,6 +278,9 @@ class Grid:
             f"{live} calls alive, {queued} of them queued>"
         )
 
+
+#: The pickle of the arguments of a call without any.
+NO_ARGUMENTS = dumps(((), {}))
 
 #: Small calls that `map` keeps under way at most.
 MOST_AHEAD = 256

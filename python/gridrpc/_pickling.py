@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 #: Buffers that one payload may have beside its pickle.
 MAX_BUFFERS = 1000
@@ -35,8 +34,3 @@ def _by_value(value: object) -> tuple[bytes, list[pickle.PickleBuffer]]:
     if len(buffers) > MAX_BUFFERS:
         head, buffers = cloudpickle.dumps(value, 5), []
     return head, buffers
-
-
-def loads(head: Any, buffers: list[Any]) -> Any:
-    """The inverse of `dumps`; arrays lie in the buffers they came in."""
-    return pickle.loads(head, buffers=buffers)

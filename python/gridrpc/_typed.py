@@ -1,4 +1,4 @@
-"""NumPy arrays as typed values of native functions, and back. NumPy is not imported before
+"""NumPy arrays as typed values of native functions. NumPy is not imported before
 somebody has an array."""
 
 from __future__ import annotations
@@ -41,22 +41,3 @@ def to_native(value: object) -> Any:
         f"native functions take None, numbers, str, bytes and NumPy arrays, not "
         f"{type(value).__name__}"
     )
-
-
-def from_native(values: list[Any]) -> Any:
-    """The result of a native function: None, one value, or a tuple of several."""
-    results = [_from_native(value) for value in values]
-    if len(results) == 1:
-        return results[0]
-    return tuple(results) if results else None
-
-
-def _from_native(value: Any) -> Any:
-    if isinstance(value, tuple):
-        import numpy
-
-        (dtype, fortran, shape), buffer = value
-        return numpy.ndarray(shape, dtype, buffer, order="F" if fortran else "C")
-    if value is None or isinstance(value, (int, float, str)):
-        return value
-    return memoryview(value)

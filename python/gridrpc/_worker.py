@@ -8,11 +8,12 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable
+from pickle import loads
 from time import monotonic_ns
 from typing import Any
 
 from gridrpc import _native
-from gridrpc._pickling import dumps, loads
+from gridrpc._pickling import dumps
 from gridrpc.errors import FunctionNotFound
 
 _worker: _native.Worker | None = None
@@ -74,40 +75,40 @@ def _serve(worker: _native.Worker) -> None:
     # A crash in native code then leaves the Python line that led to it.
     faulthandler.enable()
     functions: dict[int, Callable[..., Any]] = {}
-    while (work := worker.next(functions)) is not None:
-        number, pickled, name, body, head, buffers = work
+    while (work := worker.next()) is not None:
+        number, head, buffers = work
+        # Arguments must have gone by the time of the answer: those in shared memory are the
+        # client's again unless the function has kept them.
         del work
         started = monotonic_ns()
         try:
             function = functions.get(number)
             if function is None:
-                function = _resolve(pickled, name, body)
-                functions[number] = function
+                function = functions[number] = _resolve(*worker.function())
                 if len(functions) > MAX_FUNCTIONS:
-                    # The oldest may be in use still; then `next` hands its body over again.
                     functions.pop(next(iter(functions)))
-            args, kwargs = loads(head, buffers)
-            del head, buffers
+            args, kwargs = loads(head, buffers=buffers) if buffers else loads(head)
+            head = buffers = None
             started = monotonic_ns()
             result = function(*args, **kwargs)
             ended = monotonic_ns()
-            del args, kwargs
-            answer, parts = dumps(result)
+            args = kwargs = None
+            answer = dumps(result)
         except SystemExit:
             raise
         except BaseException as error:
             ended = monotonic_ns()
-            args = kwargs = head = buffers = None
+            args = kwargs = head = buffers = result = None
             _raise(worker, started, ended, error)
         else:
-            worker.returned(started, ended, answer, parts)
-            del result, answer, parts
+            worker.returned(started, ended, *answer)
+        result = answer = None
 
 
 def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     """The function of that name, or in that pickle."""
     if pickled:
-        function: Callable[..., Any] = loads(body, [])
+        function: Callable[..., Any] = loads(body)
         return function
     module, _, path = name.partition("/")
     try:
@@ -140,7 +141,9 @@ def _raise(worker: _native.Worker, started: int, ended: int, error: BaseExceptio
         head = b""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    worker.raised(started, ended, name, message, trace, head, list(parts))
+    # Texts may hold lone surrogates, which cannot travel.
+    texts = (text.encode("utf-8", "backslashreplace").decode() for text in (name, message, trace))
+    worker.raised(started, ended, *texts, head, list(parts))
 
 
 def resolve(blob: int) -> Any:
@@ -150,7 +153,7 @@ def resolve(blob: int) -> Any:
     value = _worker.kept(blob)
     if value is None:
         head, *buffers = _worker.shared(blob)
-        value = loads(head, buffers)
+        value = loads(head, buffers=buffers)
         _worker.keep(blob, value)
     return value
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from joblib.parallel import ParallelBackendBase, register_parallel_backend
 
-from gridrpc._call import Call
 from gridrpc._config import processors
 from gridrpc._grid import Grid
+from gridrpc._native import Call
 
 
 class GridBackend(ParallelBackendBase):  # type: ignore[misc]

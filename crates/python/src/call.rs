@@ -1,15 +1,17 @@
 //! A call as Python sees it, and waiting for many of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Loss};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::Outcome;
+use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::buffer::split_head;
+use crate::buffer::{Buffer, split_head};
 use crate::values;
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
@@ -38,18 +40,131 @@ pub fn wait_in_slices<T: Send>(
     }
 }
 
-/// One call.
-#[pyclass(frozen, module = "gridrpc._native")]
+/// What a call came to, in Python's terms.
+enum Settled {
+    Value(Py<PyAny>),
+    Error(Py<PyAny>),
+}
+
+/// One remote call, from `Grid.submit`: what will be its result. Can be awaited.
+#[pyclass(frozen, weakref, module = "gridrpc")]
 pub struct Call {
     pub call: Arc<client::Call>,
-    pub waiter: client::Waiter,
+    waiter: client::Waiter,
     /// Whether arguments and results are typed values instead of pickles.
-    pub typed: bool,
+    typed: bool,
+    /// The Python grid that it belongs to.
+    grid: Py<PyAny>,
+    settled: OnceLock<Settled>,
+}
+
+impl Call {
+    pub fn new(
+        call: Arc<client::Call>,
+        waiter: client::Waiter,
+        typed: bool,
+        grid: Py<PyAny>,
+    ) -> Call {
+        Call { call, waiter, typed, grid, settled: OnceLock::new() }
+    }
+
+    /// Waits, and decodes the outcome once.
+    fn settle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&Settled> {
+        if let Some(settled) = self.settled.get() {
+            return Ok(settled);
+        }
+        if !self.wait(py, timeout)? {
+            let (name, seconds) = (self.call.function().name(), timeout.unwrap_or(0.0));
+            let text = format!("the call of {name} takes longer than {seconds} s");
+            return Err(PyTimeoutError::new_err(text));
+        }
+        if let Some(outcome) = self.call.take_outcome() {
+            let settled = match self.decode(py, outcome) {
+                Ok(settled) => settled,
+                Err(error) => Settled::Error(error.into_value(py).into_any()),
+            };
+            // Only whoever took the outcome sets it.
+            return Ok(self.settled.get_or_init(|| settled));
+        }
+        // Another thread is decoding it, perhaps in Python code.
+        loop {
+            py.detach(|| std::thread::sleep(Duration::from_micros(50)));
+            if let Some(settled) = self.settled.get() {
+                return Ok(settled);
+            }
+        }
+    }
+
+    fn decode(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Settled> {
+        let tuple = match outcome {
+            Outcome::Returned(sections) if self.typed => {
+                return Ok(Settled::Value(values::to_python(py, sections)?));
+            }
+            Outcome::Returned(sections) => {
+                let (head, buffers) = split_head(py, sections, false)?;
+                return Ok(Settled::Value(unpickle(py, head, buffers)?));
+            }
+            Outcome::Raised { error, message, trace, sections } => {
+                let (head, buffers) = split_head(py, sections, false)?;
+                ("raised", error, message, trace, head, buffers).into_pyobject(py)?
+            }
+            Outcome::Ended(end) => ended(py, &end)?,
+        };
+        static FROM_OUTCOME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let from_outcome = FROM_OUTCOME.import(py, "gridrpc.errors", "from_outcome")?;
+        let error = from_outcome.call1((tuple, self.call.function().name()))?;
+        Ok(Settled::Error(error.unbind()))
+    }
+}
+
+fn unpickle(py: Python<'_>, head: Py<PyAny>, buffers: Vec<Py<Buffer>>) -> PyResult<Py<PyAny>> {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let loads = LOADS.import(py, "pickle", "loads")?;
+    if buffers.is_empty() {
+        return Ok(loads.call1((head,))?.unbind());
+    }
+    let named = PyDict::new(py);
+    named.set_item("buffers", buffers)?;
+    Ok(loads.call((head,), Some(&named))?.unbind())
+}
+
+/// Calls a function of the package's module `_call` with the call, and perhaps an argument.
+fn delegate<'py>(
+    slf: &Bound<'py, Call>,
+    name: &str,
+    argument: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = slf.py().import("gridrpc._call")?.getattr(name)?;
+    match argument {
+        None => function.call1((slf,)),
+        Some(argument) => function.call1((slf, argument)),
+    }
 }
 
 #[pymethods]
 impl Call {
-    /// Whether it has ended.
+    /// What the function returned; waits for it, at most `timeout` seconds.
+    ///
+    /// Raises what the function raised (its traceback there is the cause), TimeoutError if it
+    /// takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
+    #[pyo3(signature = (timeout=None))]
+    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+        match self.settle(py, timeout)? {
+            Settled::Value(value) => Ok(value.clone_ref(py)),
+            Settled::Error(error) => Err(PyErr::from_value(error.bind(py).clone())),
+        }
+    }
+
+    /// What `result` would raise, or None. Raises TimeoutError as `result` does.
+    #[pyo3(signature = (timeout=None))]
+    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+        match self.settle(py, timeout)? {
+            Settled::Value(_) => Ok(None),
+            Settled::Error(error) => Ok(Some(error.clone_ref(py))),
+        }
+    }
+
+    /// Whether it has ended, in whatever way.
     fn done(&self) -> bool {
         self.call.done()
     }
@@ -64,28 +179,60 @@ impl Call {
         Ok(wait_in_slices(py, timeout, |slice| waiter.wait(call, slice).then_some(()))?.is_some())
     }
 
-    /// What came of it, once: a tuple that starts with `returned`, `raised` or the kind of its end.
-    fn take_outcome<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let Some(outcome) = self.call.take_outcome() else { return Ok(None) };
-        let tuple = match outcome {
-            Outcome::Returned(sections) if self.typed => {
-                ("returned", values::to_python(py, sections)?).into_pyobject(py)?
-            }
-            Outcome::Returned(sections) => {
-                let (head, buffers) = split_head(py, sections, false)?;
-                ("returned", head, buffers).into_pyobject(py)?
-            }
-            Outcome::Raised { error, message, trace, sections } => {
-                let (head, buffers) = split_head(py, sections, false)?;
-                ("raised", error, message, trace, head, buffers).into_pyobject(py)?
-            }
-            Outcome::Ended(end) => ended(py, &end)?,
-        };
-        Ok(Some(tuple))
+    /// Give it up, also while it runs. Returns whether it had not ended.
+    ///
+    /// A worker that still runs it after a grace time (Config.grace) is ended and replaced.
+    fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        delegate(slf, "cancel", None)
+    }
+
+    /// Whether it was cancelled.
+    fn cancelled<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        delegate(slf, "cancelled", None)
+    }
+
+    /// When and where it ran.
+    #[getter]
+    fn profile<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        delegate(slf, "profile_of", None)
+    }
+
+    /// What it runs.
+    #[getter]
+    fn function_name(&self) -> &str {
+        self.call.function().name()
+    }
+
+    /// Have `callback(call)` called, in a thread of the grid's own, when it has ended.
+    fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
+        delegate(slf, "add_done_callback", Some(callback))?;
+        Ok(())
+    }
+
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        delegate(slf, "wait_async", None)?.call_method0("__await__")
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        delegate(slf, "describe", None)
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(
+        cls: &Bound<'py, PyType>,
+        item: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        cls.py().import("types")?.getattr("GenericAlias")?.call1((cls, item))
+    }
+
+    /// The grid that it belongs to.
+    #[getter]
+    fn _grid(&self, py: Python<'_>) -> Py<PyAny> {
+        self.grid.clone_ref(py)
     }
 
     /// Times in seconds of the monotonic clock (0: not reached), and places.
-    fn profile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn _profile<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let profile = self.call.profile();
         let dict = PyDict::new(py);
         let seconds = |ns: u64| ns as f64 / 1e9;
@@ -94,10 +241,8 @@ impl Call {
         dict.set_item("calc_in", seconds(profile.stamps.calc_in))?;
         dict.set_item("calc_out", seconds(profile.stamps.calc_out))?;
         dict.set_item("retrieve", seconds(profile.retrieve))?;
-        dict.set_item(
-            "worker",
-            if profile.worker == u32::MAX { None } else { Some(profile.worker) },
-        )?;
+        let worker = (profile.worker != u32::MAX).then_some(profile.worker);
+        dict.set_item("worker", worker)?;
         dict.set_item("pid", profile.pid)?;
         dict.set_item("bytes_in", profile.bytes_in)?;
         dict.set_item("bytes_out", profile.bytes_out)?;
@@ -105,7 +250,7 @@ impl Call {
     }
 
     /// Has `token` appear in `watch` when the call ends.
-    fn watch(&self, watch: &Watch, token: u64) {
+    fn _watch(&self, watch: &Watch, token: u64) {
         self.call.watch(&watch.watch, token);
     }
 }

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use gridrpc_core::{BlobId, Refusal, Settings};
 use gridrpc_runtime::client;
-use gridrpc_runtime::client::{Config, FunctionRef, GridError, Launch, Preparation, Transport};
+use gridrpc_runtime::client::{
+    Config, FunctionRef, GridError, Launch, Preparation, Request, SubmitError, Transport,
+};
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::buffer::View;
 use crate::call::{Call, wait_in_slices};
@@ -38,6 +40,9 @@ impl Function {
 pub struct Grid {
     grid: client::Grid,
 }
+
+/// Pickles below this size are copied without ado, bytes.
+const SMALL: usize = 4096;
 
 fn to_python(error: GridError) -> PyErr {
     match error {
@@ -132,11 +137,12 @@ impl Grid {
     }
 
     /// Submits a call with pickled arguments. Waits while too many calls wait for workers.
-    #[pyo3(signature = (function, head, buffers, blobs, deadline, idempotent))]
+    #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit(
         &self,
         py: Python<'_>,
+        owner: Py<PyAny>,
         function: &Function,
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
@@ -148,18 +154,23 @@ impl Grid {
         if buffers.len() >= MAX_SECTIONS {
             return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
         }
-        values::add_view(py, &View::new(head)?, &mut payload)?;
+        match head.cast::<PyBytes>() {
+            Ok(bytes) if bytes.as_bytes().len() < SMALL => payload.add(bytes.as_bytes())?,
+            _ => values::add_view(py, &View::new(head)?, &mut payload)?,
+        }
         for buffer in &buffers {
             values::add_view(py, &View::new(buffer)?, &mut payload)?;
         }
-        self.send(py, function, payload.finish(), blobs, deadline, idempotent)
+        self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
     }
 
     /// Submits a call with typed values. Waits while too many calls wait for workers.
-    #[pyo3(signature = (function, arguments, blobs, deadline, idempotent))]
+    #[pyo3(signature = (owner, function, arguments, blobs, deadline, idempotent))]
+    #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit_values(
         &self,
         py: Python<'_>,
+        owner: Py<PyAny>,
         function: &Function,
         arguments: Bound<'_, PyTuple>,
         blobs: Vec<u64>,
@@ -169,7 +180,7 @@ impl Grid {
         let mut payload = self.grid.payload();
         let arguments: Vec<Bound<'_, PyAny>> = arguments.iter().collect();
         values::from_python(&arguments, &mut payload)?;
-        self.send(py, function, payload.finish(), blobs, deadline, idempotent)
+        self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
     }
 
     /// Gives up a call. Returns whether it had not ended yet.
@@ -197,31 +208,40 @@ impl Grid {
 }
 
 impl Grid {
+    #[allow(clippy::too_many_arguments)] // the fields of one message
     fn send(
         &self,
         py: Python<'_>,
+        owner: Py<PyAny>,
         function: &Function,
         payload: Payload,
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
     ) -> PyResult<Call> {
-        let bytes = payload.bytes;
-        if !self.grid.wait_for_room(bytes, Duration::ZERO) {
-            let grid = &self.grid;
-            wait_in_slices(py, None, |slice| grid.wait_for_room(bytes, slice).then_some(()))?;
-        }
         let deadline = match deadline {
             None => None,
             Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
                 PyValueError::new_err(format!("a deadline of {seconds} s: give seconds from 0 on"))
             })?),
         };
-        let blobs = blobs.into_iter().map(BlobId).collect();
-        let call = self
-            .grid
-            .submit(&function.function, payload, blobs, deadline, idempotent)
-            .map_err(to_python)?;
-        Ok(Call { call, waiter: self.grid.waiter(), typed: function.typed })
+        let mut request = Request {
+            function: Arc::clone(&function.function),
+            payload,
+            blobs: blobs.into_iter().map(BlobId).collect(),
+            deadline,
+            idempotent,
+        };
+        let grid = &self.grid;
+        let call = loop {
+            match grid.submit(request) {
+                Ok(call) => break call,
+                Err(SubmitError::Failed(error)) => return Err(to_python(error)),
+                Err(SubmitError::Full(back)) => request = *back,
+            }
+            let bytes = request.payload.bytes;
+            wait_in_slices(py, None, |slice| grid.wait_for_room(bytes, slice).then_some(()))?;
+        };
+        Ok(Call::new(call, grid.waiter(), function.typed, owner))
     }
 }

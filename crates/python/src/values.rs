@@ -4,7 +4,7 @@ use gridrpc_runtime::payload::{Incoming, PayloadBuilder};
 use gridrpc_wire::{Array, DType, Order, Value, decode_values, encode_values};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyMemoryView, PyString, PyTuple};
 
 use crate::buffer::{Buffer, View};
 
@@ -91,32 +91,47 @@ pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -
     Ok(())
 }
 
-/// The values of a result, in the same form as arguments.
-pub fn to_python(py: Python<'_>, mut sections: Vec<Incoming>) -> PyResult<Py<PyList>> {
+/// The result of a native function: None, one value, or a tuple of several.
+pub fn to_python(py: Python<'_>, mut sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
     let values = match sections.pop() {
         Some(bytes) => decode_values(bytes.bytes(), Order::NATIVE)
             .map_err(|error| PyValueError::new_err(error.to_string()))?,
         None => Vec::new(),
     };
     let mut contents: Vec<Option<Incoming>> = sections.into_iter().map(Some).collect();
+    let mut results = values
+        .into_iter()
+        .map(|value| value_to_python(py, value, &mut contents))
+        .collect::<PyResult<Vec<_>>>()?;
+    match results.len() {
+        0 => Ok(py.None()),
+        1 => Ok(results.remove(0).unbind()),
+        _ => Ok(PyTuple::new(py, results)?.into_any().unbind()),
+    }
+}
+
+fn value_to_python<'py>(
+    py: Python<'py>,
+    value: Value,
+    contents: &mut [Option<Incoming>],
+) -> PyResult<Bound<'py, PyAny>> {
     let mut take = |index: u16| {
         let section = contents.get_mut(usize::from(index)).and_then(Option::take);
         let section = section.ok_or_else(|| PyValueError::new_err("a result without contents"))?;
-        Py::new(py, Buffer::new(section, false))
+        Bound::new(py, Buffer::new(section, false))
     };
-    let list = PyList::empty(py);
-    for value in values {
-        match value {
-            Value::None => list.append(py.None())?,
-            Value::Int(value) => list.append(value)?,
-            Value::Float(value) => list.append(value)?,
-            Value::Text(value) => list.append(value)?,
-            Value::Bytes(index) => list.append(take(index)?)?,
-            Value::Array(array) => {
-                let shape = (array.dtype.name(), array.fortran, array.shape);
-                list.append((shape, take(array.section)?))?;
-            }
+    Ok(match value {
+        Value::None => py.None().into_bound(py),
+        Value::Int(value) => value.into_pyobject(py)?.into_any(),
+        Value::Float(value) => value.into_pyobject(py)?.into_any(),
+        Value::Text(value) => value.into_pyobject(py)?.into_any(),
+        Value::Bytes(index) => PyMemoryView::from(take(index)?.as_any())?.into_any(),
+        Value::Array(array) => {
+            let elements = take(array.section)?;
+            let named = PyDict::new(py);
+            named.set_item("order", if array.fortran { "F" } else { "C" })?;
+            let arguments = (array.shape, array.dtype.name(), elements);
+            py.import("numpy")?.getattr("ndarray")?.call(arguments, Some(&named))?
         }
-    }
-    Ok(list.unbind())
+    })
 }

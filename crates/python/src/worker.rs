@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_runtime::link::LinkError;
 use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::worker::{Answer, Job, Role, Spawner, WorkerLink};
+use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Role, Spawner, WorkerLink};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::buffer::{Buffer, View, split_head};
 
@@ -72,6 +73,7 @@ struct Inner {
     link: WorkerLink,
     /// The call being run, and its arguments as far as Python has not let go of them.
     running: Option<(u64, Vec<Incoming>)>,
+    function: Option<Arc<KnownFunction>>,
     /// Shared data that has been unpickled, by number.
     values: HashMap<u64, Py<PyAny>>,
 }
@@ -88,9 +90,8 @@ impl Worker {
     }
 }
 
-/// What Python is given to run: number, whether it is pickled, name and body of the function; then
-/// the pickled arguments and their buffers.
-type Work<'py> = (u64, bool, String, Vec<u8>, Py<PyAny>, Vec<Py<Buffer>>);
+/// What Python is given to run: number of the function, pickled arguments and their buffers.
+type Work = (u64, Py<PyAny>, Vec<Py<Buffer>>);
 
 #[pymethods]
 impl Worker {
@@ -100,7 +101,7 @@ impl Worker {
         // SAFETY: the caller hands over a descriptor of its own.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
-        let inner = Inner { link, running: None, values: HashMap::new() };
+        let inner = Inner { link, running: None, function: None, values: HashMap::new() };
         Ok(Worker { inner: Mutex::new(inner) })
     }
 
@@ -110,30 +111,30 @@ impl Worker {
         self.with(|inner| inner.link.worker())
     }
 
-    /// Waits for the next call. None: the client is gone. The function's name and body come
-    /// only if `known` does not hold its number.
-    fn next<'py>(
-        &self,
-        py: Python<'py>,
-        known: &Bound<'py, pyo3::types::PyDict>,
-    ) -> PyResult<Option<Work<'py>>> {
+    /// Waits for the next call. None: the client is gone.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Work>> {
         let job = py.detach(|| self.with(|inner| inner.link.next_job())).map_err(Failure::from)?;
         let Some(Job { call, function, sections, .. }) = job else { return Ok(None) };
-        let (head, buffers) = split_head(py, sections.clone(), false)?;
+        // Only what is lent has to be given back.
+        let lent = sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
+        let lent = lent.cloned().collect();
+        let serial = function.serial;
         self.with(|inner| {
-            // Bytes are in Python's hands now; only what is lent has to be given back.
-            let lent = sections.into_iter().filter(|part| matches!(part, Incoming::Shared(_)));
-            inner.running = Some((call, lent.collect()));
+            inner.running = Some((call, lent));
+            inner.function = Some(function);
             for blob in inner.link.dropped() {
                 inner.values.remove(blob);
             }
         });
+        let (head, buffers) = split_head(py, sections, false)?;
+        Ok(Some((serial, head, buffers)))
+    }
+
+    /// The function of the call: whether it is pickled, its name, and its pickle.
+    fn function<'py>(&self, py: Python<'py>) -> Option<(bool, String, Bound<'py, PyBytes>)> {
+        let function = self.with(|inner| inner.function.clone())?;
         let pickled = function.form == FunctionForm::Pickled;
-        if known.contains(function.serial)? {
-            return Ok(Some((function.serial, pickled, String::new(), Vec::new(), head, buffers)));
-        }
-        let (name, body) = (function.name.clone(), function.body.clone());
-        Ok(Some((function.serial, pickled, name, body, head, buffers)))
+        Some((pickled, function.name.clone(), PyBytes::new(py, &function.body)))
     }
 
     /// Answers the call with a pickled result. Times are ns of the monotonic clock.
@@ -194,7 +195,6 @@ impl Worker {
         if buffers.len() >= MAX_SECTIONS {
             return Err(PyValueError::new_err("more than 1,023 buffers in one result"));
         }
-        let head = View::new(head)?;
         let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         self.with(|inner| {
             let Inner { link, running, .. } = inner;
@@ -203,7 +203,10 @@ impl Worker {
             };
             let mut payload = link.payload();
             // The interpreter's lock is kept: a thread that got it could wait for our lock.
-            payload.add(head.bytes())?;
+            match head.cast::<PyBytes>() {
+                Ok(bytes) => payload.add(bytes.as_bytes())?,
+                Err(_) => payload.add(View::new(head)?.bytes())?,
+            }
             for view in &views {
                 payload.add(view.bytes())?;
             }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Settings};
-use gridrpc_runtime::client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Transport};
+use gridrpc_runtime::client::{
+    Call, Config, FunctionRef, Grid, Launch, Outcome, Request, Transport,
+};
+use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -38,7 +41,18 @@ fn submit(grid: &Grid, function: &Arc<FunctionRef>, values: &[Value], data: &[&[
     let mut bytes = Vec::new();
     encode_values(values, Order::NATIVE, &mut bytes).unwrap();
     payload.add(&bytes).unwrap();
-    grid.submit(function, payload.finish(), Vec::new(), None, false).expect("taken")
+    send(grid, function, payload.finish(), None)
+}
+
+fn send(
+    grid: &Grid,
+    function: &Arc<FunctionRef>,
+    payload: Payload,
+    deadline: Option<Duration>,
+) -> Arc<Call> {
+    let function = Arc::clone(function);
+    let request = Request { function, payload, blobs: Vec::new(), deadline, idempotent: false };
+    grid.submit(request).expect("taken")
 }
 
 fn outcome(call: &Call) -> Outcome {
@@ -118,7 +132,7 @@ fn a_deadline_ends_the_call_and_its_worker() {
     payload.add(&bytes).unwrap();
     let deadline = Some(Duration::from_millis(50));
     let start = Instant::now();
-    let call = grid.submit(&sleep, payload.finish(), Vec::new(), deadline, false).unwrap();
+    let call = send(&grid, &sleep, payload.finish(), deadline);
     assert!(matches!(outcome(&call), Outcome::Ended(End::DeadlineExceeded(Some(0)))));
     assert!(start.elapsed() < Duration::from_secs(5));
     returned(&submit(&grid, &sleep, &[Value::Float(0.0)], &[]));

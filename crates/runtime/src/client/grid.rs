@@ -93,6 +93,32 @@ pub enum GridError {
     Config(String),
 }
 
+/// A call to be submitted.
+#[derive(Debug)]
+pub struct Request {
+    /// What to run.
+    pub function: Arc<FunctionRef>,
+    /// Its arguments, from [`Grid::payload`].
+    pub payload: Payload,
+    /// The shared data that they refer to.
+    pub blobs: Vec<BlobId>,
+    /// After which time the call fails.
+    pub deadline: Option<Duration>,
+    /// Whether it may be run again when its worker is lost.
+    pub idempotent: bool,
+}
+
+/// Why a call was not taken.
+#[derive(Debug, Error)]
+pub enum SubmitError {
+    /// Too many calls, or bytes of their data, wait for workers. The request comes back.
+    #[error("too many calls wait for workers")]
+    Full(Box<Request>),
+    /// It cannot be taken at all.
+    #[error(transparent)]
+    Failed(#[from] GridError),
+}
+
 /// How a grid is getting on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
@@ -282,24 +308,25 @@ impl Grid {
         }
     }
 
-    /// Submits a call. The caller has waited for room, or does not mind the bound.
+    /// Submits a call.
     ///
     /// # Errors
-    /// When the grid takes no calls or shared data is not there.
-    pub fn submit(
-        &self,
-        function: &Arc<FunctionRef>,
-        payload: Payload,
-        blobs: Vec<BlobId>,
-        deadline: Option<Duration>,
-        idempotent: bool,
-    ) -> Result<Arc<Call>, GridError> {
+    /// When too many calls wait for workers (the request comes back: wait for room), the grid takes
+    /// no calls, or shared data is not there.
+    pub fn submit(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
         self.check_process()?;
-        let bytes = payload.bytes;
-        let call = Call::new(Arc::clone(function), payload);
-        let now = Time(sys::monotonic_ns());
+        let bytes = request.payload.bytes;
+        let mut state = self.common.lock();
+        if !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none() {
+            drop(state);
+            return Err(SubmitError::Full(Box::new(request)));
+        }
+        let Request { function, payload, blobs, deadline, idempotent } = request;
+        let id = function.id();
+        let call = Call::new(function, payload);
+        let now = Time(call.profile().submit);
         let task = Task {
-            function: function.id(),
+            function: id,
             bytes,
             blobs,
             deadline: deadline
@@ -307,9 +334,14 @@ impl Grid {
             idempotent,
             payload: Arc::clone(&call),
         };
-        let mut state = self.common.lock();
         self.drop_segments(&mut state);
-        let id = state.drive(|core, out| core.submit(now, task, out))?;
+        let id = match state.drive(|core, out| core.submit(now, task, out)) {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(state);
+                return Err(SubmitError::Failed(refusal.into()));
+            }
+        };
         call.named(id);
         self.common.finish(state);
         Ok(call)

@@ -17,5 +17,7 @@ mod tail;
 
 pub use call::{Call, Outcome, Profile, Watch};
 pub use function::FunctionRef;
-pub use grid::{Config, Counts, Grid, GridError, Launch, Preparation, Transport, Waiter};
+pub use grid::{
+    Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
+};
 pub use shared::SharedData;
