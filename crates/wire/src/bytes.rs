@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::frame::{MAX_BODY, bounded};
+
 /// Byte order of a frame: its sender's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -145,6 +147,20 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
+    /// Reads `count` items. The count has been checked, so that the list is allocated once
+    /// and exactly: growing step by step would take up to three times as much.
+    pub(crate) fn list<T>(
+        &mut self,
+        count: usize,
+        mut item: impl FnMut(&mut Self) -> Result<T, WireError>,
+    ) -> Result<Vec<T>, WireError> {
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -186,10 +202,12 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn text(&mut self, value: &str) {
-        // A text longer than a frame is refused by the bound on the body.
-        self.u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    pub(crate) fn text(&mut self, value: &str) -> Result<(), WireError> {
+        // The bound on the body would refuse it too, but only after copying all of it.
+        bounded("text length", value.len() as u64, MAX_BODY as u64)?;
+        self.u32(value.len() as u32);
         self.out.extend_from_slice(value.as_bytes());
+        Ok(())
     }
 
     pub(crate) fn count(&mut self, count: usize, what: &'static str) -> Result<(), WireError> {
