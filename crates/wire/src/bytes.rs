@@ -81,6 +81,9 @@ pub enum WireError {
     },
 }
 
+/// The limit of a list that has none of its own: what its count can say.
+pub(crate) const ANY_COUNT: usize = u16::MAX as usize;
+
 /// A cursor over received bytes.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
@@ -138,9 +141,16 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(len, what)?).map_err(|_| WireError::Text(what))
     }
 
-    /// Reads a count of items of at least `item` bytes each; refuses one that the body cannot hold.
-    pub(crate) fn count(&mut self, item: usize, what: &'static str) -> Result<usize, WireError> {
+    /// Reads a count of items of at least `item` bytes each; refuses one above `limit` and
+    /// one that the body cannot hold.
+    pub(crate) fn count(
+        &mut self,
+        item: usize,
+        limit: usize,
+        what: &'static str,
+    ) -> Result<usize, WireError> {
         let count = self.u16(what)? as usize;
+        bounded(what, count as u64, limit as u64)?;
         if count * item > self.rest.len() {
             return Err(WireError::Truncated(what));
         }

@@ -1,6 +1,6 @@
 //! The messages between a client, its workers and the spawner that starts them.
 
-use crate::bytes::{Order, Reader, WireError, Writer};
+use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
 use crate::section::{Lease, Sections};
 
@@ -29,17 +29,29 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 17] = [
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Function,
+        Kind::Call,
+        Kind::Data,
+        Kind::Reply,
+        Kind::Failure,
+        Kind::Segment,
+        Kind::Release,
+        Kind::Blob,
+        Kind::DropBlob,
+        Kind::Goodbye,
+        Kind::Prepare,
+        Kind::Spawn,
+        Kind::Started,
+        Kind::Exited,
+        Kind::Kill,
+    ];
+
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
-        use Kind::{
-            Blob, Call, Data, DropBlob, Exited, Failure, Function, Goodbye, Hello, Kill, Prepare,
-            Release, Reply, Segment, Spawn, Started, Welcome,
-        };
-        [
-            Hello, Welcome, Function, Call, Data, Reply, Failure, Segment, Release, Blob, DropBlob,
-            Goodbye, Prepare, Spawn, Started, Exited, Kill,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == code)
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -455,7 +467,7 @@ impl<'a> Message<'a> {
                 modules: r.texts("modules")?,
             }),
             Kind::Spawn => {
-                let count = r.count(4, "number of workers")?;
+                let count = r.count(4, ANY_COUNT, "number of workers")?;
                 Message::Spawn { workers: r.list(count, |r| r.u32("worker"))? }
             }
             Kind::Started => Message::Started {
@@ -506,12 +518,12 @@ impl<'a> Reader<'a> {
     }
 
     fn leases(&mut self) -> Result<Vec<Lease>, WireError> {
-        let count = self.count(LEASE_LEN, "number of leases")?;
+        let count = self.count(LEASE_LEN, ANY_COUNT, "number of leases")?;
         self.list(count, Reader::lease)
     }
 
     fn texts(&mut self, what: &'static str) -> Result<Vec<&'a str>, WireError> {
-        let count = self.count(4, what)?;
+        let count = self.count(4, ANY_COUNT, what)?;
         self.list(count, |r| r.text(what))
     }
 }

@@ -107,8 +107,7 @@ impl Writer<'_> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn sections(&mut self) -> Result<Sections<'a>, WireError> {
-        let count = self.count(MIN_DESCRIPTOR, "number of sections")?;
-        bounded("number of sections", count as u64, MAX_SECTIONS as u64)?;
+        let count = self.count(MIN_DESCRIPTOR, MAX_SECTIONS, "number of sections")?;
         let mut sections = self.list(count, Reader::descriptor)?;
         for section in &mut sections {
             if let Place::Inline(bytes) = &mut section.place {

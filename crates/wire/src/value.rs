@@ -3,11 +3,11 @@
 //! The values of a call are one inline section; the elements of arrays and the contents of
 //! byte strings are sections of their own, so that they can travel through shared memory.
 
-use crate::bytes::{Order, Reader, WireError, Writer};
+use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::bounded;
 
 /// The most dimensions an array may have.
-pub const MAX_DIMENSIONS: u64 = 32;
+pub const MAX_DIMENSIONS: usize = 32;
 
 /// Element type of an array, fixed in width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ fn write_values(values: &[Value], w: &mut Writer<'_>) -> Result<(), WireError> {
                 w.u16(*section);
             }
             Value::Array(array) => {
-                bounded("number of dimensions", array.shape.len() as u64, MAX_DIMENSIONS)?;
+                bounded("number of dimensions", array.shape.len() as u64, MAX_DIMENSIONS as u64)?;
                 w.u8(5);
                 w.u8(array.dtype as u8);
                 w.u8(array.fortran.into());
@@ -200,7 +200,7 @@ fn write_values(values: &[Value], w: &mut Writer<'_>) -> Result<(), WireError> {
 /// When the bytes are not values.
 pub fn decode_values(bytes: &[u8], order: Order) -> Result<Vec<Value>, WireError> {
     let mut r = Reader::new(bytes, order);
-    let count = r.count(1, "number of values")?;
+    let count = r.count(1, ANY_COUNT, "number of values")?;
     let values = r.list(count, decode_value)?;
     r.finish()?;
     Ok(values)
@@ -229,8 +229,7 @@ fn decode_value(r: &mut Reader<'_>) -> Result<Value, WireError> {
                 }
             };
             let section = r.u16("section")?;
-            let dims = r.count(8, "number of dimensions")?;
-            bounded("number of dimensions", dims as u64, MAX_DIMENSIONS)?;
+            let dims = r.count(8, MAX_DIMENSIONS, "number of dimensions")?;
             let shape = r.list(dims, |r| r.u64("dimension"))?;
             Value::Array(Array { dtype, fortran, shape, section })
         }
