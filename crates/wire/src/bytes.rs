@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::frame::{MAX_BODY, bounded};
+
 /// Byte order of a frame: its sender's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -79,6 +81,9 @@ pub enum WireError {
     },
 }
 
+/// The limit of a list that has none of its own: what its count can say.
+pub(crate) const ANY_COUNT: usize = u16::MAX as usize;
+
 /// A cursor over received bytes.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
@@ -136,13 +141,34 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.bytes(len, what)?).map_err(|_| WireError::Text(what))
     }
 
-    /// Reads a count of items of at least `item` bytes each; refuses one that the body cannot hold.
-    pub(crate) fn count(&mut self, item: usize, what: &'static str) -> Result<usize, WireError> {
+    /// Reads a count of items of at least `item` bytes each; refuses one above `limit` and
+    /// one that the body cannot hold.
+    pub(crate) fn count(
+        &mut self,
+        item: usize,
+        limit: usize,
+        what: &'static str,
+    ) -> Result<usize, WireError> {
         let count = self.u16(what)? as usize;
+        bounded(what, count as u64, limit as u64)?;
         if count * item > self.rest.len() {
             return Err(WireError::Truncated(what));
         }
         Ok(count)
+    }
+
+    /// Reads `count` items. The count has been checked, so that the list is allocated once
+    /// and exactly: growing step by step would take up to three times as much.
+    pub(crate) fn list<T>(
+        &mut self,
+        count: usize,
+        mut item: impl FnMut(&mut Self) -> Result<T, WireError>,
+    ) -> Result<Vec<T>, WireError> {
+        let mut items = Vec::with_capacity(count);
+        for _ in 0..count {
+            items.push(item(self)?);
+        }
+        Ok(items)
     }
 
     pub(crate) fn remaining(&self) -> usize {
@@ -186,10 +212,12 @@ impl Writer<'_> {
         }
     }
 
-    pub(crate) fn text(&mut self, value: &str) {
-        // A text longer than a frame is refused by the bound on the body.
-        self.u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    pub(crate) fn text(&mut self, value: &str) -> Result<(), WireError> {
+        // The bound on the body would refuse it too, but only after copying all of it.
+        bounded("text length", value.len() as u64, MAX_BODY as u64)?;
+        self.u32(value.len() as u32);
         self.out.extend_from_slice(value.as_bytes());
+        Ok(())
     }
 
     pub(crate) fn count(&mut self, count: usize, what: &'static str) -> Result<(), WireError> {

@@ -1,7 +1,7 @@
 //! The messages between a client, its workers and the spawner that starts them.
 
-use crate::bytes::{Order, Reader, WireError, Writer};
-use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, bounded};
+use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
+use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
 use crate::section::{Lease, Sections};
 
 /// What a frame's body holds.
@@ -30,33 +30,30 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 18] = [
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Function,
+        Kind::Call,
+        Kind::Data,
+        Kind::Reply,
+        Kind::Failure,
+        Kind::Segment,
+        Kind::Release,
+        Kind::Blob,
+        Kind::DropBlob,
+        Kind::Goodbye,
+        Kind::DropSegment,
+        Kind::Prepare,
+        Kind::Spawn,
+        Kind::Started,
+        Kind::Exited,
+        Kind::Kill,
+    ];
+
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
-        use Kind::{
-            Blob, Call, Data, DropBlob, DropSegment, Exited, Failure, Function, Goodbye, Hello,
-            Kill, Prepare, Release, Reply, Segment, Spawn, Started, Welcome,
-        };
-        [
-            Hello,
-            Welcome,
-            Function,
-            Call,
-            Data,
-            Reply,
-            Failure,
-            Segment,
-            Release,
-            Blob,
-            DropBlob,
-            Goodbye,
-            DropSegment,
-            Prepare,
-            Spawn,
-            Started,
-            Exited,
-            Kill,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == code)
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -245,8 +242,6 @@ pub enum Message<'a> {
     Kill {
         /// Number of the worker.
         worker: u32,
-        /// Its process id.
-        pid: u32,
     },
 }
 
@@ -279,7 +274,7 @@ impl Message<'_> {
     /// Appends the message as one frame without descriptors.
     ///
     /// # Errors
-    /// When it exceeds a bound of the format; `out` is then as it was.
+    /// As [`Message::encode_with`].
     pub fn encode(&self, order: Order, out: &mut Vec<u8>) -> Result<(), WireError> {
         self.encode_with(0, order, out)
     }
@@ -287,13 +282,15 @@ impl Message<'_> {
     /// Appends the message as one frame that says how many descriptors come with it.
     ///
     /// # Errors
-    /// When it exceeds a bound of the format; `out` is then as it was.
+    /// When it exceeds a bound of the format or an inline section's length is not that of
+    /// its bytes; `out` is then as it was.
     pub fn encode_with(
         &self,
         descriptors: u16,
         order: Order,
         out: &mut Vec<u8>,
     ) -> Result<(), WireError> {
+        bounded("number of descriptors", descriptors.into(), MAX_DESCRIPTORS.into())?;
         let start = out.len();
         let header = Header { order, kind: self.kind(), descriptors, body_len: 0 };
         out.extend_from_slice(&header.to_bytes());
@@ -330,14 +327,14 @@ impl Message<'_> {
                 w.u8(welcome.version);
                 w.u32(welcome.pid);
                 w.u64(welcome.clock);
-                w.text(welcome.language);
-                w.text(welcome.host);
-                w.text(welcome.boot);
+                w.text(welcome.language)?;
+                w.text(welcome.host)?;
+                w.text(welcome.boot)?;
             }
             Message::Function { function, form, name, sections } => {
                 w.u32(*function);
                 w.u8(*form as u8);
-                w.text(name);
+                w.text(name)?;
                 w.sections(sections)?;
             }
             Message::Call { call, function, batch, sections } => {
@@ -353,9 +350,9 @@ impl Message<'_> {
             }
             Message::Failure { call, stamps, retained, error, message, trace, sections } => {
                 w.outcome(*call, *stamps, retained)?;
-                w.text(error);
-                w.text(message);
-                w.text(trace);
+                w.text(error)?;
+                w.text(message)?;
+                w.text(trace)?;
                 w.sections(sections)?;
             }
             Message::Segment { segment, len } => {
@@ -371,7 +368,7 @@ impl Message<'_> {
             Message::Goodbye => {}
             Message::DropSegment { segment } => w.u32(*segment),
             Message::Prepare(prepare) => {
-                w.text(prepare.directory);
+                w.text(prepare.directory)?;
                 w.texts(&prepare.path)?;
                 w.texts(&prepare.modules)?;
             }
@@ -382,7 +379,7 @@ impl Message<'_> {
             Message::Started { worker, pid, error } => {
                 w.u32(*worker);
                 w.u32(*pid);
-                w.text(error);
+                w.text(error)?;
             }
             Message::Exited { worker, pid, status, signal } => {
                 w.u32(*worker);
@@ -390,10 +387,7 @@ impl Message<'_> {
                 w.u32(*status);
                 w.u32(*signal);
             }
-            Message::Kill { worker, pid } => {
-                w.u32(*worker);
-                w.u32(*pid);
-            }
+            Message::Kill { worker } => w.u32(*worker),
         }
         Ok(())
     }
@@ -478,9 +472,8 @@ impl<'a> Message<'a> {
                 modules: r.texts("modules")?,
             }),
             Kind::Spawn => {
-                let count = r.count(4, "number of workers")?;
-                let workers = (0..count).map(|_| r.u32("worker")).collect::<Result<_, _>>()?;
-                Message::Spawn { workers }
+                let count = r.count(4, ANY_COUNT, "number of workers")?;
+                Message::Spawn { workers: r.list(count, |r| r.u32("worker"))? }
             }
             Kind::Started => Message::Started {
                 worker: r.u32("worker")?,
@@ -493,7 +486,7 @@ impl<'a> Message<'a> {
                 status: r.u32("status")?,
                 signal: r.u32("signal")?,
             },
-            Kind::Kill => Message::Kill { worker: r.u32("worker")?, pid: r.u32("pid")? },
+            Kind::Kill => Message::Kill { worker: r.u32("worker")? },
         };
         r.finish()?;
         Ok(message)
@@ -518,8 +511,7 @@ impl Writer<'_> {
 
     fn texts(&mut self, texts: &[&str]) -> Result<(), WireError> {
         self.count(texts.len(), "number of texts")?;
-        texts.iter().for_each(|text| self.text(text));
-        Ok(())
+        texts.iter().try_for_each(|text| self.text(text))
     }
 }
 
@@ -531,13 +523,13 @@ impl<'a> Reader<'a> {
     }
 
     fn leases(&mut self) -> Result<Vec<Lease>, WireError> {
-        let count = self.count(LEASE_LEN, "number of leases")?;
-        (0..count).map(|_| self.lease()).collect()
+        let count = self.count(LEASE_LEN, ANY_COUNT, "number of leases")?;
+        self.list(count, Reader::lease)
     }
 
     fn texts(&mut self, what: &'static str) -> Result<Vec<&'a str>, WireError> {
-        let count = self.count(4, what)?;
-        (0..count).map(|_| self.text(what)).collect()
+        let count = self.count(4, ANY_COUNT, what)?;
+        self.list(count, |r| r.text(what))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::frame::bounded;
 /// The most sections one payload may have.
 pub const MAX_SECTIONS: usize = 1024;
 /// The longest section, bytes. Far above any memory, far below overflow of sums.
-const MAX_SECTION_LEN: u64 = 1 << 48;
+pub const MAX_SECTION_LEN: u64 = 1 << 48;
 
 /// A stretch of a shared-memory segment, lent to the receiver until it is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +67,14 @@ impl Writer<'_> {
         bounded("number of sections", sections.len() as u64, MAX_SECTIONS as u64)?;
         self.count(sections.len(), "number of sections")?;
         for section in sections {
+            bounded("section length", section.len, MAX_SECTION_LEN)?;
             let tag = match section.place {
+                Place::Inline(bytes) if bytes.len() as u64 != section.len => {
+                    return Err(WireError::Meaningless {
+                        what: "section length",
+                        value: section.len,
+                    });
+                }
                 Place::Inline(_) => INLINE,
                 Place::Stream => STREAM,
                 Place::Shared(_) => SHARED,
@@ -100,27 +107,8 @@ impl Writer<'_> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn sections(&mut self) -> Result<Sections<'a>, WireError> {
-        let count = self.count(MIN_DESCRIPTOR, "number of sections")?;
-        bounded("number of sections", count as u64, MAX_SECTIONS as u64)?;
-        let mut sections = Vec::with_capacity(count);
-        for _ in 0..count {
-            let tag = self.u8("section place")?;
-            let len = self.u64("section length")?;
-            bounded("section length", len, MAX_SECTION_LEN)?;
-            let place = match tag {
-                INLINE => Place::Inline(&[]),
-                STREAM => Place::Stream,
-                SHARED => Place::Shared(self.lease()?),
-                BLOB => Place::Blob { blob: self.u64("blob")?, part: self.u32("blob part")? },
-                other => {
-                    return Err(WireError::Meaningless {
-                        what: "section place",
-                        value: other.into(),
-                    });
-                }
-            };
-            sections.push(Section { len, place });
-        }
+        let count = self.count(MIN_DESCRIPTOR, MAX_SECTIONS, "number of sections")?;
+        let mut sections = self.list(count, Reader::descriptor)?;
         for section in &mut sections {
             if let Place::Inline(bytes) = &mut section.place {
                 bounded("inline section", section.len, self.remaining() as u64)?;
@@ -128,6 +116,23 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(sections)
+    }
+
+    /// Where a section lies and how long it is; the bytes of an inline one come later.
+    fn descriptor(&mut self) -> Result<Section<'a>, WireError> {
+        let tag = self.u8("section place")?;
+        let len = self.u64("section length")?;
+        bounded("section length", len, MAX_SECTION_LEN)?;
+        let place = match tag {
+            INLINE => Place::Inline(&[]),
+            STREAM => Place::Stream,
+            SHARED => Place::Shared(self.lease()?),
+            BLOB => Place::Blob { blob: self.u64("blob")?, part: self.u32("blob part")? },
+            other => {
+                return Err(WireError::Meaningless { what: "section place", value: other.into() });
+            }
+        };
+        Ok(Section { len, place })
     }
 
     pub(crate) fn lease(&mut self) -> Result<Lease, WireError> {

@@ -3,11 +3,11 @@
 //! The values of a call are one inline section; the elements of arrays and the contents of
 //! byte strings are sections of their own, so that they can travel through shared memory.
 
-use crate::bytes::{Order, Reader, WireError, Writer};
+use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::bounded;
 
 /// The most dimensions an array may have.
-const MAX_DIMENSIONS: u64 = 32;
+pub const MAX_DIMENSIONS: usize = 32;
 
 /// Element type of an array, fixed in width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +116,13 @@ pub struct Array {
 }
 
 impl Array {
-    /// Length of all elements, bytes; `None` when it overflows.
+    /// Length of all elements, bytes; `None` when it overflows. An array with a dimension of
+    /// 0 has no elements, however long the others are.
     #[must_use]
     pub fn byte_len(&self) -> Option<u64> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
         let size = self.dtype.size() as u64;
         self.shape.iter().try_fold(size, |len, dim| len.checked_mul(*dim))
     }
@@ -144,9 +148,18 @@ pub enum Value {
 /// Encodes values into the bytes of their section.
 ///
 /// # Errors
-/// When there are more than 65,535 of them or an array has more than 32 dimensions.
+/// When there are more than 65,535 of them, a text is longer than [`MAX_BODY`](crate::MAX_BODY)
+/// or an array has more than [`MAX_DIMENSIONS`]; `out` is then as it was.
 pub fn encode_values(values: &[Value], order: Order, out: &mut Vec<u8>) -> Result<(), WireError> {
-    let mut w = Writer { out, order };
+    let start = out.len();
+    let written = write_values(values, &mut Writer { out, order });
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+fn write_values(values: &[Value], w: &mut Writer<'_>) -> Result<(), WireError> {
     w.count(values.len(), "number of values")?;
     for value in values {
         match value {
@@ -161,14 +174,14 @@ pub fn encode_values(values: &[Value], order: Order, out: &mut Vec<u8>) -> Resul
             }
             Value::Text(text) => {
                 w.u8(3);
-                w.text(text);
+                w.text(text)?;
             }
             Value::Bytes(section) => {
                 w.u8(4);
                 w.u16(*section);
             }
             Value::Array(array) => {
-                bounded("number of dimensions", array.shape.len() as u64, MAX_DIMENSIONS)?;
+                bounded("number of dimensions", array.shape.len() as u64, MAX_DIMENSIONS as u64)?;
                 w.u8(5);
                 w.u8(array.dtype as u8);
                 w.u8(array.fortran.into());
@@ -187,8 +200,8 @@ pub fn encode_values(values: &[Value], order: Order, out: &mut Vec<u8>) -> Resul
 /// When the bytes are not values.
 pub fn decode_values(bytes: &[u8], order: Order) -> Result<Vec<Value>, WireError> {
     let mut r = Reader::new(bytes, order);
-    let count = r.count(1, "number of values")?;
-    let values = (0..count).map(|_| decode_value(&mut r)).collect::<Result<_, _>>()?;
+    let count = r.count(1, ANY_COUNT, "number of values")?;
+    let values = r.list(count, decode_value)?;
     r.finish()?;
     Ok(values)
 }
@@ -216,9 +229,8 @@ fn decode_value(r: &mut Reader<'_>) -> Result<Value, WireError> {
                 }
             };
             let section = r.u16("section")?;
-            let dims = r.count(8, "number of dimensions")?;
-            bounded("number of dimensions", dims as u64, MAX_DIMENSIONS)?;
-            let shape = (0..dims).map(|_| r.u64("dimension")).collect::<Result<_, _>>()?;
+            let dims = r.count(8, MAX_DIMENSIONS, "number of dimensions")?;
+            let shape = r.list(dims, |r| r.u64("dimension"))?;
             Value::Array(Array { dtype, fortran, shape, section })
         }
         other => return Err(WireError::Meaningless { what: "value type", value: other.into() }),

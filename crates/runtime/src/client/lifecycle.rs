@@ -137,9 +137,7 @@ impl Reactor {
     pub(super) fn kill(&mut self, workers: &[WorkerId]) {
         let Some(spawner) = &mut self.spawner else { return };
         for worker in workers {
-            // The spawner knows the process by its number; a reused process id is never hit.
-            let message = Message::Kill { worker: worker.0, pid: 0 };
-            let pushed = spawner.sender.push(&message);
+            let pushed = spawner.sender.push(&Message::Kill { worker: worker.0 });
             debug_assert!(pushed.is_ok(), "{pushed:?}");
         }
         // A spawner that is gone shows itself on its receiving half.

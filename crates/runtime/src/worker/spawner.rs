@@ -146,7 +146,7 @@ impl Spawner {
             match received.message {
                 Message::Prepare(preparation) => prepare(&preparation)?,
                 Message::Spawn { workers } => requests.push((workers, received.descriptors)),
-                Message::Kill { worker, .. } => {
+                Message::Kill { worker } => {
                     if let Some(pid) = workers.get(&worker) {
                         // It may have ended by itself; it has not been reaped yet.
                         let _ = kill(*pid, Signal::SIGKILL);

@@ -1,0 +1,151 @@
+//! Random messages and values for the property tests.
+//!
+//! What messages borrow is leaked: the cases are few and small, and the process is short-lived.
+
+use gridrpc_wire::{
+    Array, DType, FunctionForm, Hello, Lease, MAX_DIMENSIONS, MAX_SECTION_LEN, Message, Order,
+    Place, Prepare, Section, Sections, Stamps, Value, Welcome,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Either byte order.
+pub fn order() -> impl Strategy<Value = Order> {
+    select(vec![Order::Little, Order::Big])
+}
+
+/// Any message.
+pub fn message() -> impl Strategy<Value = Message<'static>> {
+    prop_oneof![handshake(), calls(), shared_memory(), spawner()]
+}
+
+/// Any list of values.
+pub fn values() -> impl Strategy<Value = Vec<Value>> {
+    vec(value(), 0..20)
+}
+
+fn handshake() -> impl Strategy<Value = Message<'static>> {
+    let hello = (any::<[u8; 2]>(), any::<bool>(), any::<u32>(), any::<[u64; 2]>()).prop_map(
+        |([min_version, max_version], shared_memory, worker, [shared_threshold, clock])| {
+            Message::Hello(Hello {
+                min_version,
+                max_version,
+                shared_memory,
+                worker,
+                shared_threshold,
+                clock,
+            })
+        },
+    );
+    let welcome = (any::<u8>(), any::<u32>(), any::<u64>(), text(), text(), text()).prop_map(
+        |(version, pid, clock, language, host, boot)| {
+            Message::Welcome(Welcome { version, pid, clock, language, host, boot })
+        },
+    );
+    prop_oneof![hello, welcome, Just(Message::Goodbye)]
+}
+
+fn calls() -> impl Strategy<Value = Message<'static>> {
+    let form = select(vec![FunctionForm::Named, FunctionForm::Pickled]);
+    let function =
+        (any::<u32>(), form, text(), sections()).prop_map(|(function, form, name, sections)| {
+            Message::Function { function, form, name, sections }
+        });
+    let call = (any::<u64>(), any::<u32>(), any::<bool>(), sections()).prop_map(
+        |(call, function, batch, sections)| Message::Call { call, function, batch, sections },
+    );
+    let data = payload().prop_map(Message::Data);
+    let reply = (any::<u64>(), stamps(), leases(), sections()).prop_map(
+        |(call, stamps, retained, sections)| Message::Reply { call, stamps, retained, sections },
+    );
+    let failure = (any::<u64>(), stamps(), leases(), text(), text(), text(), sections()).prop_map(
+        |(call, stamps, retained, error, message, trace, sections)| Message::Failure {
+            call,
+            stamps,
+            retained,
+            error,
+            message,
+            trace,
+            sections,
+        },
+    );
+    prop_oneof![function, call, data, reply, failure]
+}
+
+fn shared_memory() -> impl Strategy<Value = Message<'static>> {
+    let segment =
+        (any::<u32>(), any::<u64>()).prop_map(|(segment, len)| Message::Segment { segment, len });
+    let release = leases().prop_map(|leases| Message::Release { leases });
+    let blob =
+        (any::<u64>(), sections()).prop_map(|(blob, sections)| Message::Blob { blob, sections });
+    let drop_blob = any::<u64>().prop_map(|blob| Message::DropBlob { blob });
+    prop_oneof![segment, release, blob, drop_blob]
+}
+
+fn spawner() -> impl Strategy<Value = Message<'static>> {
+    let texts = || vec(text(), 0..6);
+    let prepare = (text(), texts(), texts()).prop_map(|(directory, path, modules)| {
+        Message::Prepare(Prepare { directory, path, modules })
+    });
+    let spawn = vec(any::<u32>(), 0..200).prop_map(|workers| Message::Spawn { workers });
+    let started = (any::<u32>(), any::<u32>(), text())
+        .prop_map(|(worker, pid, error)| Message::Started { worker, pid, error });
+    let exited = any::<[u32; 4]>().prop_map(|[worker, pid, status, signal]| Message::Exited {
+        worker,
+        pid,
+        status,
+        signal,
+    });
+    let kill = any::<u32>().prop_map(|worker| Message::Kill { worker });
+    let drop_segment = any::<u32>().prop_map(|segment| Message::DropSegment { segment });
+    prop_oneof![prepare, spawn, started, exited, kill, drop_segment]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let shape = vec(any::<u64>(), 0..=MAX_DIMENSIONS);
+    let array = (select(DType::ALL.to_vec()), any::<bool>(), shape, any::<u16>()).prop_map(
+        |(dtype, fortran, shape, section)| Value::Array(Array { dtype, fortran, shape, section }),
+    );
+    prop_oneof![
+        Just(Value::None),
+        any::<i64>().prop_map(Value::Int),
+        // Not a NaN, which would not be equal to itself; the vectors have some.
+        any::<f64>().prop_filter("NaN", |float| !float.is_nan()).prop_map(Value::Float),
+        any::<String>().prop_map(Value::Text),
+        any::<u16>().prop_map(Value::Bytes),
+        array,
+    ]
+}
+
+fn sections() -> impl Strategy<Value = Sections<'static>> {
+    let len = || 0..=MAX_SECTION_LEN;
+    let section = prop_oneof![
+        payload().prop_map(Section::inline),
+        len().prop_map(|len| Section { len, place: Place::Stream }),
+        (len(), lease()).prop_map(|(len, lease)| Section { len, place: Place::Shared(lease) }),
+        (len(), any::<u64>(), any::<u32>())
+            .prop_map(|(len, blob, part)| Section { len, place: Place::Blob { blob, part } }),
+    ];
+    vec(section, 0..12)
+}
+
+fn leases() -> impl Strategy<Value = Vec<Lease>> {
+    vec(lease(), 0..12)
+}
+
+fn lease() -> impl Strategy<Value = Lease> {
+    any::<(u32, u64)>().prop_map(|(segment, offset)| Lease { segment, offset })
+}
+
+fn stamps() -> impl Strategy<Value = Stamps> {
+    any::<[u64; 2]>().prop_map(|[calc_in, calc_out]| Stamps { calc_in, calc_out })
+}
+
+fn text() -> impl Strategy<Value = &'static str> {
+    any::<String>().prop_map(|text| &*text.leak())
+}
+
+fn payload() -> impl Strategy<Value = &'static [u8]> {
+    vec(any::<u8>(), 0..300).prop_map(|bytes| &*bytes.leak())
+}
