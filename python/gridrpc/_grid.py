@@ -18,7 +18,7 @@ from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._functions import Functions, name_of
 from gridrpc._launch import launch
 from gridrpc._log import logger
-from gridrpc._shared import Shared, dumps_collecting
+from gridrpc._shared import Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
 from gridrpc.errors import ConfigError, GridClosed, GridError, StartError
 
@@ -107,12 +107,13 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[T]:
+        if self._typed:
+            return Call(
+                self, self._submit_typed(function, args, kwargs, deadline, idempotent), name
+            )
+        head, buffers, blobs = dumps_collecting((args, kwargs), self._native)
         try:
-            if self._typed:
-                native = self._submit_typed(function, args, kwargs, deadline, idempotent)
-            else:
-                head, buffers, blobs = dumps_collecting((args, kwargs))
-                native = self._native.submit(function, head, buffers, blobs, deadline, idempotent)
+            native = self._native.submit(function, head, buffers, blobs, deadline, idempotent)
         except RuntimeError as error:
             raise self._refusal(error) from None
         return Call(self, native, name)
@@ -127,9 +128,12 @@ class Grid:
     ) -> _native.Call:
         if kwargs:
             raise TypeError("native functions take arguments by position only")
-        blobs = [arg.blob for arg in args if isinstance(arg, Shared)]
+        blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
         values = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
-        return self._native.submit_values(function, values, blobs, deadline, idempotent)
+        try:
+            return self._native.submit_values(function, values, blobs, deadline, idempotent)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
 
     def _refusal(self, error: RuntimeError) -> GridError:
         text = str(error)
@@ -211,7 +215,11 @@ class Grid:
         read-only views. Raises MemoryError, and whatever pickling the data raises.
         """
         self._check_open()
-        return Shared(self._native, x)
+        parts = SharedParts(x)
+        try:
+            return Shared(self._native, parts)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.

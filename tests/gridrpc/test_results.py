@@ -207,6 +207,9 @@ def test_an_error_that_cannot_be_changed(lone_grid: Grid) -> None:
     class Frozen(Exception):
         number: int
 
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Frozen, (self.number,)
+
     def fail() -> NoReturn:
         raise Frozen(3)
 
