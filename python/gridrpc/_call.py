@@ -132,22 +132,29 @@ class Dispatcher:
         self._callbacks: dict[int, Callable[[], object]] = {}
         self._next = self.STOP + 1
         self._thread: threading.Thread | None = None
+        self._stopped = False
 
     def add(self, call: Call[Any], callback: Callable[[], object]) -> None:
         """Have `callback` called when `call` has ended, or soon if it has."""
         with self._lock:
-            token = self._next
-            self._next += 1
-            self._callbacks[token] = callback
-            if self._thread is None:
-                name = "gridrpc-callbacks"
-                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._thread.start()
-        call._watch(self._watch, token)
+            if not self._stopped:
+                token = self._next
+                self._next += 1
+                self._callbacks[token] = callback
+                if self._thread is None:
+                    name = "gridrpc-callbacks"
+                    self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                    self._thread.start()
+                call._watch(self._watch, token)
+                return
+        # The grid is closed, so the call has ended.
+        self._call(callback)
 
     def stop(self) -> None:
-        """Run what is due, then end the thread."""
-        thread = self._thread
+        """Run what is due, then end the thread. All calls have ended."""
+        with self._lock:
+            self._stopped = True
+            thread = self._thread
         if thread is not None:
             self._watch.push(self.STOP)
             if thread is not threading.current_thread():
@@ -168,5 +175,5 @@ class Dispatcher:
 
         try:
             callback()
-        except Exception:  # the callback is the user's, the thread is ours
+        except BaseException:  # the callback is the user's, the thread is everybody's
             logger.exception("a callback of a call raised an error")

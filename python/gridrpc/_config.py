@@ -13,6 +13,9 @@ from gridrpc.errors import ConfigError
 WorkerKind = Literal["python", "native"]
 Transport = Literal["unix", "tcp"]
 
+#: The largest values of settings that have a bound of their own.
+MOST = {"workers": 100_000, "retries": 1_000_000, "grace": 1e9}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
@@ -66,8 +69,9 @@ def _check(name: str, value: Any, kind: Any) -> None:
     numeric = (int, float) if kind is float else int
     if isinstance(value, bool) or not isinstance(value, numeric):
         raise ConfigError(f"`{name}` is {value!r}: give a number")
-    if not 0 <= value < 1 << 62:
-        raise ConfigError(f"`{name}` is {value!r}: give a number from 0 on")
+    most = MOST.get(name, 1 << 62)
+    if not 0 <= value <= most:
+        raise ConfigError(f"`{name}` is {value!r}: give a number from 0 to {most:,}")
 
 
 def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Config:
@@ -75,19 +79,30 @@ def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Conf
 
     Raises ConfigError for what cannot be read or makes no sense, naming file and key.
     """
-    values: dict[str, Any] = {} if file is None else _read(Path(file))
+    values: dict[str, Any] = {}
+    if file is not None:
+        values = _read(Path(file))
+        try:
+            _build(values)
+        except ConfigError as error:
+            raise ConfigError(f"{file}: {error}") from None
     values.update((name, value) for name, value in arguments.items() if value is not None)
     if arguments.get("workers") == 0:
         raise ConfigError("`workers` is 0: give a number from 1 on, or leave it out")
-    try:
-        return Config(**values).resolved()
-    except ConfigError as error:
-        raise ConfigError(str(error) if file is None else f"{file}: {error}") from None
+    return _build(values).resolved()
+
+
+def _build(values: dict[str, Any]) -> Config:
+    """A configuration from values as a file or a caller has them."""
+    modules = values.get("preload")
+    if isinstance(modules, list):
+        values = {**values, "preload": tuple(modules)}
+    return Config(**values)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -102,6 +117,4 @@ def _read(file: Path) -> dict[str, Any]:
         if key not in known:
             names = ", ".join(sorted(known))
             raise ConfigError(f"{file}: unknown key `{key}` in [grid]; the keys are {names}")
-    if isinstance(table.get("preload"), list):
-        table["preload"] = tuple(table["preload"])
     return table

@@ -27,6 +27,8 @@ class Executor(concurrent.futures.Executor):
         self._owned = grid is None
         self._grid = Grid(max_workers, **settings) if grid is None else grid
         self._shut_down = False
+        #: Those that have not ended.
+        self._futures: set[_Future[Any]] = set()
 
     def submit(
         self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -38,16 +40,27 @@ class Executor(concurrent.futures.Executor):
         function = self._grid._functions.find(fn)
         call: Call[T] = self._grid._submit(function, args, kwargs, None, False)
         future.call = call
-        call.add_done_callback(future.settle)
+        self._futures.add(future)
+
+        def ended(call: Call[T]) -> None:
+            future.settle(call)
+            self._futures.discard(future)
+
+        call.add_done_callback(ended)
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As `concurrent.futures.Executor.shutdown`. A grid that was passed in stays open."""
         self._shut_down = True
+        pending = list(self._futures)
+        if cancel_futures:
+            for future in pending:
+                future.cancel()
         if not self._owned:
-            return
-        if wait or cancel_futures:
-            self._grid.close(cancel=cancel_futures)
+            if wait:
+                concurrent.futures.wait(pending)
+        elif wait:
+            self._grid.close(cancel=False)
         else:
             import threading
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import functools
+import hashlib
+import operator
 import sys
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
+from typing import Any, TypeAlias
 
 from gridrpc import _native
 from gridrpc._pickling import dumps
 from gridrpc._worker import call_chunk
+
+#: Values of the variables that a function closes over.
+Contents: TypeAlias = tuple[object, ...]
+
+#: Types whose values are the same as long as they are the same object.
+UNCHANGEABLE = frozenset({NoneType, bool, int, float, complex, str, bytes, ModuleType, type})
+
+#: Pickled functions that are kept registered.
+MAX_PICKLED = 256
 
 
 class Functions:
@@ -20,38 +33,33 @@ class Functions:
         self._native = native
         self._typed = typed
         self._named: dict[str, _native.Function] = {}
-        self._by_object: weakref.WeakKeyDictionary[Any, _native.Function] = (
+        #: With what each closed over when it was pickled.
+        self._known: weakref.WeakKeyDictionary[Any, tuple[Contents, _native.Function]] = (
             weakref.WeakKeyDictionary()
         )
-        self._chunked: weakref.WeakKeyDictionary[Any, _native.Function] = (
-            weakref.WeakKeyDictionary()
-        )
+        #: By digest of the pickle, the one used last at the end.
+        self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
 
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function for a name `module/function` or a Python callable."""
         if isinstance(function, str):
             return self._by_name(function)
-        try:
-            known = self._by_object.get(function)
-        except TypeError:  # not hashable, or no weak references to it: nothing to find it by
+        contents = fixed_contents(function)
+        if contents is None:
             return self._register(function)
-        if known is None:
-            known = self._register(function)
-            self._by_object[function] = known
-        return known
+        known = self._known.get(function)
+        if known is not None and all(map(operator.is_, known[0], contents)):
+            return known[1]
+        registered = self._register(function)
+        self._known[function] = contents, registered
+        return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function that calls `function` with each of many items."""
         if isinstance(function, str):
             raise TypeError("calls of functions by name cannot be sent in chunks: use chunk=1")
-        try:
-            known = self._chunked.get(function)
-        except TypeError:
-            return self._by_value(functools.partial(call_chunk, function), name_of(function))
-        if known is None:
-            chunked = functools.partial(call_chunk, function)
-            known = self._chunked[function] = self._by_value(chunked, name_of(function))
-        return known
+        self._check(function)
+        return self._by_value(functools.partial(call_chunk, function), name_of(function))
 
     def _by_name(self, name: str) -> _native.Function:
         known = self._named.get(name)
@@ -61,7 +69,7 @@ class Functions:
             known = self._named[name] = self._native.register(name, typed=self._typed)
         return known
 
-    def _register(self, function: Callable[..., Any]) -> _native.Function:
+    def _check(self, function: object) -> None:
         if not callable(function):
             raise TypeError(f"a {type(function).__name__} cannot be called: {function!r}")
         if self._typed:
@@ -69,6 +77,9 @@ class Functions:
                 "native workers run built-in functions by name, such as 'builtin/null': open the "
                 "grid with worker='python' to run Python functions"
             )
+
+    def _register(self, function: Callable[..., Any]) -> _native.Function:
+        self._check(function)
         name = importable_name(function)
         if name is not None:
             return self._by_name(name)
@@ -81,7 +92,36 @@ class Functions:
             import cloudpickle
 
             head = cloudpickle.dumps(function, 5)
-        return self._native.register(name, head)
+        digest = hashlib.blake2b(head, digest_size=20).digest()
+        known = self._pickled.get(digest)
+        if known is None:
+            known = self._pickled[digest] = self._native.register(name, head)
+            if len(self._pickled) > MAX_PICKLED:
+                self._pickled.popitem(last=False)
+        else:
+            self._pickled.move_to_end(digest)
+        return known
+
+
+def fixed_contents(function: object) -> Contents | None:
+    """What a function carries with it, or None if that can change without us seeing it.
+
+    Objects, methods and partials have state, and closures see variables: those are pickled at
+    each submission, as a process pool does it. Plain functions are not.
+    """
+    if isinstance(function, FunctionType):
+        if function.__closure__ is None:
+            return ()
+        try:
+            contents = tuple(cell.cell_contents for cell in function.__closure__)
+        except ValueError:  # a variable without a value yet
+            return None
+        return contents if all(type(content) in UNCHANGEABLE for content in contents) else None
+    if isinstance(function, type):
+        return ()
+    if isinstance(function, BuiltinFunctionType) and isinstance(function.__self__, ModuleType):
+        return ()
+    return None
 
 
 def importable_name(function: Callable[..., Any]) -> str | None:

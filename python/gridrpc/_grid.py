@@ -19,7 +19,7 @@ from gridrpc._launch import launch
 from gridrpc._log import logger
 from gridrpc._native import Call
 from gridrpc._pickling import dumps
-from gridrpc._shared import Shared, dumps_collecting
+from gridrpc._shared import Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
 from gridrpc.errors import ConfigError, GridClosed, GridError, StartError
 
@@ -106,14 +106,14 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]:
+        if self._typed:
+            return self._submit_typed(function, args, kwargs, deadline, idempotent)
+        blobs: list[int] = []
+        if self._shares:
+            head, buffers, blobs = dumps_collecting((args, kwargs), self._native)
+        else:
+            head, buffers = dumps((args, kwargs)) if args or kwargs else NO_ARGUMENTS
         try:
-            if self._typed:
-                return self._submit_typed(function, args, kwargs, deadline, idempotent)
-            blobs: list[int] = []
-            if self._shares:
-                head, buffers, blobs = dumps_collecting((args, kwargs))
-            else:
-                head, buffers = dumps((args, kwargs)) if args or kwargs else NO_ARGUMENTS
             return self._native.submit(self, function, head, buffers, blobs, deadline, idempotent)
         except RuntimeError as error:
             raise self._refusal(error) from None
@@ -130,9 +130,12 @@ class Grid:
             raise TypeError("native functions take arguments by position only")
         blobs: list[int] = []
         if args:
-            blobs = [arg.blob for arg in args if isinstance(arg, Shared)]
+            blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
             args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
-        return self._native.submit_values(self, function, args, blobs, deadline, idempotent)
+        try:
+            return self._native.submit_values(self, function, args, blobs, deadline, idempotent)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
 
     def _refusal(self, error: RuntimeError) -> GridError:
         text = str(error)
@@ -214,7 +217,11 @@ class Grid:
         """
         self._check_open()
         self._shares = True
-        return Shared(self._native, x)
+        parts = SharedParts(x)
+        try:
+            return Shared(self._native, parts)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 _collecting = threading.local()
 
 
+class SharedParts:
+    """A value taken apart for sharing: its pickle, and the memory that it refers to."""
+
+    def __init__(self, value: object) -> None:
+        self.shape: Shape | None = None
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            value = pickle.PickleBuffer(value)
+        else:
+            described = describe(value)
+            self.shape = described[0] if described is not None else None
+        self.head, self.buffers = dumps(value)
+
+
 class Shared:
     """Refers to shared data. Pass it as an argument, or inside one: the function gets the data.
 
@@ -25,28 +38,20 @@ class Shared:
 
     __slots__ = ("__weakref__", "_blob", "_native", "_parts", "_shape", "nbytes")
 
-    def __init__(self, native: _native.Grid, value: object) -> None:
-        self._shape: Shape | None = None
-        raw = isinstance(value, (bytes, bytearray, memoryview))
-        if raw:
-            value = pickle.PickleBuffer(value)
-        else:
-            described = describe(value)
-            self._shape = described[0] if described is not None else None
-        head, buffers = dumps(value)
-        parts: list[Any] = [head, *buffers]
-        self._blob = native.share(parts)
+    def __init__(self, native: _native.Grid, parts: SharedParts) -> None:
+        self._shape = parts.shape
+        self._blob = native.share([parts.head, *parts.buffers])
         self._native = native
         #: Lengths of the parts that follow the pickle, for native functions.
-        self._parts = [memoryview(part).nbytes for part in buffers]
-        self.nbytes = len(head) + sum(self._parts)
+        self._parts = [memoryview(part).nbytes for part in parts.buffers]
+        self.nbytes = len(parts.head) + sum(self._parts)
         weakref.finalize(self, native.unshare, self._blob).atexit = False
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
         blobs = getattr(_collecting, "blobs", None)
         if blobs is None:
             raise TypeError("a reference to shared data can only go into a call of its own grid")
-        blobs.append(self._blob)
+        blobs.append(self.blob_in(_collecting.native))
         return _resolve, (self._blob,)
 
     def typed(self) -> tuple[Shape | None, int, int, int]:
@@ -55,23 +60,27 @@ class Shared:
             raise TypeError("native functions take shared arrays and bytes, not other objects")
         return self._shape, self._blob, 1, self._parts[0]
 
-    @property
-    def blob(self) -> int:
-        """Its number in the grid."""
+    def blob_in(self, native: _native.Grid) -> int:
+        """Its number in the grid. Raises ValueError if it belongs to another one."""
+        if native is not self._native:
+            raise ValueError("this shared data belongs to another grid: share it with this one")
         return self._blob
 
     def __repr__(self) -> str:
         return f"<gridrpc.Shared {self._blob}: {self.nbytes:,} bytes>"
 
 
-def dumps_collecting(value: object) -> tuple[bytes, list[Any], list[int]]:
-    """Pickle a value, and the numbers of the shared data that it refers to."""
-    _collecting.blobs = []
+def dumps_collecting(value: object, native: _native.Grid) -> tuple[bytes, list[Any], list[int]]:
+    """Pickle a value, and the numbers of the shared data of that grid that it refers to."""
+    # Pickling may run code that submits a call itself.
+    outer = vars(_collecting).copy()
+    _collecting.native, _collecting.blobs = native, []
     try:
         head, buffers = dumps(value)
         return head, list(buffers), list(dict.fromkeys(_collecting.blobs))
     finally:
         _collecting.blobs = None
+        vars(_collecting).update(outer)
 
 
 def _resolve(blob: int) -> Any:

@@ -127,8 +127,9 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
 
 def _raise(worker: _native.Worker, started: int, ended: int, error: BaseException) -> None:
     """Answer with an error; as much of it as can be told."""
-    # The first frame is this file's own.
-    error.__traceback__ = error.__traceback__.tb_next if error.__traceback__ else None
+    # The first frame is this file's own. Set in this way, as errors may refuse to be changed.
+    frames = error.__traceback__
+    BaseException.with_traceback(error, frames.tb_next if frames else None)
     trace = "".join(traceback.format_exception(error)).rstrip()
     try:
         message = str(error)
@@ -136,14 +137,18 @@ def _raise(worker: _native.Worker, started: int, ended: int, error: BaseExceptio
         message = ""
     parts: Iterable[Any] = []
     try:
-        head, parts = dumps(error.with_traceback(None))
+        head, parts = dumps(BaseException.with_traceback(error, None))
     except Exception:  # whatever its own __reduce__ may raise: the text has to do
         head = b""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    # Texts may hold lone surrogates, which cannot travel.
-    texts = (text.encode("utf-8", "backslashreplace").decode() for text in (name, message, trace))
+    texts = (_sendable(text) for text in (name, message, trace))
     worker.raised(started, ended, *texts, head, list(parts))
+
+
+def _sendable(text: str) -> str:
+    """Text without lone surrogates, as file names that are no UTF-8 have them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def resolve(blob: int) -> Any:

@@ -144,7 +144,8 @@ def _raised(
         except Exception:  # whatever its own __setstate__ or __init__ may raise
             error = None
         if isinstance(error, BaseException):
-            error.__cause__ = RemoteTraceback(trace)
+            # Errors may refuse to be changed in the usual way.
+            BaseException.__setattr__(error, "__cause__", RemoteTraceback(trace))
             return error
     if type_name == "gridrpc.FunctionNotFound":
         return FunctionNotFound(message)

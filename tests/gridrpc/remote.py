@@ -1,0 +1,231 @@
+"""Functions that the tests have workers import and run."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+#: What a worker keeps from one call to the next.
+kept: dict[str, Any] = {}
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@functools.lru_cache
+def cached(x: int) -> int:
+    return x + 1
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def everything(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    return (*args, kwargs)
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+def nap(seconds: float, value: Any = None) -> Any:
+    time.sleep(seconds)
+    return value
+
+
+def wait_for(file: str, value: Any = None) -> Any:
+    """Runs until somebody makes the file."""
+    while not os.path.exists(file):
+        time.sleep(0.005)
+    return value
+
+
+def tell_and_wait(started: str, file: str, value: Any = None) -> Any:
+    """Makes the first file, then runs until somebody makes the second."""
+    Path(started).touch()
+    return wait_for(file, value)
+
+
+def count_and(file: str, what: str) -> int:
+    """Notes in a file that it ran, then does what it is told; returns how often it ran."""
+    with open(file, "a", encoding="ascii") as notes:
+        notes.write("x")
+    count = Path(file).stat().st_size
+    if what == "crash" or (what == "crash twice" and count <= 2):
+        os._exit(3)
+    return count
+
+
+def keep(name: str, value: Any) -> None:
+    kept[name] = value
+
+
+def give(name: str) -> Any:
+    return kept[name]
+
+
+def drop(name: str) -> None:
+    kept.pop(name, None)
+
+
+class Refusing(Exception):
+    """Takes two arguments but pickles with one: it cannot be unpickled."""
+
+    def __init__(self, one: object, two: object) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+class Unpicklable(Exception):
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("not me")
+
+
+class Mute(Exception):
+    def __str__(self) -> NoReturn:
+        raise ValueError("no words")
+
+
+class Detailed(Exception):
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message, code)
+        self.code = code
+
+
+ERRORS: dict[str, Any] = {
+    "detailed": lambda: Detailed("failed", 42),
+    "refusing": lambda: Refusing(1, 2),
+    "unpicklable": lambda: Unpicklable("secret"),
+    "mute": Mute,
+    "surrogate": lambda: ValueError("\udcff"),
+    "huge": lambda: ValueError("x" * 1_000_000),
+    "keyboard": KeyboardInterrupt,
+    "stop": lambda: StopIteration(5),
+    "memory": lambda: MemoryError("too much"),
+}
+
+
+def fail(kind: str) -> NoReturn:
+    raise ERRORS[kind]()
+
+
+def fail_because() -> NoReturn:
+    try:
+        {}["missing"]
+    except KeyError as error:
+        raise ValueError("outer") from error
+
+
+def fail_at(bad: int, item: int) -> int:
+    if item == bad:
+        raise ValueError(f"item {item}")
+    return item
+
+
+def die(how: str) -> NoReturn:
+    print(f"about to die by {how}", file=sys.stderr, flush=True)
+    if how == "exit":
+        os._exit(7)
+    if how == "sys.exit":
+        sys.exit(9)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    ctypes.string_at(0)
+    raise AssertionError("unreachable")
+
+
+class Lock:
+    """Something that no pickle takes."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Lock stays where it is")
+
+
+def make_lock() -> Lock:
+    return Lock()
+
+
+def result_that_breaks(how: str) -> Any:
+    class Breaking:
+        def __reduce__(self) -> NoReturn:
+            if how == "recursion":
+                raise RecursionError("too deep")
+            raise RuntimeError("not now")
+
+    return Breaking()
+
+
+class Unloadable:
+    """Pickles, but cannot be unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _refuse, ()
+
+
+def _refuse() -> NoReturn:
+    raise ValueError("it does not load")
+
+
+class Box:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, more: Any) -> Any:
+        return self.value + more
+
+    def get(self) -> Any:
+        return self.value
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.__name__
+
+    @staticmethod
+    def twice(x: Any) -> Any:
+        return 2 * x
+
+
+def fill(x: Any) -> float:
+    """Changes its argument."""
+    x[...] = -1
+    return float(x.sum())
+
+
+def describe(x: Any) -> tuple[Any, ...]:
+    return type(x).__name__, x.dtype.str, x.shape, x.flags.writeable, x.flags.f_contiguous
+
+
+def writeable(x: Any) -> bool:
+    return bool(x.flags.writeable)
+
+
+def total(*arrays: Any) -> float:
+    return float(sum(a.sum() for a in arrays))
+
+
+def total_nested(data: Any) -> float:
+    return float(sum(a.sum() for a in data["list"]) + data["tuple"][1].sum())
+
+
+def touch_and_hold(x: Any, barrier: str, value: Any = None) -> Any:
+    """Reads all of its argument, then holds it until somebody makes the file."""
+    x.sum()
+    Path(f"{barrier}.{os.getpid()}").touch()
+    return wait_for(barrier, value)
+
+
+def make_array(size: int, value: int) -> Any:
+    import numpy as np
+
+    return np.full(size, value, np.uint8)
+
+
+def cwd_and_path() -> tuple[str, list[str]]:
+    return os.getcwd(), sys.path

@@ -1,0 +1,139 @@
+"""What a grid is to be: files and arguments, good and bad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gridrpc
+from gridrpc import Config, ConfigError, Grid
+
+
+def write(folder: Path, text: str | bytes) -> Path:
+    file = folder / "grid.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[grid]\nworkers = 3\ngrace = 1\n", "[grid]\r\nworkers = 3\r\ngrace = 1",
+     "\ufeff[grid]\nworkers = 3 # three\ngrace = 1"],
+    ids=["plain", "crlf", "byte-order mark"],
+)  # fmt: skip
+def test_a_file(tmp_path: Path, text: str) -> None:
+    with Grid(config=write(tmp_path, text)) as grid:
+        assert (grid.config.workers, grid.config.grace) == (3, 1)
+
+
+def test_arguments_go_above_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, '[grid]\nworkers = 3\npreload = ["json"]\nmax_queued = 7\n')
+    with Grid(workers=1, config=str(file), max_queued=8) as grid:
+        assert grid.config.workers == 1
+        assert grid.config.preload == ("json",)
+        assert grid.config.max_queued == 8
+
+
+def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
+    with Grid(config=write(tmp_path, "")) as grid:
+        assert grid.config == Config().resolved()
+        assert grid.config.workers >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[grid]\nworker = 3\n", "`worker` is 3: give 'python' or 'native'"),
+        ("[grid]\nthreads = 3\n", "unknown key `threads`.*workers"),
+        ("[pool]\nworkers = 3\n", "unknown part `pool`"),
+        ("workers = 3\n", "unknown part `workers`"),
+        ("grid = 3\n", "unknown part `grid`"),
+        ('[grid]\nworkers = "3"\n', "`workers` is '3': give a number"),
+        ("[grid]\nworkers = -1\n", "`workers` is -1"),
+        ("[grid]\nworkers = 1.5\n", "`workers` is 1.5"),
+        ("[grid]\nworkers = true\n", "`workers` is True"),
+        ("[grid]\nworkers = 1_000_000_000_000\n", "`workers` is 1000000000000"),
+        ("[grid]\ngrace = nan\n", "`grace` is nan"),
+        ("[grid]\ngrace = inf\n", "`grace` is inf"),
+        ("[grid]\nretries = 10_000_000_000\n", "`retries` is 10000000000"),
+        ('[grid]\npreload = "json"\n', "give a list of module names"),
+        ("[grid]\npreload = [1]\n", "give a list of module names"),
+        ("[grid]\nworkers = \n", "is no TOML"),
+        ("<grid workers='3'/>", "is no TOML"),
+        (b"[grid]\n# caf\xe9\n", "is no TOML"),
+        ("[grid]\nworkers = 3\n".encode("utf-16"), "is no TOML"),
+    ],
+)
+def test_files_that_make_no_sense(tmp_path: Path, text: str | bytes, said: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(ConfigError, match=said) as caught:
+        Grid(config=file)
+    assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="missing.toml: cannot be read: No such file"):
+        Grid(config=tmp_path / "missing.toml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Grid(config=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"workers": 0}, {"workers": -1}, {"workers": 1 << 40}, {"workers": 1 << 70},
+     {"workers": 2.0}, {"workers": "2"}, {"workers": True}, {"workers": [2]},
+     {"worker": "ruby"}, {"transport": "pigeon"}, {"grace": -1.0}, {"grace": float("nan")},
+     {"max_queued": 1.5}, {"retries": 1 << 40}, {"preload": "json"}],
+    ids=str,
+)  # fmt: skip
+def test_arguments_that_make_no_sense(settings: dict[str, Any]) -> None:
+    (name,) = settings
+    with pytest.raises(ConfigError, match=f"^`{name}` is "):
+        Grid(**settings)
+
+
+def test_the_file_is_not_blamed_for_an_argument(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="^`workers` is -1"):
+        Grid(-1, config=write(tmp_path, "[grid]\nworkers = 3\n"))
+
+
+def test_more_workers_than_files_may_be_open() -> None:
+    with pytest.raises(ConfigError, match="ulimit -n"):
+        Grid(workers=100_000)
+
+
+def test_arguments_that_do_not_exist() -> None:
+    with pytest.raises(TypeError, match="'threads'"):
+        Grid(threads=3)
+
+
+def test_modules_are_loaded_once_for_all_workers() -> None:
+    def loaded() -> bool:
+        import sys
+
+        return "xml.dom.minidom" in sys.modules
+
+    with Grid(workers=1, preload=["xml.dom.minidom"]) as grid:
+        assert grid.submit(loaded).result(60)
+    with Grid(workers=1) as grid:
+        assert not grid.submit(loaded).result(60)
+
+
+def test_a_module_that_does_not_load_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    with Grid(workers=1, preload=["no_such_module"]) as grid:
+        assert grid.submit(pow, 2, 3).result(60) == 8
+    assert "could not prepare `no_such_module`" in capfd.readouterr().err
+
+
+def test_the_program_for_native_workers_can_be_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
+    monkeypatch.setenv("GRIDRPC_PROGRAM", str(tmp_path / "nothing"))
+    with Grid(workers=1, worker="native") as grid:
+        with pytest.raises(gridrpc.StartError, match="could not run .*nothing"):
+            grid.wait_until_ready(60)
+        with pytest.raises(gridrpc.StartError, match="no worker could be started"):
+            grid.submit("builtin/null")
