@@ -27,8 +27,7 @@ class Shared:
 
     def __init__(self, native: _native.Grid, value: object) -> None:
         self._shape: Shape | None = None
-        raw = isinstance(value, (bytes, bytearray, memoryview))
-        if raw:
+        if isinstance(value, (bytes, bytearray, memoryview)):
             value = pickle.PickleBuffer(value)
         else:
             described = describe(value)

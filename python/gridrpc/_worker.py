@@ -74,6 +74,8 @@ def _serve(worker: _native.Worker) -> None:
     # A crash in native code then leaves the Python line that led to it.
     faulthandler.enable()
     functions: dict[int, Callable[..., Any]] = {}
+    head: Any
+    buffers: Any
     while (work := worker.next(functions)) is not None:
         number, pickled, name, body, head, buffers = work
         del work
