@@ -1,5 +1,7 @@
 """Call numerical code on other processes as if it were a local function.
 
+For example:
+
     import gridrpc
 
     with gridrpc.Grid(workers=8) as grid:

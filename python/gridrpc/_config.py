@@ -1,4 +1,4 @@
-"""What a grid is to be: defaults, a configuration file, and arguments, each above the one before."""
+"""What a grid is to be: defaults, a configuration file and arguments, each above the one before."""
 
 from __future__ import annotations
 

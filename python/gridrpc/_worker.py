@@ -75,6 +75,10 @@ def _serve(worker: _native.Worker) -> None:
     # A crash in native code then leaves the Python line that led to it.
     faulthandler.enable()
     functions: dict[int, Callable[..., Any]] = {}
+    # These hold on to memory; each is let go as early as can be.
+    head: Any
+    buffers: Any
+    answer: Any
     while (work := worker.next()) is not None:
         number, head, buffers = work
         # Arguments must have gone by the time of the answer: those in shared memory are the
@@ -142,8 +146,8 @@ def _raise(worker: _native.Worker, started: int, ended: int, error: BaseExceptio
         head = b""
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    texts = (_sendable(text) for text in (name, message, trace))
-    worker.raised(started, ended, *texts, head, list(parts))
+    name, message, trace = map(_sendable, (name, message, trace))
+    worker.raised(started, ended, name, message, trace, head, list(parts))
 
 
 def _sendable(text: str) -> str:
@@ -155,10 +159,14 @@ def resolve(blob: int) -> Any:
     """Shared data, as the client gave it; arrays in it are read-only views of shared memory."""
     if _worker is None:
         raise RuntimeError("shared data is resolved in workers only")
-    value = _worker.kept(blob)
+    value: Any = _worker.kept(blob)
     if value is None:
+        head: Any  # a buffer, which type checkers know from Python 3.12 on
         head, *buffers = _worker.shared(blob)
         value = loads(head, buffers=buffers)
+        if isinstance(value, _native.Buffer):  # shared bytes
+            bytes_like: Any = value  # type checkers know buffers from Python 3.12 on
+            value = memoryview(bytes_like)
         _worker.keep(blob, value)
     return value
 

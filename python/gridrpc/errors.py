@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import pickle
 import signal
 from typing import Any
@@ -44,7 +45,7 @@ class RemoteError(GridError):
     traceback: str = ""
 
 
-class RemoteTraceback(Exception):  # noqa: N818 - it is a cause, not an error of its own
+class RemoteTraceback(Exception):
     """The cause of an exception that was raised in a worker: its traceback there, as text."""
 
     def __str__(self) -> str:
@@ -120,10 +121,8 @@ def _lost(
 ) -> WorkerLost:
     worker, pid, host = place
     if signal_number is not None:
-        try:
+        with contextlib.suppress(ValueError):  # a number without a name
             cause += f" ({signal.Signals(signal_number).name})"
-        except ValueError:
-            pass
     lines = [f"{what}: worker {worker} (process {pid} on {host}) {cause}."]
     if out_of_memory:
         lines.append("The machine ran out of memory: use fewer workers, or smaller data.")

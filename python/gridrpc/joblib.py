@@ -1,5 +1,7 @@
 """A grid as a backend of joblib, and so of scikit-learn. Importing this module registers it.
 
+For example:
+
     import gridrpc.joblib
     with joblib.parallel_config("gridrpc", n_jobs=8):
         cross_val_score(model, X, y, cv=8)
@@ -71,7 +73,7 @@ class GridBackend(ParallelBackendBase):  # type: ignore[misc]
         """The results of a batch that has ended."""
         return out.result()
 
-    def abort_everything(self, ensure_ready: bool = True) -> None:
+    def abort_everything(self, ensure_ready: bool = True) -> None:  # noqa: ARG002 - joblib's own
         """Gives up what is under way."""
         for call in list(self._calls):
             call.cancel()

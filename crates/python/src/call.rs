@@ -218,6 +218,7 @@ impl Call {
     }
 
     #[classmethod]
+    #[pyo3(signature = (item, /))]
     fn __class_getitem__<'py>(
         cls: &Bound<'py, PyType>,
         item: Bound<'py, PyAny>,

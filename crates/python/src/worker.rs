@@ -131,10 +131,10 @@ impl Worker {
     }
 
     /// The function of the call: whether it is pickled, its name, and its pickle.
-    fn function<'py>(&self, py: Python<'py>) -> Option<(bool, String, Bound<'py, PyBytes>)> {
-        let function = self.with(|inner| inner.function.clone())?;
+    fn function<'py>(&self, py: Python<'py>) -> PyResult<(bool, String, Bound<'py, PyBytes>)> {
+        let function = self.with(|inner| inner.function.clone()).ok_or_else(no_call)?;
         let pickled = function.form == FunctionForm::Pickled;
-        Some((pickled, function.name.clone(), PyBytes::new(py, &function.body)))
+        Ok((pickled, function.name.clone(), PyBytes::new(py, &function.body)))
     }
 
     /// Answers the call with a pickled result. Times are ns of the monotonic clock.
@@ -184,6 +184,10 @@ impl Worker {
     }
 }
 
+fn no_call() -> PyErr {
+    PyRuntimeError::new_err("no call is being run")
+}
+
 impl Worker {
     fn answer(
         &self,
@@ -198,9 +202,7 @@ impl Worker {
         let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         self.with(|inner| {
             let Inner { link, running, .. } = inner;
-            let Some((call, sections)) = running.take() else {
-                return Err(PyRuntimeError::new_err("no call is being run"));
-            };
+            let (call, sections) = running.take().ok_or_else(no_call)?;
             let mut payload = link.payload();
             // The interpreter's lock is kept: a thread that got it could wait for our lock.
             match head.cast::<PyBytes>() {

@@ -1,0 +1,117 @@
+# What one can do with this repository: `make` alone tells. CI and people run the same targets.
+#
+# Everything is installed into .venv, in steps whose stamps lie there too; what is up to date is
+# not touched again. The shell behind the steps is in scripts/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.SUFFIXES:
+
+# Which Python makes the environment: 3.11 or newer.
+PYTHON ?= python3
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Environments cannot be moved: a checkout in another place makes its own.
+STAMPS := $(VENV)/.stamps$(subst /,-,$(CURDIR))
+
+# rustup installs here, and not every shell looks here. PyO3 and maturin have to find one Python.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+# Folders count as well: a file that was removed changes its folder.
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name fuzz -prune -o \
+	\( -type d -o -name '*.rs' -o -name Cargo.toml \) -print)
+
+.PHONY: help
+help: ## list what one can do
+	@echo 'make TARGET, where TARGET is one of'
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { sub("%", "AREA", $$1); printf "  %-12s %s\n", $$1, $$2 }' \
+		$(MAKEFILE_LIST)
+
+# ---- What users need
+
+.PHONY: install
+install: $(STAMPS)/native ## make .venv with the programs gridrpc and gridbench
+
+.PHONY: demo
+demo: install ## run the compute-grid benchmark on 100 workers, and write its report
+	@scripts/demo
+
+$(STAMPS)/venv: scripts/make-venv scripts/common.sh
+	@scripts/make-venv '$(PYTHON)' $(VENV)
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requirements
+	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib
+	@touch $@
+
+$(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
+	@scripts/build-native $(VENV)
+	@touch $@
+
+# ---- What developers need
+
+.PHONY: test
+test: test-rust test-fuzz test-python ## run all tests (a quarter of an hour)
+
+.PHONY: test-rust
+test-rust: $(STAMPS)/venv ## unit tests, simulation and native grids
+	cargo test --locked --workspace --quiet
+
+.PHONY: test-fuzz
+test-fuzz: ## throw broken bytes at the decoder, for 20 s
+	crates/wire/fuzz/run 20
+
+.PHONY: test-python
+test-python: install $(STAMPS)/test-packages browser ## end to end, with real processes and a browser
+	$(BIN)/python -m pytest
+
+.PHONY: test-docs
+test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and the README
+	$(BIN)/python -m pytest tests/docs
+
+.PHONY: browser
+browser: ## see that Chromium and its driver are there
+	@scripts/ensure-browser
+
+.PHONY: lint
+lint: install $(STAMPS)/test-packages $(STAMPS)/lint-packages ## check format, style and types
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy python/gridrpc python/gridbench
+	$(BIN)/python -m mypy.stubtest gridrpc._native
+
+.PHONY: format
+format: $(STAMPS)/lint-packages ## bring all sources into the common format
+	cargo fmt --all
+	$(BIN)/ruff format
+
+.PHONY: bench
+bench: install $(STAMPS)/test-packages ## measure everything quickly, beside limits and peers
+	$(BIN)/gridbench bench
+
+bench-%: install $(STAMPS)/test-packages ## measure one area in full
+	$(BIN)/gridbench bench $* --full
+
+$(STAMPS)/test-packages: $(STAMPS)/packages
+	@scripts/install-packages $(BIN)/python test
+	@touch $@
+
+$(STAMPS)/lint-packages: $(STAMPS)/packages
+	@scripts/install-packages $(BIN)/python lint
+	@touch $@
+
+.PHONY: clean
+clean: ## remove what was built and installed here; runs/ stays
+	rm -rf $(VENV) target .mypy_cache .ruff_cache .hypothesis
+	rm -f python/gridrpc/_native*.so
+	find python tests examples -name __pycache__ -prune -exec rm -rf {} +

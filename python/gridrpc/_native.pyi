@@ -1,0 +1,153 @@
+"""The native module, as the package above sees it. `make lint` checks this against the binary."""
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from types import GenericAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
+
+from typing_extensions import Buffer as Bytes
+
+from gridrpc._call import Profile
+from gridrpc._grid import Grid as _PythonGrid
+
+_T = TypeVar("_T")
+
+__all__ = [
+    "WIRE_VERSION",
+    "Buffer",
+    "Call",
+    "Function",
+    "Grid",
+    "Watch",
+    "Worker",
+    "monotonic",
+    "run_spawner",
+]
+
+WIRE_VERSION: Final[int]
+
+#: Element type, whether the first index runs fastest, length of each dimension.
+_Shape: TypeAlias = tuple[str, bool, Sequence[int]]
+#: One argument of a native function: a plain value, an array, or a part of shared data.
+_Value: TypeAlias = (
+    int | float | str | Bytes | tuple[_Shape, Bytes] | tuple[_Shape | None, int, int, int] | None
+)
+#: Number of the function; pickle of the arguments, and their buffers.
+_Work: TypeAlias = tuple[int, bytes | Buffer, list[Buffer]]
+
+def monotonic() -> float: ...
+def run_spawner(
+    prepare: Callable[[str, list[str], list[str]], object], fork: Callable[[], int]
+) -> int | None: ...
+
+@final
+class Buffer:
+    if sys.version_info >= (3, 12):  # before, Python code could not see it
+        def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    def __len__(self) -> int: ...
+
+@final
+class Function:
+    @property
+    def name(self) -> str: ...
+
+@final
+class Watch:
+    def __new__(cls) -> Watch: ...
+    def push(self, token: int) -> None: ...
+    def take(self, timeout: float | None = None) -> list[int]: ...
+
+@final
+class Call(Generic[_T]):
+    def result(self, timeout: float | None = None) -> _T: ...
+    def exception(self, timeout: float | None = None) -> BaseException | None: ...
+    def done(self) -> bool: ...
+    def wait(self, timeout: float | None = None) -> bool: ...
+    def cancel(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def function_name(self) -> str: ...
+    def add_done_callback(self, callback: Callable[[Call[_T]], object]) -> None: ...
+    def __await__(self) -> Generator[Any, None, _T]: ...
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
+    @property
+    def _grid(self) -> _PythonGrid: ...
+    def _profile(self) -> dict[str, Any]: ...
+    def _watch(self, watch: Watch, token: int) -> None: ...
+
+@final
+class Grid:
+    def __new__(
+        cls,
+        *,
+        workers: int,
+        cores: int,
+        program: str,
+        arguments: Sequence[str],
+        environment: Sequence[tuple[str, str]],
+        directory: str,
+        path: Sequence[str],
+        modules: Sequence[str],
+        tcp: bool,
+        max_queued: int,
+        max_queued_bytes: int,
+        shared_threshold: int,
+        keep_free: int,
+        grace: float,
+        retries: int,
+    ) -> Grid: ...
+    def counts(self) -> tuple[int, int, int]: ...
+    def wait_until_ready(self, timeout: float | None = None) -> bool: ...
+    def register(
+        self, name: str, body: bytes | None = None, *, typed: bool = False
+    ) -> Function: ...
+    def submit(
+        self,
+        owner: _PythonGrid,
+        function: Function,
+        head: Bytes,
+        buffers: Sequence[Bytes],
+        blobs: Sequence[int],
+        deadline: float | None,
+        idempotent: bool,
+    ) -> Call[Any]: ...
+    def submit_values(
+        self,
+        owner: _PythonGrid,
+        function: Function,
+        arguments: tuple[_Value, ...],
+        blobs: Sequence[int],
+        deadline: float | None,
+        idempotent: bool,
+    ) -> Call[Any]: ...
+    def cancel(self, call: Call[Any]) -> bool: ...
+    def share(self, parts: Sequence[Bytes]) -> int: ...
+    def unshare(self, blob: int) -> None: ...
+    def close(self) -> None: ...
+
+@final
+class Worker:
+    def __new__(cls, descriptor: int) -> Worker: ...
+    @property
+    def number(self) -> int: ...
+    def next(self) -> _Work | None: ...
+    def function(self) -> tuple[bool, str, bytes]: ...
+    def returned(
+        self, calc_in: int, calc_out: int, head: Bytes, buffers: Sequence[Bytes]
+    ) -> None: ...
+    def raised(
+        self,
+        calc_in: int,
+        calc_out: int,
+        error: str,
+        message: str,
+        trace: str,
+        head: Bytes,
+        buffers: Sequence[Bytes],
+    ) -> None: ...
+    def shared(self, blob: int) -> list[Buffer]: ...
+    def kept(self, blob: int) -> Any | None: ...
+    def keep(self, blob: int, value: object) -> None: ...

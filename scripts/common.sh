@@ -1,0 +1,36 @@
+# What the scripts share; to be sourced by them.
+# shellcheck shell=bash
+
+say() { printf '%s\n' "$*"; }
+
+# fail MESSAGE...: one line each, then the end.
+fail() {
+    printf 'error: %s\n' "$1" >&2
+    shift
+    for line in "$@"; do printf '  %s\n' "$line" >&2; done
+    exit 1
+}
+
+# install_system_packages PACKAGE...: as root on Debian and its kin; otherwise says what to do.
+install_system_packages() {
+    local command="apt-get install --no-install-recommends $*"
+    command -v apt-get >/dev/null || fail "missing on this machine: $*" \
+        "Install them with the system's package manager (these are Debian's names)."
+    [[ $(id -u) == 0 ]] || fail "missing on this machine: $*" "Install them: sudo $command"
+    say "installing $* ..."
+    export DEBIAN_FRONTEND=noninteractive
+    local log
+    log=$(mktemp)
+    for attempt in 1 2; do
+        # Lists that are old name files which the mirrors have dropped.
+        apt-get -q update </dev/null >"$log" 2>&1 || true
+        if apt-get -q install -y --no-install-recommends "$@" </dev/null >>"$log" 2>&1; then
+            rm -f "$log"
+            return
+        fi
+        say "attempt $attempt failed"
+    done
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    fail "could not install $*" "Its messages stand above. By hand: $command"
+}
