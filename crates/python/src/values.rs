@@ -11,7 +11,7 @@ use crate::buffer::{Buffer, View};
 /// What an array is described by: element type, Fortran order, shape.
 type Shape = (String, bool, Vec<u64>);
 
-/// Adds the arguments to a payload; the values go last. Each is None, a bool, an int, a float, a
+/// Adds the arguments to a payload; the values are its first section. Each is None, a bool, an int, a float, a
 /// str, bytes-like, `(shape, bytes-like)` for an array, or `(shape | None, blob, part, length)` for
 /// shared data.
 pub fn from_python(
@@ -19,7 +19,7 @@ pub fn from_python(
     payload: &mut PayloadBuilder<'_>,
 ) -> PyResult<()> {
     let mut values = Vec::with_capacity(arguments.len());
-    let mut sections = 0_u16;
+    let mut sections = 1_u16;
     for argument in arguments {
         if argument.is_none() {
             values.push(Value::None);
@@ -45,7 +45,7 @@ pub fn from_python(
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    payload.add(&bytes)?;
+    payload.add_first(&bytes)?;
     Ok(())
 }
 
@@ -92,8 +92,8 @@ pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -
 }
 
 /// The result of a native function: None, one value, or a tuple of several.
-pub fn to_python(py: Python<'_>, mut sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
-    let values = match sections.pop() {
+pub fn to_python(py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
+    let values = match sections.first() {
         Some(bytes) => decode_values(bytes.bytes(), Order::NATIVE)
             .map_err(|error| PyValueError::new_err(error.to_string()))?,
         None => Vec::new(),

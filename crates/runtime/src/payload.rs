@@ -99,6 +99,16 @@ impl<'p> PayloadBuilder<'p> {
         Ok(())
     }
 
+    /// Adds a section before all others: values, which are known when their contents are.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn add_first(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.add(bytes)?;
+        self.parts.rotate_right(1);
+        Ok(())
+    }
+
     /// Adds a section that is part of shared data.
     pub fn add_blob(&mut self, blob: u64, part: u32, len: u64) {
         self.parts.push(Outgoing::Blob { blob, part, len });

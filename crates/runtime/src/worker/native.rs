@@ -111,7 +111,8 @@ pub struct Results<'l> {
 
 impl<'l> Results<'l> {
     fn new(payload: PayloadBuilder<'l>) -> Self {
-        Results { values: Vec::new(), payload, sections: 0 }
+        // Section 0 holds the values.
+        Results { values: Vec::new(), payload, sections: 1 }
     }
 
     /// Returns a value without contents of its own.
@@ -148,7 +149,7 @@ impl<'l> Results<'l> {
     fn finish(mut self) -> Result<Payload, NativeError> {
         let mut bytes = Vec::new();
         encode_values(&self.values, Order::NATIVE, &mut bytes)?;
-        self.payload.add(&bytes)?;
+        self.payload.add_first(&bytes)?;
         Ok(self.payload.finish())
     }
 }
@@ -198,11 +199,11 @@ fn run(
     results.finish()
 }
 
-/// The arguments that the last section describes.
+/// The arguments that the first section describes.
 fn arguments(sections: &[Incoming], order: Order) -> Result<Vec<Argument>, NativeError> {
-    let Some((values, contents)) = sections.split_last() else { return Ok(Vec::new()) };
+    let Some(values) = sections.first() else { return Ok(Vec::new()) };
     let content = |index: u16| {
-        contents.get(usize::from(index)).cloned().ok_or_else(|| {
+        sections.get(usize::from(index)).filter(|_| index > 0).cloned().ok_or_else(|| {
             NativeError::Arguments(format!(
                 "an argument refers to section {index}, which is not there"
             ))
