@@ -1,7 +1,5 @@
 """Call numerical code on other processes as if it were a local function.
 
-For example:
-
     import gridrpc
 
     with gridrpc.Grid(workers=8) as grid:
@@ -9,23 +7,30 @@ For example:
         print(call.result())
 """
 
-from gridrpc._call import Profile, as_completed
-from gridrpc._config import Config
-from gridrpc._executor import Executor
-from gridrpc._grid import Grid
-from gridrpc._native import Call
-from gridrpc._shared import Shared
-from gridrpc.errors import (
-    CallCancelled,
-    ConfigError,
-    DeadlineExceeded,
-    FunctionNotFound,
-    GridClosed,
-    GridError,
-    RemoteError,
-    StartError,
-    WorkerLost,
-)
+from __future__ import annotations
+
+TYPE_CHECKING = False  # what type checkers take it for is not worth loading `typing`, 10 ms
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from gridrpc._call import Profile, as_completed
+    from gridrpc._config import Config
+    from gridrpc._executor import Executor
+    from gridrpc._grid import Grid
+    from gridrpc._native import Call
+    from gridrpc._shared import Shared
+    from gridrpc.errors import (
+        CallCancelled,
+        ConfigError,
+        DeadlineExceeded,
+        FunctionNotFound,
+        GridClosed,
+        GridError,
+        RemoteError,
+        StartError,
+        WorkerLost,
+    )
 
 __version__ = "0.1.0"
 
@@ -47,3 +52,29 @@ __all__ = [
     "WorkerLost",
     "as_completed",
 ]
+
+#: Where each public name lives, if not in `errors`. They are loaded when they are first used:
+#: a worker needs none of them, and what it does not load is not copied a hundred times.
+_HOMES = {
+    "Call": "_native",
+    "Config": "_config",
+    "Executor": "_executor",
+    "Grid": "_grid",
+    "Profile": "_call",
+    "Shared": "_shared",
+    "as_completed": "_call",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"gridrpc.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
 import threading
@@ -70,6 +69,8 @@ def add_done_callback(call: Call[T], callback: Callable[[Call[T]], object]) -> N
 async def wait_async(call: Call[T]) -> T:
     """`await call`. A task that is cancelled while it waits gives up the call."""
     if not call.done():
+        import asyncio  # takes 40 ms: not before it is needed
+
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
 

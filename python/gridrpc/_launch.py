@@ -7,6 +7,7 @@ import shutil
 import sys
 import sysconfig
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from gridrpc._config import Config, processors
@@ -39,6 +40,8 @@ def launch(config: Config) -> dict[str, Any]:
     home = str(Path(__file__).parent.parent)
     code = f"import sys; sys.path.insert(0, {home!r}); from gridrpc._worker import main; main()"
     loaded = [name for name in WORTH_SHARING if name in sys.modules]
+    if "cloudpickle" not in loaded and _main_has_functions():
+        loaded.append("cloudpickle")
     return {
         "program": sys.executable,
         "arguments": ["-c", code],
@@ -47,6 +50,14 @@ def launch(config: Config) -> dict[str, Any]:
         "path": [str(entry) for entry in sys.path],
         "modules": [*loaded, *config.preload],
     }
+
+
+def _main_has_functions() -> bool:
+    """Whether functions of the main program are likely to be sent: by value, by cloudpickle."""
+    main = sys.modules.get("__main__")
+    values = list(vars(main).values()) if main is not None else []
+    own = any(isinstance(v, FunctionType) and v.__module__ == "__main__" for v in values)
+    return own or hasattr(sys, "ps1")
 
 
 def _environment(workers: int) -> list[tuple[str, str]]:

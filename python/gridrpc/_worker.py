@@ -6,15 +6,18 @@ import gc
 import importlib
 import os
 import sys
-import traceback
-from collections.abc import Callable, Iterable
+from contextlib import contextmanager
 from pickle import loads
 from time import monotonic_ns
-from typing import Any
 
 from gridrpc import _native
 from gridrpc._pickling import dumps
-from gridrpc.errors import FunctionNotFound
+
+TYPE_CHECKING = False  # as in `__init__`
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
 _worker: _native.Worker | None = None
 
@@ -49,15 +52,45 @@ def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
     if directory:
         os.chdir(directory)
     sys.path[:] = path
-    for name in modules:
-        try:
-            importlib.import_module(name)
-        except Exception as error:  # whatever a module may raise: calls that need it will tell
-            print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
+    with _idle_hooks_left_out():
+        for name in modules:
+            try:
+                importlib.import_module(name)
+            except Exception as error:  # whatever a module may raise: calls that need it will tell
+                print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
     # Collected garbage would write to pages that the workers share.
     gc.collect()
     gc.freeze()
     gc.disable()
+
+
+@contextmanager
+def _idle_hooks_left_out() -> Iterator[None]:
+    """Leave out what threading and logging do after a fork: mend locks that threads may hold.
+
+    This process has one thread, so they have nothing to mend; but going through their locks copies
+    600 KB into each worker. Hooks of others, above all that of `random`, which gives each worker
+    numbers of its own, stay.
+    """
+    register = os.register_at_fork
+    left_out = []
+
+    def register_others(**hooks: Any) -> None:
+        if getattr(hooks.get("after_in_child"), "__module__", None) in {"threading", "logging"}:
+            left_out.append(hooks)
+        else:
+            register(**hooks)
+
+    os.register_at_fork = register_others
+    try:
+        yield
+    finally:
+        os.register_at_fork = register
+        threading = sys.modules.get("threading")
+        if threading is not None and threading.active_count() > 1:
+            # A prepared module has started threads after all.
+            for hooks in left_out:
+                register(**hooks)
 
 
 def _reseed() -> None:
@@ -114,6 +147,8 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     if pickled:
         function: Callable[..., Any] = loads(body)
         return function
+    from gridrpc.errors import FunctionNotFound  # most workers never need it
+
     module, _, path = name.partition("/")
     try:
         target: Any = importlib.import_module(module)
@@ -131,6 +166,8 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
 
 def _raise(worker: _native.Worker, started: int, ended: int, error: BaseException) -> None:
     """Answer with an error; as much of it as can be told."""
+    import traceback
+
     # The first frame is this file's own. Set in this way, as errors may refuse to be changed.
     frames = error.__traceback__
     BaseException.with_traceback(error, frames.tb_next if frames else None)
