@@ -100,7 +100,12 @@ def _serve(worker: _native.Worker) -> None:
             args = kwargs = head = buffers = None
             _raise(worker, started, ended, error)
         else:
-            worker.returned(started, ended, answer, parts)
+            try:
+                worker.returned(started, ended, answer, parts)
+            except ConnectionError:
+                raise
+            except Exception as error:  # no memory for the result, say
+                _raise(worker, started, ended, error)
             del result, answer, parts
 
 

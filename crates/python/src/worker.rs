@@ -198,9 +198,6 @@ impl Worker {
         let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         self.with(|inner| {
             let Inner { link, running, .. } = inner;
-            let Some((call, sections)) = running.take() else {
-                return Err(PyRuntimeError::new_err("no call is being run"));
-            };
             let mut payload = link.payload();
             // The interpreter's lock is kept: a thread that got it could wait for our lock.
             payload.add(head.bytes())?;
@@ -208,6 +205,10 @@ impl Worker {
                 payload.add(view.bytes())?;
             }
             let payload = payload.finish();
+            // Not before the payload is whole: if memory runs out, an error can still be told.
+            let Some((call, sections)) = running.take() else {
+                return Err(PyRuntimeError::new_err("no call is being run"));
+            };
             let answer = match error {
                 None => Answer::Returned(payload),
                 Some((error, message, trace)) => Answer::Raised { error, message, trace, payload },
