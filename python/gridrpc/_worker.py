@@ -162,7 +162,7 @@ def resolve(blob: int) -> Any:
     value = _worker.kept(blob)
     if value is None:
         head, *buffers = _worker.shared(blob)
-        value = loads(head, buffers)
+        value = loads(head, [memoryview(buffer) for buffer in buffers])
         _worker.keep(blob, value)
     return value
 
