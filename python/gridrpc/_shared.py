@@ -25,8 +25,17 @@ class SharedParts:
             value = pickle.PickleBuffer(value)
         else:
             described = describe(value)
-            self.shape = described[0] if described is not None else None
+            if described is not None:
+                self.shape, array = described
+                if type(value) is type(array) and not _lies_well(value):
+                    # Pickled as it is, it would be copied into each worker's own memory.
+                    value = array.reshape(value.shape)
         self.head, self.buffers = dumps(value)
+
+
+def _lies_well(array: Any) -> bool:
+    """Whether an array has no gaps, and this machine's byte order."""
+    return bool(array.dtype.isnative and (array.flags.c_contiguous or array.flags.f_contiguous))
 
 
 class Shared:

@@ -138,7 +138,12 @@ def _serve(worker: _native.Worker) -> None:
             args = kwargs = head = buffers = result = None
             _raise(worker, started, ended, error)
         else:
-            worker.returned(started, ended, *answer)
+            try:
+                worker.returned(started, ended, *answer)
+            except ConnectionError:
+                raise
+            except Exception as error:  # no memory for the result, say
+                _raise(worker, started, ended, error)
         result = answer = None
 
 
@@ -200,10 +205,8 @@ def resolve(blob: int) -> Any:
     if value is None:
         head: Any  # a buffer, which type checkers know from Python 3.12 on
         head, *buffers = _worker.shared(blob)
-        value = loads(head, buffers=buffers)
-        if isinstance(value, _native.Buffer):  # shared bytes
-            bytes_like: Any = value  # type checkers know buffers from Python 3.12 on
-            value = memoryview(bytes_like)
+        # Shared bytes then arrive as a memoryview too.
+        value = loads(head, buffers=map(memoryview, buffers))
         _worker.keep(blob, value)
     return value
 

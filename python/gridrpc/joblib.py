@@ -30,9 +30,13 @@ class GridBackend(ParallelBackendBase):  # type: ignore[misc]
     supports_retrieve_callback = True
     uses_threads = False
     supports_sharedmem = False
+    #: Who names this backend but no number means all workers.
+    default_n_jobs = -1
 
-    def __init__(self, grid: Grid | None = None, **settings: Any) -> None:
-        super().__init__()
+    def __init__(
+        self, grid: Grid | None = None, nesting_level: int | None = None, **settings: Any
+    ) -> None:
+        super().__init__(nesting_level=nesting_level)
         self._given = grid
         self._grid = grid
         self._settings = settings

@@ -1,10 +1,10 @@
 //! Memory that Python reads and writes through the buffer protocol.
 
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use gridrpc_runtime::payload::Incoming;
-use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::{ffi, types::PyBytes};
@@ -96,27 +96,42 @@ pub fn split_head(
 }
 
 /// Contiguous memory of a Python object, held in place.
+///
+/// Taken without `PyUntypedBuffer`, which refuses arrays of no dimension.
 pub struct View {
-    buffer: PyUntypedBuffer,
+    buffer: Box<ffi::Py_buffer>,
 }
 
 impl View {
     /// The memory of an object that has the buffer protocol.
     pub fn new(object: &Bound<'_, PyAny>) -> PyResult<View> {
-        let buffer = PyUntypedBuffer::get(object)?;
-        if !buffer.is_c_contiguous() && !buffer.is_fortran_contiguous() {
-            return Err(PyBufferError::new_err("the data is not contiguous: copy it first"));
+        let mut buffer = Box::new(MaybeUninit::<ffi::Py_buffer>::uninit());
+        // SAFETY: the interpreter is attached, the place is ours; -1 means that it set an error.
+        let status = unsafe {
+            ffi::PyObject_GetBuffer(object.as_ptr(), buffer.as_mut_ptr(), ffi::PyBUF_ANY_CONTIGUOUS)
+        };
+        if status != 0 {
+            return Err(PyErr::fetch(object.py()));
         }
+        // SAFETY: on success it was filled in.
+        let buffer = unsafe { Box::from_raw(Box::into_raw(buffer).cast()) };
         Ok(View { buffer })
     }
 
     /// Its bytes. Whoever changes them meanwhile, in another thread, changes what is sent.
     pub fn bytes(&self) -> &[u8] {
-        let (start, len) = (self.buffer.buf_ptr().cast::<u8>(), self.buffer.len_bytes());
-        if len == 0 {
+        let (start, len) = (self.buffer.buf.cast::<u8>().cast_const(), self.buffer.len);
+        if len <= 0 {
             return &[];
         }
         // SAFETY: the buffer is held and contiguous; bytes have no invalid values.
-        unsafe { std::slice::from_raw_parts(start, len) }
+        unsafe { std::slice::from_raw_parts(start, len as usize) }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: the buffer was taken once, and is released once.
+        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&raw mut *self.buffer) });
     }
 }

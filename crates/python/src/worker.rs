@@ -202,7 +202,6 @@ impl Worker {
         let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         self.with(|inner| {
             let Inner { link, running, .. } = inner;
-            let (call, sections) = running.take().ok_or_else(no_call)?;
             let mut payload = link.payload();
             // The interpreter's lock is kept: a thread that got it could wait for our lock.
             match head.cast::<PyBytes>() {
@@ -213,6 +212,8 @@ impl Worker {
                 payload.add(view.bytes())?;
             }
             let payload = payload.finish();
+            // Not before the payload is whole: if memory runs out, an error can still be told.
+            let (call, sections) = running.take().ok_or_else(no_call)?;
             let answer = match error {
                 None => Answer::Returned(payload),
                 Some((error, message, trace)) => Answer::Raised { error, message, trace, payload },

@@ -1,0 +1,170 @@
+"""Code written for `concurrent.futures`, on a grid."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures as cf
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import remote
+from processes import LONG, descendants, until
+
+import gridrpc
+from gridrpc import Executor, Grid
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    with Executor(2) as executor:
+        yield executor
+
+
+def test_submit_and_result(executor: Executor) -> None:
+    assert isinstance(executor, cf.Executor)
+    future = executor.submit(remote.everything, 1, deadline=5, idempotent=6)
+    assert isinstance(future, cf.Future)
+    assert future.result(LONG) == (1, {"deadline": 5, "idempotent": 6})
+    assert future.done()
+    assert not future.running()
+    assert not future.cancel()
+
+
+def test_map_in_order(executor: Executor) -> None:
+    assert list(executor.map(pow, range(50), [2] * 50)) == [n * n for n in range(50)]
+    assert list(executor.map(remote.add, range(9), range(9), chunksize=3)) == [*range(0, 18, 2)]
+
+
+def test_map_with_an_error(executor: Executor) -> None:
+    results = executor.map(remote.fail_at, [3] * 6, range(6))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="item 3"):
+        next(results)
+
+
+def test_wait_and_as_completed(executor: Executor, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    slow = executor.submit(remote.wait_for, str(gate), "slow")
+    fast = executor.submit(remote.same, "fast")
+    done, waiting = cf.wait([slow, fast], LONG, cf.FIRST_COMPLETED)
+    assert (done, waiting) == ({fast}, {slow})
+    assert cf.wait([slow], 0.01).not_done == {slow}
+    with pytest.raises(TimeoutError):
+        slow.result(0.01)
+    order = cf.as_completed([slow, fast], LONG)
+    assert next(order) is fast
+    gate.touch()
+    assert next(order).result() == "slow"
+
+
+def test_errors(executor: Executor) -> None:
+    future = executor.submit(remote.fail, "detailed")
+    done, _ = cf.wait([future], LONG, cf.FIRST_EXCEPTION)
+    error = future.exception()
+    assert done == {future}
+    assert isinstance(error, remote.Detailed)
+    assert error.code == 42
+    with pytest.raises(TypeError, match="stays where it is"):
+        executor.submit(remote.same, remote.Lock())
+    with pytest.raises(TypeError, match="stays where it is"):
+        executor.submit(remote.make_lock).result(LONG)
+
+
+def test_callbacks(executor: Executor) -> None:
+    ended = threading.Event()
+    seen: list[cf.Future[Any]] = []
+
+    def callback(future: cf.Future[Any]) -> None:
+        seen.append(future)
+        ended.set()
+
+    future = executor.submit(remote.nap, 0.01)
+    future.add_done_callback(callback)
+    assert ended.wait(LONG)
+    assert seen == [future]
+
+
+def test_cancel_takes_what_waits_only(tmp_path: Path) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    with Executor(1) as executor:
+        first = executor.submit(remote.tell_and_wait, str(started), str(gate), 1)
+        assert until(started.exists)
+        second = executor.submit(remote.wait_for, str(gate), 2)
+        assert first.running()
+        assert not first.cancel()
+        assert not second.running()
+        assert second.cancel()
+        assert second.cancelled()
+        assert cf.wait([second], LONG).done == {second}
+        with pytest.raises(cf.CancelledError):
+            second.result(LONG)
+        gate.touch()
+        assert first.result(LONG) == 1
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_shutdown_lets_calls_end(wait: bool) -> None:
+    executor = Executor(1)
+    futures = [executor.submit(remote.nap, 0.02, n) for n in range(5)]
+    executor.shutdown(wait=wait)
+    assert not wait or all(future.done() for future in futures)
+    assert [future.result(LONG) for future in futures] == list(range(5))
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(remote.pid)
+    executor.shutdown()
+
+
+@pytest.mark.parametrize("lent", [True, False])
+def test_shutdown_cancels_what_has_not_started(tmp_path: Path, lent: bool) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    with Grid(workers=1) as grid:
+        executor = Executor(grid=grid) if lent else Executor(1)
+        running = executor.submit(remote.tell_and_wait, str(started), str(gate), 1)
+        assert until(started.exists)
+        waiting = [executor.submit(remote.wait_for, str(gate), n) for n in range(5)]
+        executor.shutdown(wait=False, cancel_futures=True)
+        assert all(future.cancelled() for future in waiting)
+        gate.touch()
+        assert running.result(LONG) == 1
+
+
+def test_a_grid_of_others_stays_open(own_grid: Grid) -> None:
+    with Executor(grid=own_grid) as executor:
+        future = executor.submit(remote.nap, 0.05, 3)
+    assert future.done()
+    assert future.result() == 3
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        executor.submit(remote.pid)
+    assert own_grid.submit(remote.add, 1, 2).result(LONG) == 3
+
+
+def test_its_own_grid_is_gone_after_shutdown() -> None:
+    before = descendants()
+    with Executor(2) as executor:
+        executor.submit(remote.pid).result(LONG)
+        assert descendants() > before
+    assert descendants() == before
+
+
+def test_in_asyncio(executor: Executor) -> None:
+    async def work() -> list[Any]:
+        loop = asyncio.get_running_loop()
+        tasks = [loop.run_in_executor(executor, remote.add, n, 1) for n in range(10)]
+        return await asyncio.gather(*tasks)
+
+    assert asyncio.run(work()) == list(range(1, 11))
+
+
+def test_a_lost_worker_fails_its_future_only(tmp_path: Path) -> None:
+    with Executor(2) as executor:
+        lost = executor.submit(remote.die, "exit")
+        assert isinstance(lost.exception(LONG), gridrpc.WorkerLost)
+        assert executor.submit(remote.add, 1, 2).result(LONG) == 3
+
+
+def test_no_workers_make_no_sense() -> None:
+    with pytest.raises(ValueError, match="workers"):
+        Executor(0)
