@@ -98,7 +98,7 @@ class Grid:
         name = fn if isinstance(fn, str) else name_of(fn)
         return self._submit(function, name, args, kwargs, deadline, idempotent)
 
-    def _submit(
+    def _submit(  # noqa: PLR0917 - internal, and on the path of every call
         self,
         function: _native.Function,
         name: str,

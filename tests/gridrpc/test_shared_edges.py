@@ -21,7 +21,8 @@ def test_shared_bytes_arrive_as_a_memoryview(kind):
 @pytest.mark.parametrize("worker", ["python", "native"])
 def test_shared_data_of_one_grid_is_unknown_to_another(worker):
     function = part if worker == "python" else "builtin/echo"
-    with gridrpc.Grid(workers=1, worker=worker) as one, gridrpc.Grid(workers=1, worker=worker) as two:
+    settings = {"workers": 1, "worker": worker}
+    with gridrpc.Grid(**settings) as one, gridrpc.Grid(**settings) as two:
         mine = [one.share(b"one %d" % n) for n in range(3)]
         others = [two.share(b"two %d" % n) for n in range(3)]
         for shared in others:
