@@ -27,7 +27,8 @@ class Shared:
 
     def __init__(self, native: _native.Grid, value: object) -> None:
         self._shape: Shape | None = None
-        if isinstance(value, (bytes, bytearray, memoryview)):
+        raw = isinstance(value, (bytes, bytearray, memoryview))
+        if raw:
             value = pickle.PickleBuffer(value)
         else:
             described = describe(value)

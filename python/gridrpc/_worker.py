@@ -153,6 +153,8 @@ def resolve(blob: int) -> Any:
     if value is None:
         head, *buffers = _worker.shared(blob)
         value = loads(head, buffers)
+        if isinstance(value, _native.Buffer):  # shared bytes
+            value = memoryview(value)
         _worker.keep(blob, value)
     return value
 
