@@ -1,6 +1,5 @@
 """The native module, as the package above sees it. `make lint` checks this against the binary."""
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias, final
 
@@ -36,9 +35,7 @@ def run_spawner(
 
 @final
 class Buffer:
-    if sys.version_info >= (3, 12):  # before, Python code could not see it
-        def __buffer__(self, flags: int, /) -> memoryview: ...
-
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
 
 @final
