@@ -59,7 +59,7 @@ $(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
 # ---- What developers need
 
 .PHONY: test
-test: test-rust test-fuzz test-python ## run all tests (a quarter of an hour)
+test: test-rust test-fuzz test-python ## run all tests
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv ## unit tests, simulation and native grids
