@@ -98,7 +98,7 @@ class Grid:
         """
         return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
-    def _submit(
+    def _submit(  # noqa: PLR0917 - internal, and on the path of every call
         self,
         function: _native.Function,
         args: tuple[Any, ...],

@@ -1,6 +1,5 @@
 """The native module, as the package above sees it. `make lint` checks this against the binary."""
 
-import sys
 from collections.abc import Callable, Generator, Sequence
 from types import GenericAlias
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
@@ -42,9 +41,7 @@ def run_spawner(
 
 @final
 class Buffer:
-    if sys.version_info >= (3, 12):  # before, Python code could not see it
-        def __buffer__(self, flags: int, /) -> memoryview: ...
-
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
 
 @final

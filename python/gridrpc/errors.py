@@ -59,7 +59,7 @@ class WorkerLost(GridError):
     whether the kernel ended processes for want of memory; `stderr`: its last lines.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - as pickle calls it again
         self,
         message: str,
         worker: int,
@@ -108,7 +108,7 @@ def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
     return GridClosed(f"the grid was closed before {name} returned")
 
 
-def _lost(
+def _lost(  # noqa: PLR0917 - in the order of the native outcome
     kind: type[WorkerLost],
     what: str,
     hint: str,

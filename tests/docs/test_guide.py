@@ -19,7 +19,8 @@ SECONDS = 120
 
 #: A block of Python, and the block of text right behind it, which is its output.
 PROGRAM = re.compile(
-    r"^```python\n(?P<program>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE
+    r"^```python\n(?P<program>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
 )
 
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -170,6 +169,7 @@ struct Owned {
     by_hash: HashMap<blake3::Hash, BlobId>,
     /// Hash and number of owners.
     owners: HashMap<BlobId, (blake3::Hash, usize)>,
+    next: u64,
 }
 
 /// A grid of worker processes. Ends them when dropped.
@@ -186,8 +186,6 @@ pub struct Grid {
     process: u32,
 }
 
-/// Numbers of shared data differ between the grids of a process: one grid's means nothing to another.
-static NEXT_BLOB: AtomicU64 = AtomicU64::new(1);
 const MOST_WORKERS: u32 = 100_000;
 /// Descriptors that a worker takes in the client: its connection and its standard error.
 const DESCRIPTORS_PER_WORKER: u64 = 2;
@@ -388,7 +386,8 @@ impl Grid {
             *owners += 1;
             return Ok(blob);
         }
-        let blob = BlobId(NEXT_BLOB.fetch_add(1, Ordering::Relaxed));
+        owned.next += 1;
+        let blob = BlobId(owned.next);
         owned.by_hash.insert(hash, blob);
         owned.owners.insert(blob, (hash, 1));
         let mut state = self.common.lock();

@@ -292,6 +292,8 @@ impl Reactor {
         }
         let mut unexpected = None;
         let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
+        // Declared before the lock, and so dropped behind it.
+        let mut unwanted = Vec::new();
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
         let mut changed = false;
@@ -306,7 +308,8 @@ impl Reactor {
                 }
                 Event::Release(leases) => {
                     if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
-                        outlet.release(&leases);
+                        let released = outlet.release(&leases);
+                        state.garbage.extend(released);
                     }
                 }
                 Event::Answer { call, stamps, retained, outcome } => {
@@ -325,6 +328,8 @@ impl Reactor {
                             }
                             if live {
                                 answered.push((call, outcome, stamps));
+                            } else {
+                                unwanted.push(outcome);
                             }
                         }
                         Err(error) => unexpected = Some(error.to_string()),

@@ -72,10 +72,10 @@ impl Outlet {
         }
     }
 
-    pub(crate) fn release(&mut self, leases: &[Lease]) {
-        for lease in leases {
-            self.retained.remove(lease);
-        }
+    /// The worker reads these no more. Returns what may be dropped, though not under the lock.
+    #[must_use]
+    pub(crate) fn release(&mut self, leases: &[Lease]) -> Vec<Arc<Payload>> {
+        leases.iter().filter_map(|lease| self.retained.remove(lease)).collect()
     }
 
     /// Segments of ours that are gone.
