@@ -134,6 +134,7 @@ class Call(Generic[T]):
     def _settle(self, timeout: float | None) -> None:
         if self._settled:
             return
+        self._grid._check_process()
         if not self._native.wait(timeout):
             raise TimeoutError(f"the call of {self.function_name} takes longer than {timeout} s")
         # The outcome can be taken once: another thread may be decoding it.
@@ -169,6 +170,7 @@ def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iter
     watch = _native.Watch()
     waited = list(dict.fromkeys(calls))
     for token, call in enumerate(waited):
+        call._grid._check_process()
         call._native.watch(watch, token)
     until = None if timeout is None else time.monotonic() + timeout
     left = len(waited)

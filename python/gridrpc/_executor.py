@@ -36,6 +36,7 @@ class Executor(concurrent.futures.Executor):
         """As `concurrent.futures.Executor.submit`."""
         if self._shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
+        self._grid._check_process()
         future: _Future[T] = _Future()
         function = self._grid._functions.find(fn)
         name = getattr(fn, "__qualname__", repr(fn))

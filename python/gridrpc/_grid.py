@@ -75,6 +75,8 @@ class Grid:
         self._dispatcher = Dispatcher()
         self._decoding = threading.RLock()
         self._closed = False
+        #: Whether this process is a child of the one that opened the grid.
+        self._forked = False
         _open.add(self)
         logger.info("opened %r", self)
 
@@ -94,6 +96,7 @@ class Grid:
         lost. Waits while too many calls wait for workers (Config.max_queued,
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
+        self._check_process()
         function = self._functions.find(fn)
         name = fn if isinstance(fn, str) else name_of(fn)
         return self._submit(function, name, args, kwargs, deadline, idempotent)
@@ -161,6 +164,7 @@ class Grid:
             raise TypeError("map() needs at least one iterable")
         if chunk < 1:
             raise ValueError(f"chunk is {chunk}: give a number from 1 on")
+        self._check_process()
         items = zip(*iterables, strict=False)
         name = name_of(fn)
         calls: Iterator[Call[Any]]
@@ -226,6 +230,7 @@ class Grid:
 
         Raises TimeoutError, StartError if no worker can be started, GridClosed.
         """
+        self._check_process()
         try:
             ready = self._native.wait_until_ready(timeout)
         except RuntimeError as error:
@@ -259,7 +264,15 @@ class Grid:
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
 
+    def _check_process(self) -> None:
+        # Before any lock is taken: a thread of the parent may have held it at the fork.
+        if self._forked:
+            raise GridClosed(
+                "this grid belongs to the process that opened it: open another one after a fork"
+            )
+
     def _check_open(self) -> None:
+        self._check_process()
         if self._closed:
             raise GridClosed("the grid is closed")
 
@@ -292,3 +305,12 @@ MOST_AHEAD = 256
 def _close_all() -> None:
     for grid in list(_open):
         grid.close()
+
+
+def _leave_to_parent() -> None:
+    """In a child of fork: the grids are the parent's, and so are the threads that serve them."""
+    for grid in list(_open):
+        grid._forked = grid._closed = True
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
