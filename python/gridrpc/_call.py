@@ -109,6 +109,7 @@ def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iter
     watch = _native.Watch()
     waited = list(dict.fromkeys(calls))
     for token, call in enumerate(waited):
+        call._grid._check_process()
         call._watch(watch, token)
     until = None if timeout is None else time.monotonic() + timeout
     left = len(waited)

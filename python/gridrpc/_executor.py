@@ -36,6 +36,7 @@ class Executor(concurrent.futures.Executor):
         """As `concurrent.futures.Executor.submit`."""
         if self._shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
+        self._grid._check_process()
         future: _Future[T] = _Future()
         function = self._grid._functions.find(fn)
         call: Call[T] = self._grid._submit(function, args, kwargs, None, False)

@@ -21,7 +21,7 @@ from gridrpc._native import Call
 from gridrpc._pickling import dumps
 from gridrpc._shared import Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
-from gridrpc.errors import ConfigError, GridClosed, GridError, StartError
+from gridrpc.errors import ConfigError, GridClosed, GridError, StartError, forked
 
 T = TypeVar("T")
 
@@ -77,6 +77,8 @@ class Grid:
         #: Whether arguments may refer to shared data.
         self._shares = False
         self._closed = False
+        #: Whether this process is a child of the one that opened the grid.
+        self._forked = False
         _open.add(self)
         logger.info("opened %r", self)
 
@@ -96,6 +98,7 @@ class Grid:
         lost. Waits while too many calls wait for workers (Config.max_queued,
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
+        self._check_process()
         return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
     def _submit(  # noqa: PLR0917 - internal, and on the path of every call
@@ -163,6 +166,7 @@ class Grid:
             raise TypeError("map() needs at least one iterable")
         if chunk < 1:
             raise ValueError(f"chunk is {chunk}: give a number from 1 on")
+        self._check_process()
         items = zip(*iterables, strict=False)
         calls: Iterator[Call[Any]]
         if chunk == 1:
@@ -228,6 +232,7 @@ class Grid:
 
         Raises TimeoutError, StartError if no worker can be started, GridClosed.
         """
+        self._check_process()
         try:
             ready = self._native.wait_until_ready(timeout)
         except RuntimeError as error:
@@ -261,7 +266,13 @@ class Grid:
             time.sleep(pause)
             pause = min(0.05, pause * 1.5)
 
+    def _check_process(self) -> None:
+        # Before any lock is taken: a thread of the parent may have held it at the fork.
+        if self._forked:
+            raise forked()
+
     def _check_open(self) -> None:
+        self._check_process()
         if self._closed:
             raise GridClosed("the grid is closed")
 
@@ -297,3 +308,12 @@ MOST_AHEAD = 256
 def _close_all() -> None:
     for grid in list(_open):
         grid.close()
+
+
+def _leave_to_parent() -> None:
+    """In a child of fork: the grids are the parent's, and so are the threads that serve them."""
+    for grid in list(_open):
+        grid._forked = grid._closed = True
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)

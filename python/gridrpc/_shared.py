@@ -19,7 +19,7 @@ _collecting = threading.local()
 class SharedParts:
     """A value taken apart for sharing: its pickle, and the memory that it refers to."""
 
-    def __init__(self, value: object) -> None:
+    def __init__(self, value: Any) -> None:
         self.shape: Shape | None = None
         if isinstance(value, (bytes, bytearray, memoryview)):
             value = pickle.PickleBuffer(value)

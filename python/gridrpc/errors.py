@@ -87,6 +87,13 @@ class StartError(WorkerLost):
     """No worker could be started; the attributes tell of the last attempt."""
 
 
+def forked() -> GridClosed:
+    """The error for a child of fork that uses its parent's grid."""
+    return GridClosed(
+        "this grid belongs to the process that opened it: open another one after a fork"
+    )
+
+
 def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
     """The exception for the outcome of a call of the function `name` that did not return."""
     kind = outcome[0]

@@ -41,7 +41,8 @@ def start_script(folder: Path, source: str) -> subprocess.Popen[str]:
     """Start a script in a process group of its own, as a shell does."""
     return subprocess.Popen(
         [sys.executable, str(write_script(folder, source))],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=folder,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(), cwd=folder,
         process_group=0,
     )  # fmt: skip
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import remote
 
+import remote
 from gridrpc import Grid
 
 KIB = 1 << 10

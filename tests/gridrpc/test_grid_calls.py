@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import remote
-from processes import LONG, running, until
 
 import gridrpc
+import remote
 from gridrpc import CallCancelled, DeadlineExceeded, Grid, GridClosed, as_completed
+from processes import LONG, running, until
 
 
 def occupied(grid: Grid, folder: Path, name: str = "gate") -> tuple[gridrpc.Call[Any], Path]:
@@ -33,7 +33,7 @@ def test_the_life_of_a_call(lone_grid: Grid, tmp_path: Path) -> None:
     assert "1 of 1 python workers ready, 2 calls alive, 1 of them queued" in repr(lone_grid)
     assert not call.done()
     for wait in (call.result, call.exception):
-        with pytest.raises(TimeoutError, match="tell_and_wait takes longer than 0.01 s"):
+        with pytest.raises(TimeoutError, match=r"tell_and_wait takes longer than 0\.01 s"):
             wait(0.01)
         with pytest.raises(TimeoutError):
             wait(0)
@@ -244,7 +244,7 @@ def test_as_completed_with_errors(own_grid: Grid) -> None:
 
 def test_as_completed_in_time(lone_grid: Grid, tmp_path: Path) -> None:
     call, gate = occupied(lone_grid, tmp_path)
-    with pytest.raises(TimeoutError, match="1 of 1 calls take longer than 0.02 s"):
+    with pytest.raises(TimeoutError, match=r"1 of 1 calls take longer than 0\.02 s"):
         list(as_completed([call], 0.02))
     gate.touch()
     assert list(as_completed([call], LONG)) == [call]

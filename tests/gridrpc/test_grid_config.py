@@ -74,7 +74,7 @@ def test_files_that_make_no_sense(tmp_path: Path, text: str | bytes, said: str) 
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="missing.toml: cannot be read: No such file"):
+    with pytest.raises(ConfigError, match=r"missing\.toml: cannot be read: No such file"):
         Grid(config=tmp_path / "missing.toml")
     with pytest.raises(ConfigError, match="cannot be read"):
         Grid(config=tmp_path)
@@ -95,7 +95,7 @@ def test_arguments_that_make_no_sense(settings: dict[str, Any]) -> None:
 
 
 def test_the_file_is_not_blamed_for_an_argument(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="^`workers` is -1"):
+    with pytest.raises(ConfigError, match=r"^`workers` is -1"):
         Grid(-1, config=write(tmp_path, "[grid]\nworkers = 3\n"))
 
 
@@ -133,7 +133,7 @@ def test_the_program_for_native_workers_can_be_missing(
     monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
     monkeypatch.setenv("GRIDRPC_PROGRAM", str(tmp_path / "nothing"))
     with Grid(workers=1, worker="native") as grid:
-        with pytest.raises(gridrpc.StartError, match="could not run .*nothing"):
+        with pytest.raises(gridrpc.StartError, match=r"could not run .*nothing"):
             grid.wait_until_ready(60)
         with pytest.raises(gridrpc.StartError, match="no worker could be started"):
             grid.submit("builtin/null")

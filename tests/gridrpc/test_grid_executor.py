@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import remote
-from processes import LONG, descendants, until
 
 import gridrpc
+import remote
 from gridrpc import Executor, Grid
+from processes import LONG, descendants, until
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_in_asyncio(executor: Executor) -> None:
     assert asyncio.run(work()) == list(range(1, 11))
 
 
-def test_a_lost_worker_fails_its_future_only(tmp_path: Path) -> None:
+def test_a_lost_worker_fails_its_future_only() -> None:
     with Executor(2) as executor:
         lost = executor.submit(remote.die, "exit")
         assert isinstance(lost.exception(LONG), gridrpc.WorkerLost)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import joblib
-import numpy as np
 import pytest
-import remote
 from joblib import Parallel, delayed
-from processes import descendants
 
 import gridrpc.joblib  # registers the backend
+import remote
 from gridrpc import Grid
+from processes import descendants, run_script
 
 
 def test_parallel_with_a_generator() -> None:
@@ -65,14 +66,22 @@ def test_nested(own_grid: Grid) -> None:
         assert Parallel()(delayed(inner)(n) for n in range(6)) == [0, 0, 1, 3, 6, 10]
 
 
-def test_cross_validation_is_as_without() -> None:
-    from sklearn.datasets import make_classification
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.model_selection import cross_val_score
+def test_cross_validation_is_as_without(tmp_path: Path) -> None:
+    # A process of its own: grids of clients that have scikit-learn loaded start slowly.
+    source = """
+        import joblib, numpy as np
+        import gridrpc.joblib
+        from sklearn.datasets import make_classification
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.model_selection import cross_val_score
 
-    x, y = make_classification(400, 10, random_state=1)
-    model = RandomForestClassifier(10, random_state=2)
-    expected = cross_val_score(model, x, y, cv=5)
-    with joblib.parallel_config("gridrpc", n_jobs=2):
-        found = cross_val_score(model, x, y, cv=5)
-    np.testing.assert_array_equal(found, expected)
+        x, y = make_classification(400, 10, random_state=1)
+        model = RandomForestClassifier(10, random_state=2)
+        expected = cross_val_score(model, x, y, cv=5)
+        with joblib.parallel_config("gridrpc", n_jobs=2):
+            found = cross_val_score(model, x, y, cv=5)
+        np.testing.assert_array_equal(found, expected)
+        print("equal")
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "equal\n", "")

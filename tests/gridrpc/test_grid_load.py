@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import remote
-from processes import LONG, alive, descendants, until
 
+import remote
 from gridrpc import Grid, GridClosed, as_completed
+from processes import LONG, alive, descendants, until
 
 
 def in_threads(count: int, work: Any) -> None:
@@ -69,12 +69,9 @@ def test_submit_waits_at_the_bound_of_calls(tmp_path: Path) -> None:
         assert until(started.exists)
         calls: list[Any] = []
 
-        def submit() -> None:
-            calls.extend(iter(lambda: grid.submit(remote.nap, 0, len(calls)), None))
-
         def submit_all() -> None:
             for n in range(50):
-                calls.append(grid.submit(remote.nap, 0, n))  # noqa: PERF401 - one by one
+                calls.append(grid.submit(remote.nap, 0, n))
 
         thread = threading.Thread(target=submit_all)
         thread.start()
@@ -98,7 +95,7 @@ def test_submit_waits_at_the_bound_of_bytes(tmp_path: Path) -> None:
 
         def submit_all() -> None:
             for _ in range(10):
-                calls.append(grid.submit(remote.total, array))  # noqa: PERF401 - one by one
+                calls.append(grid.submit(remote.total, array))
 
         thread = threading.Thread(target=submit_all)
         thread.start()

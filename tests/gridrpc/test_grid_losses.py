@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-import remote
-from processes import LONG, alive, descendants, until
 
 import gridrpc
+import remote
 from gridrpc import Grid, WorkerLost
+from processes import LONG, alive, descendants, until
 
 WAYS: list[tuple[str, int | None, int | None, str]] = [
     ("exit", 7, None, "exited with status 7"),

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import remote
-from processes import LONG, descendants, until
 
+import remote
 from gridrpc import Grid, GridClosed
+from processes import LONG, descendants, until
 
 
 def test_many_calls_read_it(each_grid: Grid) -> None:
@@ -65,7 +65,12 @@ def test_objects_with_arrays(each_grid: Grid) -> None:
     def look(data: dict[str, Any]) -> Any:
         return data["a"].sum(), data["a"].flags.writeable, data["b"][1], data["c"](1)
 
-    assert each_grid.submit(look, shared).result(LONG) == (np.arange(50_000).sum(), False, "text", 2)
+    assert each_grid.submit(look, shared).result(LONG) == (
+        np.arange(50_000).sum(),
+        False,
+        "text",
+        2,
+    )
 
 
 def test_nested_in_other_arguments(each_grid: Grid) -> None:

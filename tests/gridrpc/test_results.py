@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import pytest
-import remote
 
 import gridrpc
+import remote
 from gridrpc import Grid, RemoteError
 
 
@@ -244,7 +244,7 @@ def test_arguments_that_do_not_pickle(grid: Grid) -> None:
         grid.submit(remote.same, remote.result_that_breaks("now"))
     assert not isinstance(caught.value, gridrpc.GridError)
     with pytest.raises(TypeError, match="a Lock stays where it is"):
-        grid.submit(lambda lock=remote.Lock(): lock)
+        grid.submit(functools.partial(lambda lock: lock, remote.Lock()))
     assert grid.submit(remote.add, 1, 1).result(60) == 2
 
 

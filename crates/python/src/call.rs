@@ -172,6 +172,11 @@ impl Call {
     /// Waits until it has ended, at most `timeout` seconds. Returns whether it has.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        if self.waiter.check().is_err() {
+            static FORKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let forked = FORKED.import(py, "gridrpc.errors", "forked")?;
+            return Err(PyErr::from_value(forked.call0()?));
+        }
         if self.call.done() {
             return Ok(true);
         }

@@ -4,7 +4,7 @@
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A list behind a spin lock, since a child of fork can take no other.
 struct Registry {
@@ -36,6 +36,14 @@ fn with<R>(change: impl FnOnce(&mut Vec<RawFd>) -> R) -> R {
     result
 }
 
+/// How many forks lie between this process and the first of its line.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Names this process among its forked children and parents.
+pub(crate) fn generation() -> u64 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
 extern "C" fn before() {
     lock();
 }
@@ -45,6 +53,7 @@ extern "C" fn after_in_parent() {
 }
 
 extern "C" fn after_in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     // SAFETY: `before` took the lock in the parent, so the list is whole and ours; closing a
     // descriptor is allowed in a child of fork.
     unsafe {

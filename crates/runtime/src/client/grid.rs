@@ -14,6 +14,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
 use crate::client::call::Call;
+use crate::client::fork;
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
@@ -183,7 +184,7 @@ pub struct Grid {
     transport: Transport,
     shared_threshold: usize,
     workers: u32,
-    process: u32,
+    generation: u64,
 }
 
 const MOST_WORKERS: u32 = 100_000;
@@ -230,7 +231,7 @@ impl Grid {
             transport,
             shared_threshold,
             workers,
-            process: std::process::id(),
+            generation: fork::generation(),
         })
     }
 
@@ -350,7 +351,7 @@ impl Grid {
     /// What to wait for calls with.
     #[must_use]
     pub fn waiter(&self) -> Waiter {
-        Waiter { seat: Arc::clone(&self.seat) }
+        Waiter { seat: Arc::clone(&self.seat), generation: self.generation }
     }
 
     /// Gives up a call. Returns whether it had not ended yet.
@@ -437,7 +438,7 @@ impl Grid {
     }
 
     fn check_process(&self) -> Result<(), GridError> {
-        if std::process::id() == self.process { Ok(()) } else { Err(GridError::Forked) }
+        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     fn drop_segments(&self, state: &mut State) {
@@ -452,9 +453,19 @@ impl Grid {
 #[derive(Clone, Debug)]
 pub struct Waiter {
     seat: Arc<Seat>,
+    generation: u64,
 }
 
 impl Waiter {
+    /// Whether this process may wait: not if it is a forked child of the one that opened the grid.
+    /// Ask before anything else; a thread of the parent may have held any lock at the fork.
+    ///
+    /// # Errors
+    /// `GridError::Forked` if it may not.
+    pub fn check(&self) -> Result<(), GridError> {
+        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+    }
+
     /// Waits until the call has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {

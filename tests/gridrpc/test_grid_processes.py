@@ -1,0 +1,376 @@
+"""Whole programs that use a grid: functions of the main program, and what is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from processes import LONG, alive, descendants, run_script, running, start_script, until
+
+#: Everything that stems from a client is gone so soon after it, seconds. A promise of the package.
+SOON = 2.0
+
+
+def shared_memory() -> set[str]:
+    return set(os.listdir("/dev/shm"))
+
+
+def temporary() -> set[str]:
+    return {name for name in os.listdir("/tmp") if "gridrpc" in name.lower()}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> object:
+    before = shared_memory(), temporary()
+    yield
+    assert (shared_memory(), temporary()) == before
+
+
+def test_things_of_the_main_program(tmp_path: Path) -> None:
+    source = """
+        import dataclasses, enum, functools
+        import gridrpc
+
+        FACTOR = 3
+
+        @dataclasses.dataclass
+        class Point:
+            x: int
+            def scaled(self, n):
+                return Point(self.x * n)
+            @classmethod
+            def origin(cls):
+                return cls(0)
+
+        class Colour(enum.Enum):
+            RED = 1
+
+        class Trouble(Exception):
+            def __init__(self, what, code):
+                super().__init__(what, code)
+                self.code = code
+
+        class Adder:
+            def __init__(self, n):
+                self.n = n
+            def __call__(self, x):
+                return x + self.n
+
+        def scale(x):
+            return x * FACTOR
+
+        def make(x):
+            return Point(scale(x))
+
+        def trouble():
+            raise Trouble("bad", 42)
+
+        if __name__ == "__main__":
+            with gridrpc.Grid(workers=2) as grid:
+                result = lambda f, *a: grid.submit(f, *a).result(60)
+                assert result(scale, 5) == 15
+                point = result(make, 5)
+                assert type(point) is Point and point == Point(15)
+                assert result(Point(2).scaled, 4) == Point(8)
+                assert type(result(Point.origin)) is Point
+                assert type(result(Point, 3)) is Point
+                assert result(lambda p: p.x, Point(9)) == 9
+                assert result(functools.partial(scale, 2)) == 6
+                assert result(Adder(10), 5) == 15
+                assert result(lambda: Colour.RED) is Colour.RED
+                assert result(lambda c: c is Colour.RED, Colour.RED)
+                assert list(grid.map(make, range(5), chunk=2)) == [Point(3 * n) for n in range(5)]
+                error = grid.submit(trouble).exception(60)
+                assert type(error) is Trouble and error.code == 42
+                assert "in trouble" in str(error.__cause__)
+                shared = grid.share([Point(1), Point(2)])
+                assert result(lambda points: points[1], shared) == Point(2)
+                try:
+                    result("__main__/scale", 1)
+                except gridrpc.FunctionNotFound:
+                    print("all well")
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "all well\n", "")
+
+
+def test_a_module_beside_the_script(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("class Thing:\n    pass\ndef make():\n    return Thing()\n")
+    source = """
+        import beside, gridrpc
+        with gridrpc.Grid(workers=1) as grid:
+            print(type(grid.submit(beside.make).result(60)) is beside.Thing)
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+
+
+def test_code_from_standard_input(tmp_path: Path) -> None:
+    code = "import gridrpc\nwith gridrpc.Grid(2) as g: print(g.submit(lambda: 6 * 7).result(60))"
+    import sys
+
+    ended = subprocess.run(
+        [sys.executable, "-"], input=code, capture_output=True, text=True, timeout=LONG,
+        cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "42\n", "")
+
+
+def test_what_functions_print_is_seen(tmp_path: Path) -> None:
+    source = """
+        import sys, gridrpc
+        def speak():
+            print("to stdout")
+            print("to stderr", file=sys.stderr)
+        with gridrpc.Grid(workers=1) as grid:
+            grid.submit(speak).result(60)
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "to stdout\n", "to stderr\n")
+
+
+OPEN = """
+    import os, subprocess, sys, threading, time
+    import gridrpc, remote
+    grid = gridrpc.Grid(workers=3{more})
+    grid.wait_until_ready(60)
+    array = bytes(1_000_000)
+    shared = grid.share(array)
+    assert grid.submit({function}, shared).result(60) is not None
+    calls = [grid.submit({sleep}) for _ in range(6)]
+    while sum(call.profile.pid != 0 for call in calls) < 3:
+        time.sleep(0.005)
+    print("ready", flush=True)
+"""
+
+PYTHON = OPEN.format(more="", function="len", sleep="remote.nap, 1000")
+NATIVE = OPEN.format(
+    more=", worker='native'", function="'builtin/echo'", sleep="'builtin/sleep', 1000"
+)
+
+
+def started(folder: Path, source: str) -> tuple[subprocess.Popen[str], set[int]]:
+    """A script that has said `ready`, and the processes that stem from it."""
+    process = start_script(folder, source)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", process.communicate()[1]
+    processes = descendants(process.pid)
+    assert len(processes) >= 4
+    return process, processes
+
+
+@pytest.mark.parametrize("source", [PYTHON, NATIVE], ids=["python", "native"])
+def test_nothing_is_left_when_the_client_is_killed(tmp_path: Path, source: str) -> None:
+    process, processes = started(tmp_path, source + "    time.sleep(1000)\n")
+    process.kill()
+    assert until(lambda: not running(processes), SOON), running(processes)
+    process.communicate(timeout=LONG)
+
+
+@pytest.mark.parametrize("source", [PYTHON, NATIVE], ids=["python", "native"])
+@pytest.mark.parametrize(
+    "wait",
+    ["calls[0].result()", "list(gridrpc.as_completed(calls))", "time.sleep(1000)",
+     "grid.close(cancel=False)"],
+)  # fmt: skip
+def test_ctrl_c(tmp_path: Path, source: str, wait: str) -> None:
+    process, processes = started(tmp_path, source + f"    {wait}\n")
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=SOON + 3)
+    assert process.returncode in {130, -signal.SIGINT}
+    assert until(lambda: not running(processes), SOON)
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_ctrl_c_in_a_with_block(tmp_path: Path) -> None:
+    source = """
+        import gridrpc, remote
+        with gridrpc.Grid(workers=3) as grid:
+            grid.wait_until_ready(60)
+            print("ready", flush=True)
+            try:
+                for result in grid.map(remote.nap, [1000] * 100):
+                    pass
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+                raise SystemExit(5)
+    """
+    process, processes = started(tmp_path, source)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=SOON + 3)
+    assert (process.returncode, output, errors) == (5, "interrupted\n", "")
+    assert until(lambda: not running(processes), SOON)
+
+
+ENDINGS = {
+    "at the end of the script": ("", 0),
+    "sys.exit": ("sys.exit(3)", 3),
+    "os._exit": ("os._exit(4)", 4),
+    "an error": ("raise ValueError(5)", 1),
+    "SIGTERM": ("os.kill(os.getpid(), 15)", -15),
+    "an error in a with block": ("exec('with grid: raise ValueError(6)')", 1),
+    "deleted": ("del grid, calls, shared; import gc; gc.collect()", 0),
+    "abort": ("os.abort()", -6),
+}
+
+
+@pytest.mark.parametrize("how", ENDINGS)
+def test_nothing_is_left_however_the_client_ends(tmp_path: Path, how: str) -> None:
+    code, status = ENDINGS[how]
+    process, processes = started(tmp_path, PYTHON + f"    sys.stdin.read(1)\n    {code}\n")
+    process.communicate(timeout=LONG)
+    assert process.returncode == status
+    assert until(lambda: not running(processes), SOON)
+
+
+def test_no_process_is_left_after_close(tmp_path: Path) -> None:
+    source = PYTHON + (
+        "    import psutil\n"
+        "    pids = [p.pid for p in psutil.Process().children(recursive=True)]\n"
+        "    grid.close()\n"
+        "    print(len(pids), [pid for pid in pids if psutil.pid_exists(pid)])\n"
+        "    print(os.listdir('/proc/self/task').__len__())\n"
+    )
+    ended = run_script(tmp_path, source)
+    assert ended.stdout == "ready\n4 []\n1\n"
+
+
+def test_no_descriptor_is_left_after_close(tmp_path: Path) -> None:
+    source = """
+        import os, gridrpc, numpy
+        def use():
+            with gridrpc.Grid(workers=2) as grid:
+                shared = grid.share(numpy.ones(100_000))
+                list(grid.map(len, [numpy.ones(100_000)] * 10))
+                grid.submit(len, shared).result(60)
+                grid.submit(os._exit, 1).exception(60)
+        use()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            use()
+        print(len(os.listdir("/proc/self/fd")) - before)
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout) == (0, "0\n")
+
+
+FORKS = {
+    "submit": "grid.submit(abs, -1)",
+    "submit a lambda": "grid.submit(lambda: 1)",
+    "share": "grid.share(b'abc')",
+    "map": "list(grid.map(abs, [1]))",
+    "wait": "grid.wait_until_ready(60)",
+    "result": "call.result()",
+    "as_completed": "list(gridrpc.as_completed([call]))",
+}
+
+
+@pytest.mark.parametrize("use", FORKS)
+def test_a_grid_belongs_to_the_process_that_opened_it(tmp_path: Path, use: str) -> None:
+    source = f"""
+        import os, sys, remote, gridrpc
+        grid = gridrpc.Grid(workers=2)
+        call = grid.submit(remote.wait_for, {str(tmp_path / "gate")!r}, 1)
+        child = os.fork()
+        if child == 0:
+            try:
+                {FORKS[use]}
+            except gridrpc.GridClosed:
+                sys.exit(7)
+            sys.exit(8)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        open({str(tmp_path / "gate")!r}, "w").close()
+        print(call.result(60), grid.submit(abs, -5).result(60))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "7\n1 5\n", "")
+
+
+def test_process_pools_beside_a_grid(tmp_path: Path) -> None:
+    source = """
+        import multiprocessing, concurrent.futures as cf, subprocess
+        import gridrpc, remote
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("fork")
+            with gridrpc.Grid(workers=2) as grid:
+                calls = [grid.submit(remote.nap, 0.01, n) for n in range(20)]
+                with cf.ProcessPoolExecutor(2, mp_context=context) as pool:
+                    assert list(pool.map(abs, [-1, -2])) == [1, 2]
+                    process = context.Process(target=print, args=("child",))
+                    process.start()
+                    process.join()
+                    assert grid.submit(remote.add, 1, 2).result(60) == 3
+                subprocess.run(["true"], check=True)
+                assert [call.result(60) for call in calls] == list(range(20))
+            print("well")
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "child\nwell\n", "")
+
+
+def test_a_forked_child_that_lives_on_does_not_keep_workers_alive(tmp_path: Path) -> None:
+    source = PYTHON + (
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        time.sleep(30)\n"
+        "        os._exit(0)\n"
+        "    print(child, flush=True)\n"
+        "    time.sleep(1000)\n"
+    )
+    process, processes = started(tmp_path, source)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    process.kill()
+    gone = until(lambda: not running(processes - {child}), SOON)
+    os.kill(child, signal.SIGKILL)
+    process.communicate(timeout=LONG)
+    assert gone
+    assert until(lambda: not alive({child}) or not running({child}))
+
+
+def test_two_grids_at_once(tmp_path: Path) -> None:
+    source = """
+        import gridrpc, remote
+        with gridrpc.Grid(workers=1) as one, gridrpc.Grid(workers=1, worker="native") as two:
+            with gridrpc.Grid(workers=1, transport="tcp") as three:
+                calls = [one.submit(remote.same, 1), two.submit("builtin/echo", 2),
+                         three.submit(remote.same, 3)]
+                print([call.result(60) for call in calls])
+            print(one.submit(remote.same, 4).result(60))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[1, 2, 3]\n4\n", "")
+
+
+def test_workers_without_standard_streams(tmp_path: Path) -> None:
+    import sys
+
+    (tmp_path / "script.py").write_text(
+        "import gridrpc\nwith gridrpc.Grid(1) as g:\n"
+        "    open('out', 'w').write(str(g.submit(abs, -1).result(60)))\n"
+    )
+    command = f"exec {sys.executable} script.py <&- >&- 2>&-"
+    ended = subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=LONG, check=False)
+    assert ended.returncode == 0
+    assert (tmp_path / "out").read_text() == "1"
+
+
+def test_random_numbers_differ_between_workers(tmp_path: Path) -> None:
+    source = """
+        import random, numpy, gridrpc, remote
+        def draw():
+            remote.nap(0.02)
+            return random.random(), numpy.random.random()
+        with gridrpc.Grid(workers=4) as grid:
+            grid.wait_until_ready(60)
+            drawn = [call.result(60) for call in [grid.submit(draw) for _ in range(4)]]
+        print(len({a for a, _ in drawn}), len({b for _, b in drawn}))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "4 4\n", "")
