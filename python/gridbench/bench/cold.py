@@ -4,8 +4,12 @@ The client has imported all it needs, then asks for the workers and submits as m
 as there are workers. The sleep is longer than bringing up takes, so that each worker has to take
 one task; that this was so is checked by their process ids. All workers are at work when the last
 of the tasks began, by the stamp that the worker took on the monotonic clock of this host. It is
-the same for all kinds of workers, also the native ones, which cannot wait for each other. Python
-workers of the grid load the module of the task by name; those of the pool inherit it.
+the same for all kinds of workers, also the native ones, which cannot wait for each other.
+
+The task is `time.sleep`, which no worker has to load; that of the pool also returns the stamp,
+which in a grid is part of the call's profile. A function from a module of the user's own is
+another matter: workers of the pool inherit the module, those of the grid import it one by one.
+That is measured as a case of its own.
 """
 
 from __future__ import annotations
@@ -24,13 +28,16 @@ _SLEEP = 1.5  # seconds; much longer than bringing up takes
 _REST = 0.2  # seconds for the workers to become idle
 
 
-def bring_up(kind: str, workers: int, sleep: float) -> Values:
-    """Seconds until all are at work; bytes that spawner and workers hold when idle again."""
+def bring_up(kind: str, workers: int, sleep: float, own: bool) -> Values:
+    """Seconds until all are at work; bytes that spawner and workers hold when idle again.
+
+    `own`: the task is a function of a module that a worker has to have.
+    """
     begin = time.monotonic()
     with crew(kind, workers) as running:
-        task = SLEEP[kind] if kind == NATIVE else stand
+        task = stand if own else SLEEP[kind]
         calls = [running.submit(task, sleep) for _ in range(workers)]
-        began = [_began(kind, call) for call in calls]
+        began = [_began(call, own) for call in calls]
         different = len({pid for _, pid in began})
         if different < workers:
             raise RuntimeError(f"only {different} of {workers} workers took a task: sleep longer")
@@ -43,24 +50,25 @@ def bring_up(kind: str, workers: int, sleep: float) -> Values:
         }
 
 
-def _began(kind: str, call: Any) -> tuple[float, int]:
-    """When the task began and in which process: what it returned, or the native worker's stamp."""
+def _began(call: Any, own: bool) -> tuple[float, int]:
+    """When the task began and in which process: what it returned, or the worker's stamp."""
     result: tuple[float, int] = call.result()
-    return (call.profile.calc_in, call.profile.pid) if kind == NATIVE else result
+    return result if own else (call.profile.calc_in, call.profile.pid)
 
 
 def cases() -> tuple[Case, ...]:
-    """One for each kind of workers."""
+    """The grids with `time.sleep` and with a function of a module, and the pool."""
     return tuple(
         Case(
-            name=name(kind),
+            name=name(kind, own),
             function=bring_up,
-            arguments={"kind": kind, "workers": WORKERS, "sleep": _SLEEP},
+            arguments={"kind": kind, "workers": WORKERS, "sleep": _SLEEP, "own": own},
         )
-        for kind in (PYTHON, NATIVE, POOL)
+        for kind, own in ((PYTHON, False), (PYTHON, True), (NATIVE, False), (POOL, True))
     )
 
 
-def name(kind: str) -> str:
+def name(kind: str, own: bool = False) -> str:
     """The name of the case of this kind."""
-    return f"{WORKERS} cold workers, {kind}"
+    task = "own function" if own and kind != POOL else "time.sleep"
+    return f"{WORKERS} cold workers, {kind}, {task}"

@@ -21,11 +21,16 @@ def _rows(samples: Samples) -> list[Row]:
     pool = samples.of(cold.name(POOL), "bytes").scaled(1e-6)
     return [
         Row(
-            what=f"memory of {cold.WORKERS} idle {kind} workers",
+            what=f"memory of {cold.WORKERS} idle {what}",
             unit="MB",
-            ours=samples.of(cold.name(case), "bytes").scaled(1e-6),
+            ours=samples.of(case, "bytes").scaled(1e-6),
             peer=pool,
-            target=Target(bound, of_peer=True),
+            target=None if bound is None else Target(bound, of_peer=True),
+            digits=1,
         )
-        for kind, case, bound in (("Python", PYTHON, 1.0), ("native", NATIVE, 0.25))
+        for what, case, bound in (
+            ("Python workers", cold.name(PYTHON), 1.0),
+            ("Python workers, function from a module", cold.name(PYTHON, own=True), None),
+            ("native workers", cold.name(NATIVE), 0.25),
+        )
     ]

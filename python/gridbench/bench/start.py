@@ -26,12 +26,16 @@ def _rows(samples: Samples) -> list[Row]:
     pool = samples.of(cold.name(POOL), "at_work")
     return [
         Row(
-            what=f"{cold.WORKERS} {kind} workers, from nothing to all at work",
+            what=f"{cold.WORKERS} {what}, from nothing to all at work",
             unit="s",
-            ours=samples.of(cold.name(case), "at_work"),
+            ours=samples.of(case, "at_work"),
             peer=pool,
             limit=samples.of(_FORKS, "seconds"),
-            target=Target(bound, of_peer=True),
+            target=None if bound is None else Target(bound, of_peer=True),
         )
-        for kind, case, bound in (("Python", PYTHON, 1.0), ("native", NATIVE, 0.5))
+        for what, case, bound in (
+            ("Python workers", cold.name(PYTHON), 1.0),
+            ("Python workers, function from a module", cold.name(PYTHON, own=True), None),
+            ("native workers", cold.name(NATIVE), 0.5),
+        )
     ]

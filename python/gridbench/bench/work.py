@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import struct
 import time
 from typing import Any
@@ -38,6 +37,9 @@ def read_and_meet(data: Any, place: str) -> int:
 
 
 def _wait(place: str, arrived: float) -> None:
+    # Here, as what only sleeps or reads should not have to load it in every worker.
+    import socket
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(place)
         connection.sendall(ARRIVAL.pack(arrived))
