@@ -261,7 +261,7 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
     "--runs",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Runs of each case. [default: 5, with --full 7]",
+    help="Runs of each case. [default: 5, with --full 7; three times that for calls]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."

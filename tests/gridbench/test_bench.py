@@ -28,6 +28,11 @@ from gridbench.bench.table import print_area
 MB = 1_000_000
 
 
+def _no_rows(samples: Samples) -> list[Row]:
+    del samples
+    return []
+
+
 @pytest.fixture(scope="module")
 def measured_calls() -> tuple[Area, Samples]:
     area = calls.area_of(single=20, many=50)
@@ -43,7 +48,7 @@ def test_an_area_measures_every_row_in_every_round(measured_calls: tuple[Area, S
     for row in rows:
         assert len(row.ours.values) == 2
         assert min(row.ours.values) > 0
-        assert not math.isnan(row.ratio_to_peer)
+        assert (row.peer is None) == math.isnan(row.ratio_to_peer)
         assert (row.reached is None) == (row.target is None)
     names = [row.what for row in rows]
     assert sum(name.startswith("noise:") for name in names) == 2
@@ -67,7 +72,7 @@ def test_areas_with_a_case_in_common_measure_it_once() -> None:
     assert {case.name for case in memory.cases} <= {case.name for case in start.cases}
     ran: list[str] = []
     case = Case(name="twice", function=limits.ping_pong, arguments={"calls": 3})
-    area = Area("one", "", (case,), lambda samples: [])
+    area = Area("one", "", (case,), _no_rows)
     samples = Samples()
     for _ in range(2):
         measure(area, 1, samples, tell=lambda _, case: ran.append(case.name))
@@ -138,7 +143,7 @@ def test_a_run_that_fails_is_told_and_the_others_count() -> None:
         most_runs=1,
     )
     samples = Samples()
-    measure(Area("x", "", (bad, good, slow), lambda samples: []), 2, samples)
+    measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
     assert len(samples.of("good", "us").values) == 1
     assert "ValueError" in samples.of("bad", "new").problem
     assert "slow, round 1: gave no result in 1 s" in samples.of("slow", "total").problem
@@ -159,6 +164,7 @@ def test_ratios_pair_the_rounds_that_both_have() -> None:
     ours, peer = Measured({0: 1.0, 1: 10.0, 2: 3.0}), Measured({0: 2.0, 1: 20.0})
     assert ours.ratio_to(peer) == 0.5
     assert math.isnan(ours.ratio_to(Measured({})))
+    assert ours.difference_to(peer).by_round == peer.difference_to(ours).by_round == {0: 2, 1: 2}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["s", "us", "MB", "/s", "copies"]
+Unit = Literal["s", "us", "MB", "/s", "copies", "x"]
 Values = dict[str, float]
 
 
@@ -53,6 +53,13 @@ class Measured:
         """The same in another unit."""
         scaled = {number: value * factor for number, value in self.by_round.items()}
         return Measured(scaled, self.problem)
+
+    def difference_to(self, twin: Measured) -> Measured:
+        """How many times the larger of the two is the smaller, for each round that both have."""
+        common = self.by_round.keys() & twin.by_round.keys()
+        pairs = {n: sorted((self.by_round[n], twin.by_round[n])) for n in common}
+        differences = {n: high / low for n, (low, high) in pairs.items() if low}
+        return Measured(differences, self.problem or twin.problem)
 
     def ratio_to(self, other: Measured) -> float:
         """Median of the ratios of those rounds that both have; NaN if there are none.
@@ -159,3 +166,5 @@ class Area:
     title: str
     cases: Sequence[Case]
     rows: Callable[[Samples], list[Row]]
+    rounds: int = 1
+    """How many rounds stand for one, unless the user says how many; for runs that are short."""

@@ -51,7 +51,7 @@ def run_bench(request: Request) -> int:
         raise InputError(
             f"there is no area `{unknown[0]}`", remedy=f"the areas are {', '.join(AREAS)}"
         )
-    runs = request.runs or (FULL_RUNS if request.full else QUICK_RUNS)
+    runs = FULL_RUNS if request.full else QUICK_RUNS
     chosen = [make(request.full) for name, make in AREAS.items() if _wanted(name, request.areas)]
     console = Console()
     samples = Samples()
@@ -60,7 +60,7 @@ def run_bench(request: Request) -> int:
         "versions": versions(),
         "environment": ONE_THREAD,
         "full": request.full,
-        "runs": runs,
+        "runs": request.runs or runs,
         "areas": {},
     }
     _save(request.out, record)  # a file that cannot be written is told before the work
@@ -68,7 +68,8 @@ def run_bench(request: Request) -> int:
     with Interrupt() as interrupt:
         for area in chosen:
             tell = _Progress(Console(stderr=True), area)
-            measure(area, runs, samples, stopped=lambda: interrupt.came, tell=tell)
+            rounds = request.runs or runs * area.rounds
+            measure(area, rounds, samples, stopped=lambda: interrupt.came, tell=tell)
             rows = area.rows(samples)
             print_area(console, area.title, rows)
             record["areas"][area.name] = {"title": area.title, "rows": list(map(as_record, rows))}

@@ -51,6 +51,7 @@ def _rows(samples: Samples) -> list[Row]:
         Row(
             what=_FEW,
             unit="s",
+            digits=4,
             ours=samples.of(_FEW, "total"),
             limit=Measured.exactly(2.0),
             target=Target(2.02),
@@ -58,6 +59,7 @@ def _rows(samples: Samples) -> list[Row]:
         Row(
             what=_SHORT,
             unit="s",
+            digits=4,
             ours=samples.of(_SHORT, "total"),
             peer=samples.of(f"{_SHORT}, pool", "total"),
             limit=Measured.exactly(1.0),
@@ -66,6 +68,7 @@ def _rows(samples: Samples) -> list[Row]:
         Row(
             what=_MANY,
             unit="s",
+            digits=4,
             ours=samples.of(_MANY, "total"),
             limit=Measured.exactly(3.0),
             target=Target(3.1),
