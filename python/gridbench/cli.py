@@ -247,6 +247,38 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
     click.echo(f"report: {out}")
 
 
+@cli.command(
+    cls=_Examples,
+    short_help="Measure gridrpc beside its peers and the machine's limits.",
+    examples=(
+        "gridbench bench                       # all areas, in about four minutes",
+        "gridbench bench calls shared --full --out figures.json",
+    ),
+)
+@click.argument("areas", nargs=-1, metavar="[AREA]...")
+@click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Runs of each case. [default: 5, with --full 7; three times that for calls]",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
+)
+def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | None) -> None:
+    """Measure gridrpc beside the process pool and the limits of this machine.
+
+    The areas are tasks, start, memory, calls, shared and large; without any, all are measured.
+    Runs of gridrpc and of its peers alternate, each in a fresh process. Shown are medians with
+    the smallest and largest value, and what is to be reached. Exit status 1 says that something
+    could not be measured.
+    """
+    from gridbench.bench.runner import Request, run_bench
+
+    sys.exit(run_bench(Request(areas=areas, full=full, runs=runs, out=out)))
+
+
 @cli.command()
 def engines() -> None:
     """List the engines that are installed."""

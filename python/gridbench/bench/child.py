@@ -1,0 +1,124 @@
+"""Runs one case in a fresh process, so that each starts with the same imports and clean memory.
+
+    python -m gridbench.bench.child MODULE:FUNCTION ARGUMENTS
+
+The child imports NumPy and the module, runs the function, and prints its numbers as JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gridbench.bench.figures import Values
+
+_POLL = 0.1  # seconds between looks at whether the user wants an end
+
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Numerical libraries on one thread, for all engines alike."""
+
+
+class CaseFailed(Exception):
+    """A run that gave no numbers, and why."""
+
+
+class Stopped(Exception):
+    """The user wants an end."""
+
+
+def start_child(function: Callable[..., Values], arguments: dict[str, Any], **options: Any) -> Any:
+    """Start the function in a process of its own; its numbers come on its standard output."""
+    name = f"{function.__module__}:{function.__name__}"
+    return subprocess.Popen(
+        [sys.executable, "-m", "gridbench.bench.child", name, json.dumps(arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | ONE_THREAD,
+        **options,
+    )
+
+
+def numbers_of(output: str) -> Values:
+    """What a child printed, whose last line is the result."""
+    values: Values = json.loads(output.splitlines()[-1])
+    return values
+
+
+def run_in_child(
+    function: Callable[..., Values],
+    arguments: dict[str, Any],
+    *,
+    timeout: float,
+    stopped: Callable[[], bool],
+) -> Values:
+    """The function's numbers. Raises CaseFailed, Stopped; no process is left in any case."""
+    # A group of its own: Ctrl-C in the terminal reaches us alone, and we end it all together.
+    with tempfile.TemporaryFile("w+") as errors:
+        child = start_child(function, arguments, stderr=errors, process_group=0)
+        try:
+            _wait(child.pid, time.monotonic() + timeout, stopped)
+            if child.wait() != 0:
+                errors.seek(0)
+                raise CaseFailed(_reason(child.returncode, errors.read()))
+            return numbers_of(child.stdout.read())
+        except TimeoutError:
+            raise CaseFailed(f"gave no result in {timeout:g} s") from None
+        finally:
+            # Workers of pools are in the group; those of grids end with their client.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            child.stdin.close()
+            child.stdout.close()
+
+
+def _wait(pid: int, until: float, stopped: Callable[[], bool]) -> None:
+    descriptor = os.pidfd_open(pid)
+    try:
+        while not select.select([descriptor], [], [], _POLL)[0]:
+            if stopped():
+                raise Stopped
+            if time.monotonic() > until:
+                raise TimeoutError
+    finally:
+        os.close(descriptor)
+
+
+def _reason(status: int, errors: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    how = f"signal {-status}" if status < 0 else f"exit status {status}"
+    return f"{lines[-1].strip()} ({how})" if lines else f"ended with {how}"
+
+
+def _end_with_parent() -> None:
+    """Standard input stays open, and empty, as long as whoever started us lives."""
+    while os.read(0, 1):
+        pass
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def main(name: str, arguments: str) -> None:
+    """The child: import everything, then measure."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    importlib.import_module("numpy")
+    module, _, function = name.partition(":")
+    measure = getattr(importlib.import_module(module), function)
+    print(json.dumps(measure(**json.loads(arguments))), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,75 @@
+"""Area `large`: 200 tasks with 100 MB input each, made as they are needed, on 4 Python workers.
+
+Memory is that of the client and all its descendants together, sampled from outside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+
+import numpy as np
+
+import gridrpc
+from gridbench.bench.child import numbers_of, start_child
+from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
+from gridbench.bench.processes import footprint, tree
+from gridbench.bench.work import read
+
+_CASE = "large inputs"
+_INTERVAL = 0.05  # seconds between samples
+
+
+def stream(workers: int, tasks: int, size: int) -> Values:
+    """Seconds for `tasks` inputs of `size` bytes, each a new array that the task reads."""
+    begin = time.monotonic()
+    inputs = (np.full(size, number % 251, np.uint8) for number in range(tasks))
+    pages = len(range(0, size, 4096))
+    with gridrpc.Grid(workers) as grid:
+        for number, total in enumerate(grid.map(read, inputs)):
+            if total != pages * (number % 251):
+                raise RuntimeError(f"task {number + 1} read other data than were sent")
+    return {"seconds": time.monotonic() - begin}
+
+
+def watch(workers: int, tasks: int, size: int) -> Values:
+    """The same, and the most memory that a sample of all its processes found, bytes."""
+    child = start_child(stream, {"workers": workers, "tasks": tasks, "size": size})
+    peak = 0
+    while child.returncode is None:
+        peak = max(peak, footprint(tree(child.pid)))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_INTERVAL)
+    if child.returncode != 0:
+        raise RuntimeError(f"the process with the workload ended with {child.returncode}")
+    return numbers_of(child.stdout.read()) | {"peak": peak}
+
+
+def area(full: bool) -> Area:
+    """Takes long: once, and in full as often as the others."""
+    numbers = {"workers": 4, "tasks": 200, "size": 100_000_000}
+    return area_of(numbers, most_runs=None if full else 1)
+
+
+def area_of(numbers: dict[str, int], *, most_runs: int | None) -> Area:
+    """With so many workers, tasks and bytes each."""
+    case = Case(name=_CASE, function=watch, arguments=numbers, most_runs=most_runs, timeout=900)
+    title = (
+        f"{numbers['tasks']} tasks x {numbers['size'] / 1e6:g} MB input each, lazily produced, "
+        f"{numbers['workers']} Python workers"
+    )
+    return Area("large", title, (case,), _rows)
+
+
+def _rows(samples: Samples) -> list[Row]:
+    return [
+        Row(
+            what="peak memory of client and workers together",
+            unit="MB",
+            ours=samples.of(_CASE, "peak").scaled(1e-6),
+            target=Target(1500),
+            digits=0,
+        ),
+        Row(what="duration", unit="s", ours=samples.of(_CASE, "seconds"), digits=1),
+    ]

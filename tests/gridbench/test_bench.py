@@ -1,0 +1,240 @@
+"""The instrument behind `gridbench bench`: that it measures, pairs, judges and cleans up."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from rich.console import Console
+
+from conftest import PROGRAM, Run
+from gridbench.bench import calls, cold, large, limits, shared, tasks
+from gridbench.bench.crews import NATIVE, POOL, PYTHON
+from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target
+from gridbench.bench.processes import footprint, tree
+from gridbench.bench.runner import AREAS, as_record, measure
+from gridbench.bench.table import print_area
+
+MB = 1_000_000
+
+
+def _no_rows(samples: Samples) -> list[Row]:
+    del samples
+    return []
+
+
+@pytest.fixture(scope="module")
+def measured_calls() -> tuple[Area, Samples]:
+    area = calls.area_of(single=20, many=50)
+    samples = Samples()
+    measure(area, 2, samples)
+    return area, samples
+
+
+def test_an_area_measures_every_row_in_every_round(measured_calls: tuple[Area, Samples]) -> None:
+    area, samples = measured_calls
+    rows = area.rows(samples)
+    assert [row.problems for row in rows] == [[]] * len(rows)
+    for row in rows:
+        assert len(row.ours.values) == 2
+        assert min(row.ours.values) > 0
+        assert (row.peer is None) == math.isnan(row.ratio_to_peer)
+        assert (row.reached is None) == (row.target is None)
+    names = [row.what for row in rows]
+    assert sum(name.startswith("noise:") for name in names) == 2
+    assert sum(row.target is not None for row in rows) == 3
+
+
+def test_the_table_shows_all_columns(measured_calls: tuple[Area, Samples]) -> None:
+    area, samples = measured_calls
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_area(console, area.title, area.rows(samples))
+    text = console.export_text()
+    for part in ("what", "gridrpc", "peer", "limit", "ratio", "to reach", "reached"):
+        assert part in text
+    assert "<= 0.2 x peer" in text
+    assert ">= 20 x peer" in text
+    assert "not measured" not in text
+
+
+def test_areas_with_a_case_in_common_measure_it_once() -> None:
+    start, memory = AREAS["start"](False), AREAS["memory"](False)
+    assert {case.name for case in memory.cases} <= {case.name for case in start.cases}
+    ran: list[str] = []
+    case = Case(name="twice", function=limits.ping_pong, arguments={"calls": 3})
+    area = Area("one", "", (case,), _no_rows)
+    samples = Samples()
+    for _ in range(2):
+        measure(area, 1, samples, tell=lambda _, case: ran.append(case.name))
+    assert ran == ["twice"]
+
+
+@pytest.mark.parametrize("kind", [PYTHON, NATIVE, POOL])
+def test_bringing_up_counts_workers_and_their_memory(kind: str) -> None:
+    values = cold.bring_up(kind, workers=3, sleep=0.5, own=kind == POOL)
+    assert values["processes"] == (3 if kind == POOL else 4)
+    assert values["at_work"] > 0
+    assert values["bytes"] > 100_000
+
+
+def test_farms_of_all_kinds_end() -> None:
+    for kind in (PYTHON, NATIVE, POOL):
+        values = tasks.farm(kind, workers=2, tasks=4, sleep=0.05)
+        assert values["total"] >= 0.1
+        assert values["start"] > 0
+
+
+def test_sharing_with_a_grid_takes_one_copy_and_with_a_pool_more() -> None:
+    grid = shared.share(PYTHON, workers=2, size=40 * MB, later=1)
+    assert 0.9 < grid["copies"] < 1.5
+    assert grid["later"] > 0
+    pool = shared.share(POOL, workers=2, size=40 * MB, later=0)
+    assert pool["copies"] > 1.8
+    assert "later" not in pool
+
+
+def test_large_inputs_are_watched_from_outside() -> None:
+    values = large.watch(workers=2, tasks=4, size=40 * MB)
+    assert values["peak"] > 40 * MB
+    assert values["seconds"] > 0
+
+
+def test_the_footprint_counts_shared_pages_once_and_unmapped_segments_too() -> None:
+    here = [os.getpid()]
+    before = footprint(here)
+    segment = os.memfd_create("gridbench-test")
+    try:
+        os.posix_fallocate(segment, 0, 30 * MB)
+        assert footprint(here) - before > 29 * MB
+    finally:
+        os.close(segment)
+    data = np.full(60 * MB, 1, np.uint8)
+    alone = footprint(here)
+    child = os.fork()
+    if child == 0:
+        signal.pause()
+    try:
+        assert tree(os.getpid()).count(child) == 1
+        assert footprint([*here, child]) - alone < 30 * MB
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert data[0] == 1
+
+
+def test_a_run_that_fails_is_told_and_the_others_count() -> None:
+    bad = Case(name="bad", function=limits.copying, arguments={"size": -1})
+    good = Case(name="good", function=limits.ping_pong, arguments={"calls": 3}, most_runs=1)
+    slow = Case(
+        name="slow",
+        function=tasks.farm,
+        arguments={"kind": POOL, "workers": 1, "tasks": 1, "sleep": 60.0},
+        timeout=1.0,
+        most_runs=1,
+    )
+    samples = Samples()
+    measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
+    assert len(samples.of("good", "us").values) == 1
+    assert "ValueError" in samples.of("bad", "new").problem
+    assert "slow, round 1: gave no result in 1 s" in samples.of("slow", "total").problem
+    row = Row(
+        what="x",
+        unit="s",
+        ours=samples.of("good", "us"),
+        peer=samples.of("bad", "new"),
+        target=Target(1.0, of_peer=True),
+    )
+    assert row.reached is None
+    assert "bad, round 2" in row.problems[0]
+    assert as_record(row)["ratio_to_peer"] is None
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_ratios_pair_the_rounds_that_both_have() -> None:
+    ours, peer = Measured({0: 1.0, 1: 10.0, 2: 3.0}), Measured({0: 2.0, 1: 20.0})
+    assert ours.ratio_to(peer) == 0.5
+    assert math.isnan(ours.ratio_to(Measured({})))
+    assert ours.difference_to(peer).by_round == peer.difference_to(ours).by_round == {0: 2, 1: 2}
+
+
+@pytest.mark.parametrize(
+    ("target", "ours", "reached"),
+    [
+        (Target(2.0), 2.0, True),
+        (Target(2.0), 2.1, False),
+        (Target(0.2, of_peer=True), 2.0, True),
+        (Target(0.2, of_peer=True), 2.1, False),
+        (Target(10, at_least=True, of_peer=True), 99.0, False),
+        (Target(10, at_least=True, of_peer=True), 100.0, True),
+        (Target(1.0), math.nan, None),
+    ],
+)
+def test_what_counts_as_reached(target: Target, ours: float, reached: bool | None) -> None:
+    measured = Measured({} if math.isnan(ours) else {0: ours})
+    row = Row(what="x", unit="s", ours=measured, peer=Measured({0: 10.0}), target=target)
+    assert row.reached is reached
+
+
+def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
+    done = gridbench("bench", "speed")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gridbench: there is no area `speed`\n"
+        "hint: the areas are tasks, start, memory, calls, shared, large\n"
+    )
+    done = gridbench("bench", "calls", "--out", "none/x.json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("gridbench: none/x.json: cannot write the results: No such file")
+
+
+@pytest.fixture
+def bench_of_tasks(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*PROGRAM, "bench", "tasks", "--runs", "1", "--out", "out.json"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_stays_behind_when_it_is_ended(
+    bench_of_tasks: subprocess.Popen[str], tmp_path: Path, end: signal.Signals
+) -> None:
+    family = _wait_for_family(bench_of_tasks.pid, 20)
+    bench_of_tasks.send_signal(end)
+    output, errors = bench_of_tasks.communicate(timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
+    if end == signal.SIGINT:
+        assert bench_of_tasks.returncode == 130
+        assert "stopped: what was measured stands above" in output
+        assert "Traceback" not in errors
+        record = json.loads((tmp_path / "out.json").read_text())
+        assert record["complete"] is False
+        assert record["machine"]["cores"] > 0
+
+
+def _wait_for_family(pid: int, number: int) -> list[psutil.Process]:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        family = psutil.Process(pid).children(recursive=True)
+        if len(family) >= number:
+            return list(family)
+        time.sleep(0.05)
+    raise AssertionError(f"fewer than {number} processes came up")
