@@ -64,13 +64,17 @@ extern "C" fn after_in_child() {
     unlock();
 }
 
-/// Has children of this process close the descriptor.
-pub(crate) fn close_in_children(descriptor: RawFd) {
+/// Has forks of this process noticed from here on.
+pub(crate) fn notice() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         // SAFETY: the handlers only do what is allowed around fork.
         unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     });
+}
+
+/// Has children of this process close the descriptor.
+pub(crate) fn close_in_children(descriptor: RawFd) {
     with(|list| list.push(descriptor));
 }
 

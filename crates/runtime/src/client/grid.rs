@@ -201,6 +201,7 @@ impl Grid {
     pub fn open(config: Config) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
         check_workers(workers)?;
+        fork::notice();
         let system = |what| move |error| GridError::System { what, error };
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| system("making an event descriptor")(errno.into()))?;
