@@ -28,8 +28,8 @@ def occupied(grid: Grid, folder: Path, name: str = "gate") -> tuple[gridrpc.Call
 def test_the_life_of_a_call(lone_grid: Grid, tmp_path: Path) -> None:
     call, gate = occupied(lone_grid, tmp_path)
     behind = lone_grid.submit(remote.nap, 0)
-    assert repr(call) == "<gridrpc.Call of tell_and_wait: running>"
-    assert repr(behind) == "<gridrpc.Call of nap: queued>"
+    assert repr(call) == "<gridrpc.Call of remote/tell_and_wait: running>"
+    assert repr(behind) == "<gridrpc.Call of remote/nap: queued>"
     assert "1 of 1 python workers ready, 2 calls alive, 1 of them queued" in repr(lone_grid)
     assert not call.done()
     for wait in (call.result, call.exception):
@@ -46,10 +46,10 @@ def test_the_life_of_a_call(lone_grid: Grid, tmp_path: Path) -> None:
     assert call.exception() is None
     assert not call.cancel()
     assert not call.cancelled()
-    assert repr(call) == "<gridrpc.Call of tell_and_wait: done>"
+    assert repr(call) == "<gridrpc.Call of remote/tell_and_wait: done>"
     failed = lone_grid.submit(remote.fail, "detailed")
     assert failed.exception(LONG) is failed.exception()
-    assert repr(failed) == "<gridrpc.Call of fail: failed: Detailed>"
+    assert repr(failed) == "<gridrpc.Call of remote/fail: failed: Detailed>"
 
 
 def test_profile(each_grid: Grid) -> None:

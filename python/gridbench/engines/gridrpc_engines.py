@@ -17,7 +17,6 @@ class _GridEngine(Engine):
     """What both have in common: one grid, results in the order in which they come."""
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
-    worker: ClassVar[str]
 
     def __init__(self) -> None:
         self._grid: gridrpc.Grid | None = None
@@ -36,7 +35,7 @@ class _GridEngine(Engine):
 
     def start(self, workers: int) -> None:
         """Opening a grid asks for its workers and does not wait for them."""
-        self._grid = gridrpc.Grid(workers, worker="native" if self.worker == "native" else "python")
+        self._grid = self._open(workers)
 
     def wait_ready(self) -> None:
         """Return when all workers have answered."""
@@ -69,6 +68,9 @@ class _GridEngine(Engine):
             raise RuntimeError("the engine has not been started")
         return self._grid
 
+    def _open(self, workers: int) -> gridrpc.Grid:
+        raise NotImplementedError
+
     def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
         raise NotImplementedError
 
@@ -80,7 +82,10 @@ class PythonEngine(_GridEngine):
     """gridrpc with Python workers, forked from a prepared process."""
 
     name: ClassVar[str] = "gridrpc-python"
-    worker: ClassVar[str] = "python"
+
+    def _open(self, workers: int) -> gridrpc.Grid:
+        # What the tasks need is imported once, before the workers are forked.
+        return gridrpc.Grid(workers, preload=("gridbench.engines.python_tasks",))
 
     def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
         return grid.submit(
@@ -95,7 +100,9 @@ class NativeEngine(_GridEngine):
     """gridrpc with native workers, which run the task as a built-in function."""
 
     name: ClassVar[str] = "gridrpc-native"
-    worker: ClassVar[str] = "native"
+
+    def _open(self, workers: int) -> gridrpc.Grid:
+        return gridrpc.Grid(workers, worker="native")
 
     def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
         if task.check:

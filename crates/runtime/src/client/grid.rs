@@ -18,7 +18,7 @@ use crate::client::fork;
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
-use crate::client::shared::SharedData;
+use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::Pool;
@@ -164,13 +164,12 @@ impl Common {
     }
 }
 
-/// How shared data is held by the client.
-#[derive(Debug, Default)]
+/// Shared data as its owners hold it.
+#[derive(Debug)]
 struct Owned {
-    by_hash: HashMap<blake3::Hash, BlobId>,
-    /// Hash and number of owners.
-    owners: HashMap<BlobId, (blake3::Hash, usize)>,
-    next: u64,
+    blob: BlobId,
+    data: Arc<SharedData>,
+    owners: usize,
 }
 
 /// A grid of worker processes. Ends them when dropped.
@@ -180,7 +179,7 @@ pub struct Grid {
     seat: Arc<Seat>,
     thread: Mutex<Option<JoinHandle<()>>>,
     unused: Unused,
-    owned: Mutex<Owned>,
+    owned: Mutex<HashMap<BlobId, Owned>>,
     transport: Transport,
     shared_threshold: usize,
     workers: u32,
@@ -378,22 +377,24 @@ impl Grid {
             let most = MAX_SECTIONS;
             return Err(GridError::Config(format!("shared data of more than {most} parts")));
         }
+        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = owned.values().filter(|owned| owned.data.has_lengths(parts)).count();
+        if alike > 0 {
+            let name = hash(parts);
+            let same =
+                |owned: &&mut Owned| owned.data.has_lengths(parts) && owned.data.hash() == name;
+            if let Some(owned) = owned.values_mut().find(same) {
+                owned.owners += 1;
+                return Ok(owned.blob);
+            }
+        }
         let what = "making shared memory";
         let data = SharedData::new(parts).map_err(|error| GridError::System { what, error })?;
-        let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        let hash = data.hash();
-        if let Some(blob) = owned.by_hash.get(&hash).copied()
-            && let Some((_, owners)) = owned.owners.get_mut(&blob)
-        {
-            *owners += 1;
-            return Ok(blob);
-        }
-        owned.next += 1;
-        let blob = BlobId(owned.next);
-        owned.by_hash.insert(hash, blob);
-        owned.owners.insert(blob, (hash, 1));
+        let data = Arc::new(data);
         let mut state = self.common.lock();
-        state.shared.insert(blob, Arc::new(data));
+        let blob = state.next_blob();
+        owned.insert(blob, Owned { blob, data: Arc::clone(&data), owners: 1 });
+        state.shared.insert(blob, data);
         state.core.share(blob);
         Ok(blob)
     }
@@ -404,14 +405,12 @@ impl Grid {
             return;
         }
         let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((hash, owners)) = owned.owners.get_mut(&blob) else { return };
-        *owners -= 1;
-        if *owners > 0 {
+        let Some(one) = owned.get_mut(&blob) else { return };
+        one.owners -= 1;
+        if one.owners > 0 {
             return;
         }
-        let hash = *hash;
-        owned.owners.remove(&blob);
-        owned.by_hash.remove(&hash);
+        owned.remove(&blob);
         drop(owned);
         let mut state = self.common.lock();
         state.drive(|core, out| core.unshare(blob, out));

@@ -1,5 +1,6 @@
 //! The thread that reads all answers, keeps the timers, and starts and buries workers.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -97,12 +98,16 @@ pub(crate) struct Reactor {
     pub(super) progress: Mapping,
     pub(super) memory_kills: u64,
     pub(super) host: String,
+    /// Workers that have closed their connection: when they are ended, and which process.
+    leaving: VecDeque<(Instant, u32, u32)>,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
 
 /// Events taken from the queue at one time.
 const EVENTS: usize = 64;
+/// How long a worker that has closed its connection has to end by itself.
+const LEAVE_GRACE: Duration = Duration::from_secs(1);
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
@@ -127,6 +132,7 @@ impl Reactor {
             progress,
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
+            leaving: VecDeque::new(),
             closing: None,
             finished: false,
         })
@@ -139,7 +145,8 @@ impl Reactor {
         if self.finished {
             return false;
         }
-        if let Some(until) = until {
+        let leaving = self.end_leaving();
+        for until in [until, leaving].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -254,11 +261,32 @@ impl Reactor {
     fn hear_worker(&mut self, index: u32) {
         self.read_worker(index);
         let Some(inlet) = self.inlets[index as usize].as_ref() else { return };
+        let generation = inlet.generation;
         if inlet.at_end || inlet.broken.is_some() {
             let _ = self.epoll.delete(inlet.receiver.socket());
+        }
+        if inlet.broken.is_some() {
             // It may be gone already; then the spawner reports that, and how it ended.
             self.kill(&[WorkerId(index)]);
+        } else if inlet.at_end {
+            // It is ending by itself, most likely, and then its exit status tells more.
+            self.leaving.push_back((Instant::now() + LEAVE_GRACE, index, generation));
         }
+    }
+
+    /// Ends workers that have closed their connection but go on; says when the next is due.
+    fn end_leaving(&mut self) -> Option<Instant> {
+        while let Some((due, index, generation)) = self.leaving.front().copied() {
+            if due > Instant::now() {
+                return Some(due);
+            }
+            self.leaving.pop_front();
+            let inlet = self.inlets[index as usize].as_ref();
+            if inlet.is_some_and(|inlet| inlet.generation == generation) {
+                self.kill(&[WorkerId(index)]);
+            }
+        }
+        None
     }
 
     /// Reads once from a worker and acts on it. `false`: there is nothing more to read.

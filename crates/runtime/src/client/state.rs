@@ -96,6 +96,7 @@ pub(crate) struct State {
     pub(crate) outlets: Vec<Option<Outlet>>,
     pub(crate) functions: Vec<Function>,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
+    blobs_made: u64,
     /// Places that need a process.
     pub(crate) to_start: Vec<WorkerId>,
     /// Processes that have to be ended.
@@ -144,6 +145,7 @@ impl State {
             outlets: (0..workers).map(|_| None).collect(),
             functions: Vec::new(),
             shared: HashMap::new(),
+            blobs_made: 0,
             to_start: Vec::new(),
             to_kill: Vec::new(),
             actions: Vec::new(),
@@ -301,6 +303,12 @@ impl State {
                 outlet.flush(&self.epoll);
             }
         }
+    }
+
+    /// A number that no shared data of this grid has had.
+    pub(crate) fn next_blob(&mut self) -> BlobId {
+        self.blobs_made += 1;
+        BlobId(self.blobs_made)
     }
 
     pub(crate) fn aftermath(&mut self) -> Aftermath {
