@@ -1,10 +1,10 @@
 """Call numerical code on other processes as if it were a local function.
 
-    import gridrpc
+import gridrpc
 
-    with gridrpc.Grid(workers=8) as grid:
-        call = grid.submit(pow, 2, 10)
-        print(call.result())
+with gridrpc.Grid(workers=8) as grid:
+    call = grid.submit(pow, 2, 10)
+    print(call.result())
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Grid:
         self._check_process()
         return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
-    def _submit(  # noqa: PLR0917 - internal, and on the path of every call
+    def _submit(
         self,
         function: _native.Function,
         args: tuple[Any, ...],

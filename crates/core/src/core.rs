@@ -11,7 +11,7 @@ use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::pace::{AHEAD, Pace};
 use crate::timers::{Timer, Timers};
-use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker};
+use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
 /// The bounds of a grid.
 #[derive(Clone, Debug)]
@@ -122,6 +122,16 @@ pub enum Action<T> {
     },
     /// Nobody needs this data any more.
     Free(BlobId),
+    /// If this worker has begun its call with serial number `head`, take back those that it has not
+    /// begun below `below`, where that can be done. Report it with [`Core::taken_back`].
+    TakeBack {
+        /// Which worker.
+        worker: WorkerId,
+        /// The call that it runs much longer than was expected.
+        head: u64,
+        /// How many calls it had been sent.
+        below: u64,
+    },
     /// End this worker at once; report its loss when it is gone.
     Kill(WorkerId),
 }
@@ -160,6 +170,8 @@ pub struct Core<T> {
 
 /// Workers looked at for room before a call waits in the queue.
 const SCAN: usize = 8;
+/// How long calls wait behind one that runs much longer than was expected, ns.
+const STUCK: u64 = 4 * AHEAD;
 /// Wait before a second start, ns; doubles each time.
 const RESTART_DELAY: u64 = 50_000_000;
 
@@ -268,7 +280,6 @@ impl<T: Clone> Core<T> {
         let Some(sent) = worker.sent.pop_front() else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
-        worker.answered += 1;
         worker.cost -= sent.cost;
         worker.head_since = now;
         self.pace.learn(sent.function, ran);
@@ -281,13 +292,13 @@ impl<T: Clone> Core<T> {
         Ok((sent.payload, !sent.abandoned))
     }
 
-    /// A worker's process is gone. `started`: how many calls it had begun, if that is known;
-    /// the others are sent elsewhere.
+    /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
+    /// that is known; the others are sent elsewhere.
     pub fn worker_lost(
         &mut self,
         now: Time,
         id: WorkerId,
-        started: Option<u64>,
+        begun: Option<u32>,
         loss: Loss,
         out: &mut Vec<Action<T>>,
     ) {
@@ -296,9 +307,6 @@ impl<T: Clone> Core<T> {
         if was == Phase::Absent {
             return;
         }
-        let begun = started.map_or(usize::MAX, |count| {
-            usize::try_from(count.saturating_sub(worker.answered)).unwrap_or(usize::MAX)
-        });
         let sent = worker.reset();
         self.idle.remove(id);
         self.blobs.forget_worker(id);
@@ -307,17 +315,18 @@ impl<T: Clone> Core<T> {
         }
         let loss = Arc::new(loss);
         // From the back, so that those put in front of the queue keep their order.
-        for (place, sent) in sent.into_iter().enumerate().rev() {
+        for sent in sent.into_iter().rev() {
+            let began = begun.is_none_or(|begun| has_begun(begun, sent.serial));
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
                 continue;
             }
             let Some(call) = self.calls.get_mut(sent.call) else { continue };
             let retry = call.task.idempotent && call.losses < self.settings.retries;
-            if place < begun {
+            if began {
                 call.losses += 1;
             }
-            if place >= begun || retry {
+            if !began || retry {
                 self.calls.push_front(sent.call);
             } else {
                 self.end(sent.call, End::WorkerLost(Arc::clone(&loss)), out);
@@ -330,6 +339,41 @@ impl<T: Clone> Core<T> {
             self.start_failed(now, id, loss, out);
         } else {
             self.start(id, out);
+        }
+        self.pump(now, out);
+    }
+
+    /// What could be taken back from a worker: it has begun `begun` calls (the low bits of the count),
+    /// and will pass over the others below `below`.
+    pub fn taken_back(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        begun: u32,
+        below: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        let mut kept = VecDeque::with_capacity(worker.sent.len());
+        let mut back = Vec::new();
+        for sent in worker.sent.drain(..) {
+            if sent.serial >= below || has_begun(begun, sent.serial) {
+                kept.push_back(sent);
+            } else {
+                back.push(sent);
+            }
+        }
+        worker.sent = kept;
+        for sent in back.into_iter().rev() {
+            worker.cost -= sent.cost;
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+            } else {
+                self.calls.push_front(sent.call);
+            }
+        }
+        if worker.sent.is_empty() && worker.phase == Phase::Ready {
+            self.idle.push(id, worker);
         }
         self.pump(now, out);
     }
@@ -347,6 +391,9 @@ impl<T: Clone> Core<T> {
                 }
                 Timer::Overdue { worker, generation, serial } => {
                     self.overdue(now, worker, generation, serial, out);
+                }
+                Timer::Stuck { worker, generation, head } => {
+                    self.look_after(now, worker, generation, head, out);
                 }
                 Timer::Restart(id) => {
                     let wanted = !self.closed && self.broken.is_none();
@@ -497,14 +544,20 @@ impl<T: Clone> Core<T> {
             worker.head_since = now;
         }
         let payload = call.task.payload.clone();
+        let serial = worker.sent_ever;
+        worker.sent_ever += 1;
         worker.sent.push_back(Sent {
             call: id,
+            serial,
             payload: payload.clone(),
             abandoned: false,
             function,
             cost,
         });
         worker.cost += cost;
+        let behind = worker.head().filter(|head| *head != serial);
+        let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
+        let generation = worker.generation;
         if worker.teach(function) {
             out.push(Action::Teach { worker: to, function });
         }
@@ -517,6 +570,9 @@ impl<T: Clone> Core<T> {
         }
         let batch = self.pace.batched(function);
         out.push(Action::Send { worker: to, call: id, function, batch, payload });
+        if let Some(head) = watch {
+            self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
+        }
         if self.recent.front() != Some(&to) {
             self.recent.retain(|other| *other != to);
             self.recent.push_front(to);
@@ -529,10 +585,10 @@ impl<T: Clone> Core<T> {
         let Some(call) = self.calls.get(id) else { return false };
         if let Place::Sent(to) = call.place {
             let worker = &mut self.workers[to.index()];
-            let found = worker.sent.iter_mut().enumerate().find(|(_, sent)| sent.call == id);
-            if let Some((place, sent)) = found {
+            let found = worker.sent.iter_mut().find(|sent| sent.call == id);
+            if let Some(sent) = found {
                 sent.abandoned = true;
-                let serial = worker.answered + place as u64;
+                let serial = sent.serial;
                 let generation = worker.generation;
                 let timer = Timer::Overdue { worker: to, generation, serial };
                 self.set_timer(now + self.settings.grace, timer);
@@ -555,14 +611,37 @@ impl<T: Clone> Core<T> {
         if worker.generation != generation || worker.phase != Phase::Ready {
             return;
         }
-        if worker.answered == serial {
+        let Some(head) = worker.head() else { return };
+        if head == serial {
             worker.phase = Phase::Ending;
             self.ready -= 1;
             out.push(Action::Kill(id));
-        } else if worker.answered < serial {
+        } else if head < serial {
             let timer = Timer::Overdue { worker: id, generation, serial };
             self.set_timer(now + self.settings.grace, timer);
         }
+    }
+
+    /// Calls have waited behind another for a while: if that one still runs, others may be free.
+    fn look_after(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        generation: u64,
+        head: u64,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.generation != generation {
+            return;
+        }
+        worker.watched = false;
+        let (Some(now_at), true) = (worker.head(), worker.sent.len() > 1) else { return };
+        if now_at == head && worker.phase == Phase::Ready {
+            out.push(Action::TakeBack { worker: id, head, below: worker.sent_ever });
+        }
+        worker.watched = true;
+        self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
     }
 
     fn end(&mut self, id: CallId, end: End, out: &mut Vec<Action<T>>) {
@@ -603,7 +682,7 @@ impl<T: Clone> Core<T> {
         let Core { timers, calls, workers, .. } = self;
         timers.set(at, timer, |timer| match timer {
             Timer::Deadline(call) => calls.get(*call).is_some(),
-            Timer::Overdue { worker, generation, .. } => {
+            Timer::Overdue { worker, generation, .. } | Timer::Stuck { worker, generation, .. } => {
                 workers[worker.index()].generation == *generation
             }
             Timer::Restart(_) => true,

@@ -11,8 +11,10 @@ pub(crate) enum Timer {
     /// The call must have ended.
     Deadline(CallId),
     /// A call that nobody waits for has had its grace: is it still running in this
-    /// process (`generation`), as its call number `serial`?
+    /// process (`generation`), as its call with this serial number?
     Overdue { worker: WorkerId, generation: u64, serial: u64 },
+    /// Calls wait behind another in this process: has that one (`head`) gone on?
+    Stuck { worker: WorkerId, generation: u64, head: u64 },
     /// Try again to start this worker.
     Restart(WorkerId),
 }

@@ -33,6 +33,8 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Sent<T> {
     pub(crate) call: CallId,
+    /// Counts the calls that this process has been sent: it begins them in this order.
+    pub(crate) serial: u64,
     /// Keeps what the worker still reads, also when the call itself has ended.
     pub(crate) payload: T,
     /// The call has ended meanwhile: what comes of it is thrown away.
@@ -48,8 +50,10 @@ pub(crate) struct Worker<T> {
     pub(crate) generation: u64,
     /// In the order in which it runs and answers them.
     pub(crate) sent: VecDeque<Sent<T>>,
-    /// How many calls this process has answered.
-    pub(crate) answered: u64,
+    /// How many calls this process has been sent.
+    pub(crate) sent_ever: u64,
+    /// Whether a timer looks after the calls that wait behind its first.
+    pub(crate) watched: bool,
     /// Expected time for all of `sent`, ns.
     pub(crate) cost: u64,
     /// Since when the first of `sent` may have been running.
@@ -67,7 +71,8 @@ impl<T> Worker<T> {
             phase: Phase::Absent,
             generation: 0,
             sent: VecDeque::new(),
-            answered: 0,
+            sent_ever: 0,
+            watched: false,
             cost: 0,
             head_since: Time(0),
             taught: Vec::new(),
@@ -83,6 +88,11 @@ impl<T> Worker<T> {
             && self.sent.len() < MAX_AHEAD
             && self.cost.saturating_add(cost) <= AHEAD
             && now.since(self.head_since) <= 4 * AHEAD
+    }
+
+    /// The serial number of the call that it runs or runs next.
+    pub(crate) fn head(&self) -> Option<u64> {
+        self.sent.front().map(|sent| sent.serial)
     }
 
     /// Marks the function as told; says whether it was new.
@@ -104,12 +114,19 @@ impl<T> Worker<T> {
     pub(crate) fn reset(&mut self) -> VecDeque<Sent<T>> {
         self.phase = Phase::Absent;
         self.generation += 1;
-        self.answered = 0;
+        self.sent_ever = 0;
+        self.watched = false;
         self.cost = 0;
         self.taught.clear();
         self.idle = false;
         std::mem::take(&mut self.sent)
     }
+}
+
+/// Whether a worker that has begun `begun` calls has begun the one with this serial number. Counts
+/// are compared by their low 32 bits: far fewer calls than that are under way.
+pub(crate) fn has_begun(begun: u32, serial: u64) -> bool {
+    (begun.wrapping_sub(serial as u32)).cast_signed() > 0
 }
 
 /// Idle workers, the one used last on top: its caches are warm.

@@ -14,10 +14,19 @@ struct Process {
     alive: bool,
     ready: bool,
     doomed: bool,
-    inbox: VecDeque<(CallId, u32)>,
-    answered: u64,
+    inbox: VecDeque<(u64, CallId, u32)>,
+    /// How many calls have come in, and how many of those in the inbox it has begun.
+    received: u64,
+    begun: usize,
     taught: HashSet<FunctionId>,
     blobs: HashSet<BlobId>,
+}
+
+impl Process {
+    /// The serial number of the first call that it has not begun.
+    fn begun_serial(&self) -> u64 {
+        self.inbox.get(self.begun).map_or(self.received, |(serial, ..)| *serial)
+    }
 }
 
 /// What the caller knows of one call.
@@ -76,6 +85,7 @@ impl World {
     }
 
     fn perform(&mut self, actions: Vec<Action<u32>>) {
+        let mut taken = Vec::new();
         for action in actions {
             match action {
                 Action::Start(id) => {
@@ -103,7 +113,8 @@ impl World {
                     let wanted = &self.calls[payload as usize];
                     assert!(!wanted.ended, "sent after its end");
                     assert!(wanted.blobs.iter().all(|blob| process.blobs.contains(blob)));
-                    process.inbox.push_back((call, payload));
+                    process.inbox.push_back((process.received, call, payload));
+                    process.received += 1;
                 }
                 Action::End { call, payload, end } => {
                     let wanted = &mut self.calls[payload as usize];
@@ -132,6 +143,7 @@ impl World {
                     }
                 }
                 Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
+                Action::TakeBack { worker, head, below } => taken.push((worker, head, below)),
                 Action::Kill(id) => {
                     let process = &mut self.processes[id.0 as usize];
                     assert!(process.alive && !process.doomed, "killed twice");
@@ -140,6 +152,38 @@ impl World {
                 }
             }
         }
+        for (worker, head, below) in taken {
+            self.take_back(worker, head, below);
+        }
+    }
+
+    /// The worker passes over what it has not begun, if it has begun its first call.
+    fn take_back(&mut self, id: WorkerId, head: u64, below: u64) {
+        self.begin_some(id.0 as usize);
+        let process = &mut self.processes[id.0 as usize];
+        assert_eq!(process.inbox.front().map(|(serial, ..)| *serial), Some(head));
+        if process.begun == 0 {
+            return;
+        }
+        let begun = process.begun_serial();
+        process.inbox.retain(|(serial, ..)| *serial < begun || *serial >= below);
+        let mut out = Vec::new();
+        self.core.taken_back(self.now, id, begun as u32, below, &mut out);
+        self.count("taken back");
+        self.perform(out);
+    }
+
+    /// A worker may have begun any number of the calls that it has, in order.
+    fn begin_some(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let begun = self.rng.usize(process.begun..=process.inbox.len());
+        for (_, _, payload) in process.inbox.range(process.begun..begun) {
+            let wanted = &mut self.calls[*payload as usize];
+            wanted.begun += 1;
+            let tries = if wanted.idempotent { self.settings.retries + 1 } else { 1 };
+            assert!(wanted.begun <= tries, "ran too often");
+        }
+        process.begun = begun;
     }
 
     fn step(&mut self) {
@@ -230,12 +274,13 @@ impl World {
             return;
         };
         let process = &mut self.processes[index];
-        let Some((call, payload)) = process.inbox.pop_front() else { return };
-        process.answered += 1;
+        let Some((_, call, payload)) = process.inbox.pop_front() else { return };
+        let was_begun = process.begun > 0;
+        process.begun = process.begun.saturating_sub(1);
         let ran = if self.rng.u32(0..50) == 0 { 10_000_000 } else { self.rng.u64(500..100_000) };
         self.now = self.now + self.rng.u64(0..50_000);
         let wanted = &mut self.calls[payload as usize];
-        wanted.begun += 1;
+        wanted.begun += u32::from(!was_begun);
         let id = WorkerId(index as u32);
         let wrong = CallId(u64::MAX);
         assert!(self.core.replied(self.now, id, wrong, 1, out).is_err());
@@ -259,17 +304,17 @@ impl World {
     fn die(&mut self, out: &mut Vec<Action<u32>>) {
         let index = self.pick(|p| p.doomed).or_else(|| self.pick(|p| p.alive));
         let Some(index) = index else { return };
-        let process = std::mem::take(&mut self.processes[index]);
-        let begun = self.rng.usize(0..=process.inbox.len());
+        self.begin_some(index);
         let known = self.rng.bool();
-        for (place, (_, payload)) in process.inbox.iter().enumerate() {
-            let wanted = &mut self.calls[*payload as usize];
-            if !wanted.ended && (place < begun || !known) {
-                wanted.begun += 1;
-                assert!(wanted.idempotent || wanted.begun == 1, "ran twice");
+        if !known {
+            // All that it held may have run, so none may be run again without leave.
+            let process = &mut self.processes[index];
+            for (_, _, payload) in process.inbox.range(process.begun..) {
+                self.calls[*payload as usize].begun += 1;
             }
         }
-        let started = known.then_some(process.answered + begun as u64);
+        let process = std::mem::take(&mut self.processes[index]);
+        let started = known.then_some(process.begun_serial() as u32);
         let loss = Loss {
             worker: index as u32,
             pid: 1,
@@ -347,6 +392,7 @@ fn random_schedules_keep_every_invariant() {
         "killed",
         "full",
         "deaths",
+        "taken back",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > 100, "hardly any {what}: {totals:?}");
     }

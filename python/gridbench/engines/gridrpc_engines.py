@@ -88,9 +88,7 @@ class PythonEngine(_GridEngine):
         return gridrpc.Grid(workers, preload=("gridbench.engines.python_tasks",))
 
     def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
-        return grid.submit(
-            perform, task.sleep, task.data, shared, task.output_bytes, task.check
-        )
+        return grid.submit(perform, task.sleep, task.data, shared, task.output_bytes, task.check)
 
     def _outcome(self, task: Task, call: gridrpc.Call[Any]) -> Outcome:
         return outcome_of(task.tid, call.result(), queued=call.profile.sent)

@@ -213,12 +213,12 @@ impl Reactor {
     fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         // Only shared memory tells how far the worker had come.
-        let started = (self.config.transport == Transport::Unix)
-            .then(|| progress::read(&self.progress, worker.0));
+        let begun = (self.config.transport == Transport::Unix)
+            .then(|| progress::begun(&self.progress, worker.0));
         let mut state = self.common.lock();
         let outlet = state.outlets[worker.0 as usize].take();
         let now = Time(monotonic_ns());
-        state.drive(|core, out| core.worker_lost(now, worker, started, loss, out));
+        state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
         self.common.finish(state);
         // What the worker still read goes back to the pool, outside the lock.
         drop(outlet);

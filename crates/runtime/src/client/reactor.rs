@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
-use crate::client::grid::{Common, Config};
+use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::tail::Tail;
 use crate::link::{LinkError, Received, Receiver};
@@ -95,7 +95,7 @@ pub(crate) struct Reactor {
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
     pub(super) progress_file: Arc<OwnedFd>,
-    pub(super) progress: Mapping,
+    pub(super) progress: Arc<Mapping>,
     pub(super) memory_kills: u64,
     pub(super) host: String,
     /// Workers that have closed their connection: when they are ended, and which process.
@@ -116,8 +116,14 @@ impl Reactor {
         let workers = config.settings.workers as usize;
         let len = progress::len(workers);
         let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
-        let progress = Mapping::new(progress_file.as_fd(), len, true)?;
-        let epoll = Arc::clone(&common.lock().epoll);
+        let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
+        let epoll = {
+            let mut state = common.lock();
+            if config.transport == Transport::Unix {
+                state.progress = Some(Arc::clone(&progress));
+            }
+            Arc::clone(&state.epoll)
+        };
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.wake.as_fd(), wake)?;
         Ok(Reactor {

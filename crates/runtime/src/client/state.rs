@@ -15,6 +15,8 @@ use crate::client::shared::SharedData;
 use crate::link::Sender;
 use crate::payload::Payload;
 use crate::segment::Returns;
+use crate::sys::{Mapping, monotonic_ns};
+use crate::worker::progress;
 
 /// The way out to the process that holds a worker's place.
 #[derive(Debug)]
@@ -101,6 +103,10 @@ pub(crate) struct State {
     pub(crate) to_start: Vec<WorkerId>,
     /// Processes that have to be ended.
     pub(crate) to_kill: Vec<WorkerId>,
+    /// How far the workers have come, if memory is shared with them.
+    pub(crate) progress: Option<Arc<Mapping>>,
+    /// Workers whose calls were taken back: how many they had begun, and below which count.
+    taken_back: Vec<(WorkerId, u32, u64)>,
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
     /// Workers with unsent messages.
@@ -148,6 +154,8 @@ impl State {
             blobs_made: 0,
             to_start: Vec::new(),
             to_kill: Vec::new(),
+            progress: None,
+            taken_back: Vec::new(),
             actions: Vec::new(),
             dirty: Vec::new(),
             ended: Vec::new(),
@@ -170,6 +178,13 @@ impl State {
         for action in actions.drain(..) {
             self.perform(action);
         }
+        while let Some((worker, begun, below)) = self.taken_back.pop() {
+            let now = Time(monotonic_ns());
+            self.core.taken_back(now, worker, begun, below, &mut actions);
+            for action in actions.drain(..) {
+                self.perform(action);
+            }
+        }
         self.actions = actions;
         result
     }
@@ -178,6 +193,13 @@ impl State {
         match action {
             Action::Start(worker) => self.to_start.push(worker),
             Action::Kill(worker) => self.to_kill.push(worker),
+            Action::TakeBack { worker, head, below } => {
+                // Where no memory is shared, calls stay where they are.
+                let begun = self.progress.as_ref().and_then(|progress| {
+                    progress::take_back(progress, worker.0, head as u32, below as u32)
+                });
+                self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
+            }
             Action::Send { worker, call, function, batch, payload } => {
                 self.send(worker, call, function, batch, &payload);
             }

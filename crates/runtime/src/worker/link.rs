@@ -177,10 +177,16 @@ impl WorkerLink {
                 if !batch || self.sender.waiting() > HELD_BACK {
                     self.flush()?;
                 }
-                if let Some(progress) = &self.progress {
-                    progress::begin(progress, self.worker);
+                let progress = self.progress.as_ref();
+                if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+                    return Ok(Some(job));
                 }
-                return Ok(Some(job));
+                // The client has taken it back: its arguments are lent to somebody else.
+                for section in job.sections {
+                    if let Incoming::Shared(stretch) = section {
+                        stretch.forget();
+                    }
+                }
             }
             self.flush()?;
             if self.desk.ended || fill(&mut self.receiver)? == 0 {

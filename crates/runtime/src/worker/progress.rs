@@ -1,8 +1,11 @@
 //! How far each worker has come, in memory that the client shares with all of them.
 //!
 //! A worker may hold calls ahead. When it dies, the client must know which of them had begun,
-//! because only those may not be run again. So each worker counts the calls that it begins
-//! in a cache line of its own.
+//! because only those may not be run again; and when one of them takes long, the client wants those
+//! behind it back. So each worker has a word in a cache line of its own. Its low half counts the
+//! calls that the worker has begun; its high half, set by the client, says below which count
+//! it passes over calls instead of running them. Both change by compare-and-swap, so that each
+//! call is either begun or taken back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +25,19 @@ fn slot(memory: &Mapping, worker: u32) -> Option<&AtomicU64> {
     Some(unsafe { place.cast::<AtomicU64>().as_ref() })
 }
 
+fn split(word: u64) -> (u32, u32) {
+    (word as u32, (word >> 32) as u32)
+}
+
+fn join(begun: u32, pass_below: u32) -> u64 {
+    u64::from(pass_below) << 32 | u64::from(begun)
+}
+
+/// Whether one count comes after another; both wrap around.
+fn is_after(count: u32, other: u32) -> bool {
+    count.wrapping_sub(other).cast_signed() > 0
+}
+
 /// A new process takes the worker's place.
 pub(crate) fn reset(memory: &Mapping, worker: u32) {
     if let Some(slot) = slot(memory, worker) {
@@ -29,14 +45,70 @@ pub(crate) fn reset(memory: &Mapping, worker: u32) {
     }
 }
 
-/// How many calls the worker has begun.
-pub(crate) fn read(memory: &Mapping, worker: u32) -> u64 {
-    slot(memory, worker).map_or(0, |slot| slot.load(Ordering::Acquire))
+/// How many calls the worker has begun, or passed over.
+pub(crate) fn begun(memory: &Mapping, worker: u32) -> u32 {
+    slot(memory, worker).map_or(0, |slot| split(slot.load(Ordering::Acquire)).0)
 }
 
-/// The worker begins a call.
-pub(crate) fn begin(memory: &Mapping, worker: u32) {
-    if let Some(slot) = slot(memory, worker) {
-        slot.fetch_add(1, Ordering::Release);
+/// The worker takes up its next call. `false`: it has been taken back and must not run.
+pub(crate) fn begin(memory: &Mapping, worker: u32) -> bool {
+    let Some(slot) = slot(memory, worker) else { return true };
+    let next = |word| {
+        let (begun, pass_below) = split(word);
+        let begun = begun.wrapping_add(1);
+        // Drawn along, so that it never falls so far behind that it seems to be ahead.
+        Some(join(begun, if is_after(pass_below, begun) { pass_below } else { begun }))
+    };
+    let old = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, next).unwrap_or_default();
+    let (begun, pass_below) = split(old);
+    !is_after(pass_below, begun)
+}
+
+/// Has the worker pass over the calls that it has not begun, below `below`; returns how many it has
+/// begun. `None`: it has not begun the one with number `head`, so it is merely late.
+pub(crate) fn take_back(memory: &Mapping, worker: u32, head: u32, below: u32) -> Option<u32> {
+    let next = |word| {
+        let (begun, _) = split(word);
+        is_after(begun, head).then(|| join(begun, below))
+    };
+    let old = slot(memory, worker)?.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+    old.ok().map(|word| split(word).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::sys::memory_file;
+
+    fn memory() -> Mapping {
+        let file = memory_file(c"test", 4096).unwrap();
+        Mapping::new(file.as_fd(), 4096, true).unwrap()
+    }
+
+    #[test]
+    fn calls_that_were_taken_back_are_passed_over_and_later_ones_run() {
+        let memory = memory();
+        assert_eq!(take_back(&memory, 3, 0, 5), None, "the head has not begun");
+        assert!(begin(&memory, 3));
+        assert_eq!(take_back(&memory, 3, 0, 4), Some(1));
+        let ran: Vec<bool> = (1..6).map(|_| begin(&memory, 3)).collect();
+        assert_eq!(ran, [false, false, false, true, true]);
+        assert_eq!(begun(&memory, 3), 6);
+        assert_eq!(begun(&memory, 2), 0, "workers have words of their own");
+    }
+
+    #[test]
+    fn counts_wrap_around() {
+        let memory = memory();
+        let word = slot(&memory, 0).unwrap();
+        word.store(join(u32::MAX, u32::MAX), Ordering::Relaxed);
+        assert!(begin(&memory, 0));
+        assert_eq!(word.load(Ordering::Relaxed), join(0, 0));
+        assert_eq!(take_back(&memory, 0, u32::MAX, 2), Some(0));
+        assert!(!begin(&memory, 0));
+        assert!(!begin(&memory, 0));
+        assert!(begin(&memory, 0));
     }
 }
