@@ -112,14 +112,18 @@ def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iter
         call._grid._check_process()
         call._watch(watch, token)
     until = None if timeout is None else time.monotonic() + timeout
-    left = len(waited)
-    while left:
-        tokens = watch.take(None if until is None else max(0.0, until - time.monotonic()))
-        if not tokens:
-            raise TimeoutError(f"{left} of {len(waited)} calls take longer than {timeout} s")
-        left -= len(tokens)
-        for token in tokens:
-            yield waited[token]
+
+    def ended() -> Iterator[Call[T]]:
+        left = len(waited)
+        while left:
+            tokens = watch.take(None if until is None else max(0.0, until - time.monotonic()))
+            if not tokens:
+                raise TimeoutError(f"{left} of {len(waited)} calls take longer than {timeout} s")
+            left -= len(tokens)
+            for token in tokens:
+                yield waited[token]
+
+    return ended()
 
 
 class Dispatcher:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -86,10 +87,16 @@ def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Conf
             _build(values)
         except ConfigError as error:
             raise ConfigError(f"{file}: {error}") from None
-    values.update((name, value) for name, value in arguments.items() if value is not None)
+    values.update((name, _plain(value)) for name, value in arguments.items() if value is not None)
     if arguments.get("workers") == 0:
         raise ConfigError("`workers` is 0: give a number from 1 on, or leave it out")
     return _build(values).resolved()
+
+
+def _plain(value: Any) -> Any:
+    """Integers of other kinds, such as NumPy's, as Python's own."""
+    integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return int(value) if integer else value
 
 
 def _build(values: dict[str, Any]) -> Config:

@@ -186,14 +186,24 @@ class Grid:
         token = 0
         # Until the first result tells how large they are, no more than the workers need.
         limit = 2 * self.config.workers
+        failure: Exception | None = None
         try:
             while True:
-                while len(waiting) < limit and (call := next(calls, None)) is not None:
+                while len(waiting) < limit and failure is None:
+                    try:
+                        call = next(calls)
+                    except StopIteration:
+                        break
+                    except Exception as error:  # of the items: what came before them is due first
+                        failure = error
+                        break
                     waiting[token] = call
                     if not ordered:
                         call._watch(watch, token)
                     token += 1
                 if not waiting:
+                    if failure is not None:
+                        raise failure
                     return
                 if ordered:
                     key = next(iter(waiting))

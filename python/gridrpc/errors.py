@@ -107,7 +107,7 @@ def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
         error.worker = outcome[1]
         return error
     if kind == "lost":
-        hint = "Only calls declared idempotent are run again: submit(..., idempotent=True)"
+        hint = "Calls declared idempotent, submit(..., idempotent=True), are run again some times"
         return _lost(WorkerLost, f"a worker was lost that ran {name}", hint, *outcome[1:])
     if kind == "no workers":
         hint = "Check the command and its messages above"

@@ -187,3 +187,36 @@ fn a_program_that_cannot_start_workers_is_reported() {
         assert!(error.to_string().starts_with("no worker could be started"), "{error}");
     }
 }
+
+/// Callers that wait take turns in reading answers: none may be left waiting when they change.
+#[test]
+fn no_wake_up_is_lost_when_many_threads_wait() {
+    let grid = open(3, Transport::Unix);
+    let waiter = grid.waiter();
+    let null = named(&grid, "builtin/null");
+    let sleep = named(&grid, "builtin/sleep");
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let (grid, waiter, null, sleep) = (&grid, waiter.clone(), &null, &sleep);
+            scope.spawn(move || {
+                for round in 0..2000 {
+                    let pause = thread == 5 && round % 100 == 0;
+                    let call = if pause {
+                        submit(grid, sleep, &[Value::Float(0.001)], &[])
+                    } else {
+                        submit(grid, null, &[], &[])
+                    };
+                    // Half of them read for themselves, the others are told.
+                    let ended =
+                        if thread % 2 == 0 { waiter.wait(&call, WAIT) } else { call.wait(WAIT) };
+                    assert!(ended, "thread {thread} waits for ever in round {round}");
+                    if thread == 0 && round % 500 == 0 {
+                        // Long enough for the grid's own thread to come back.
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(grid.counts().live, 0);
+}
