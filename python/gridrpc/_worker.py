@@ -58,6 +58,10 @@ def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
                 importlib.import_module(name)
             except Exception as error:  # whatever a module may raise: calls that need it will tell
                 print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
+    import faulthandler
+
+    # A crash of a worker in native code then leaves the Python line that led to it.
+    faulthandler.enable()
     # Collected garbage would write to pages that the workers share.
     gc.collect()
     gc.freeze()
@@ -103,10 +107,6 @@ def _reseed() -> None:
 def _serve(worker: _native.Worker) -> None:
     global _worker
     _worker = worker
-    import faulthandler
-
-    # A crash in native code then leaves the Python line that led to it.
-    faulthandler.enable()
     functions: dict[int, Callable[..., Any]] = {}
     # These hold on to memory; each is let go as early as can be.
     head: Any
