@@ -2,7 +2,11 @@
 
 import signal
 
-# A shell that runs the tests in the background has them ignore Ctrl-C, and whatever they start
-# would inherit that: tests of Ctrl-C need it as a terminal gives it.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# Whoever runs the tests in the background may have them ignore Ctrl-C or the end of the terminal,
+# and whatever they start would inherit that: tests need these signals as a terminal gives them.
+for number, usual in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
