@@ -147,3 +147,19 @@ def test_many_workers(worker: Any, count: int) -> None:
         name = "builtin/echo" if worker == "native" else remote.same
         assert list(grid.map(name, range(1_000))) == list(range(1_000))
     assert until(lambda: not alive(processes))
+
+
+def test_quick_calls_do_not_wait_behind_a_slow_one(own_grid: Grid) -> None:
+    grid = own_grid
+    for call in [grid.submit(remote.nap, 0) for _ in range(500)]:
+        call.result(60)
+    for _ in range(3):
+        slow = grid.submit(remote.nap, 2)
+        quick = [grid.submit(remote.nap, 0) for _ in range(200)]
+        for call in quick:
+            call.result(60)
+        assert not slow.done()
+        # Those that were taken back are passed over, and the worker goes on with what comes later.
+        slow.result(60)
+        for call in [grid.submit(remote.nap, 0) for _ in range(200)]:
+            call.result(60)

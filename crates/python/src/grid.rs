@@ -222,7 +222,9 @@ impl Grid {
         let deadline = match deadline {
             None => None,
             Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
-                PyValueError::new_err(format!("a deadline of {seconds} s: give a finite number of seconds from 0 on"))
+                PyValueError::new_err(format!(
+                    "a deadline of {seconds} s: give a finite number of seconds from 0 on"
+                ))
             })?),
         };
         let mut request = Request {

@@ -187,6 +187,8 @@ impl WorkerLink {
                         stretch.forget();
                     }
                 }
+                // There may be others at hand: do not wait for more before they are dealt with.
+                continue;
             }
             self.flush()?;
             if self.desk.ended || fill(&mut self.receiver)? == 0 {
