@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::core::Task;
 use crate::ids::{CallId, WorkerId};
+use crate::interface::Task;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {

@@ -27,11 +27,13 @@ mod check;
 mod core;
 mod end;
 mod ids;
+mod interface;
 mod pace;
 mod timers;
 mod workers;
 
-pub use crate::core::{Action, Core, Refusal, Settings, Task};
+pub use crate::core::Core;
 pub use end::{Cause, End, Loss};
 pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+pub use interface::{Action, Refusal, Settings, Task};
 pub use workers::UnexpectedReply;

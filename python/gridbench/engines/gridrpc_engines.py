@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import queue
 import socket
 from typing import Any, ClassVar
@@ -68,14 +69,17 @@ class _GridEngine(Engine):
             raise RuntimeError("the engine has not been started")
         return self._grid
 
+    @abc.abstractmethod
     def _open(self, workers: int) -> gridrpc.Grid:
-        raise NotImplementedError
+        """The grid."""
 
+    @abc.abstractmethod
     def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
-        raise NotImplementedError
+        """Submit a task."""
 
+    @abc.abstractmethod
     def _outcome(self, task: Task, call: gridrpc.Call[Any]) -> Outcome:
-        raise NotImplementedError
+        """What came of a task that ended well."""
 
 
 class PythonEngine(_GridEngine):

@@ -1,0 +1,145 @@
+//! What goes into the core and what comes out of it.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::end::{End, Loss};
+use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+
+/// The bounds of a grid.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many workers.
+    pub workers: u32,
+    /// Cores of the machine: more than so many workers are not woken for microsecond calls.
+    pub cores: usize,
+    /// Calls that may wait for a worker.
+    pub max_queued: usize,
+    /// Payload bytes that may wait for a worker. One call may always wait, however large.
+    pub max_queued_bytes: u64,
+    /// How long a call that nobody waits for may go on before its worker is ended, ns.
+    pub grace: u64,
+    /// How many workers a call declared idempotent may lose before it fails.
+    pub retries: u32,
+    /// Starts in a row that may fail before a place is given up for lost.
+    pub max_failed_starts: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            workers: 1,
+            cores: 1,
+            max_queued: 100_000,
+            max_queued_bytes: 256 << 20,
+            grace: 100_000_000,
+            retries: 3,
+            max_failed_starts: 3,
+        }
+    }
+}
+
+/// A call to be made.
+#[derive(Clone, Debug)]
+pub struct Task<T> {
+    /// What to run.
+    pub function: FunctionId,
+    /// Length of its payload, for the bound on what may wait.
+    pub bytes: u64,
+    /// The shared data that it refers to.
+    pub blobs: Vec<BlobId>,
+    /// When it must have ended.
+    pub deadline: Option<Time>,
+    /// Whether it may be run again when its worker is lost.
+    pub idempotent: bool,
+    /// The caller's own.
+    pub payload: T,
+}
+
+impl<T> Task<T> {
+    /// A call without data, deadline or retry.
+    pub fn new(function: FunctionId, payload: T) -> Self {
+        Task { function, bytes: 0, blobs: Vec::new(), deadline: None, idempotent: false, payload }
+    }
+}
+
+/// Something that has to be done now. Actions for one worker are in the order to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action<T> {
+    /// Start a process for this place.
+    Start(WorkerId),
+    /// Tell a worker a function, before its first call of it.
+    Teach {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which function.
+        function: FunctionId,
+    },
+    /// Give a worker shared data, before its first call that refers to it.
+    Share {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which data.
+        blob: BlobId,
+    },
+    /// Send a call to a worker.
+    Send {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which call.
+        call: CallId,
+        /// What to run.
+        function: FunctionId,
+        /// Whether the reply may wait for those of the calls behind it.
+        batch: bool,
+        /// The caller's own.
+        payload: T,
+    },
+    /// The call has ended without an answer.
+    End {
+        /// Which call.
+        call: CallId,
+        /// The caller's own.
+        payload: T,
+        /// Why.
+        end: End,
+    },
+    /// A call that had ended before is no longer in any worker's hands.
+    Forget(T),
+    /// Tell a worker that no call will refer to this data any more.
+    Unshare {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which data.
+        blob: BlobId,
+    },
+    /// Nobody needs this data any more.
+    Free(BlobId),
+    /// If this worker has begun its call with serial number `head`, take back those that it has not
+    /// begun below `below`, where that can be done. Report it with [`crate::Core::taken_back`].
+    TakeBack {
+        /// Which worker.
+        worker: WorkerId,
+        /// The call that it runs much longer than was expected.
+        head: u64,
+        /// How many calls it had been sent.
+        below: u64,
+    },
+    /// End this worker at once; report its loss when it is gone.
+    Kill(WorkerId),
+}
+
+/// Why a call was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The grid has been closed.
+    #[error("the grid is closed")]
+    Closed,
+    /// No worker could be started.
+    #[error("no worker could be started: {0}")]
+    NoWorkers(Arc<Loss>),
+    /// The call refers to data that was never shared or has been dropped.
+    #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
+    UnknownBlob(BlobId),
+}
