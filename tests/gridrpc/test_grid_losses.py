@@ -115,9 +115,16 @@ def test_calls_behind_a_lost_one_survive(lone_grid: Grid) -> None:
     assert [call.result(LONG) for call in calls] == list(range(200))
 
 
-def test_a_killed_worker_from_outside(own_grid: Grid) -> None:
-    call = own_grid.submit(remote.nap, 1_000)
-    assert until(lambda: call.profile.pid != 0)
+def running(grid: Grid, folder: Path) -> gridrpc.Call[Any]:
+    """A call that a worker has begun, and goes on with until it is lost."""
+    started = folder / "started"
+    call = grid.submit(remote.tell_and_wait, str(started), str(folder / "never"))
+    assert until(started.exists)
+    return call
+
+
+def test_a_killed_worker_from_outside(own_grid: Grid, tmp_path: Path) -> None:
+    call = running(own_grid, tmp_path)
     os.kill(call.profile.pid, signal.SIGTERM)
     lost = call.exception(LONG)
     assert isinstance(lost, WorkerLost)
@@ -176,14 +183,13 @@ def test_functions_may_start_processes(lone_grid: Grid) -> None:
     assert lone_grid.submit(run_program).result(LONG) == "hello\n"
 
 
-def test_the_spawner_is_killed() -> None:
+def test_the_spawner_is_killed(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children()}
     with Grid(workers=2) as grid:
         grid.wait_until_ready(LONG)
-        call = grid.submit(remote.nap, 1_000)
+        call = running(grid, tmp_path)
         (spawner,) = {child.pid for child in psutil.Process().children()} - before
         workers = descendants(spawner)
-        assert until(lambda: call.profile.pid != 0)
         os.kill(spawner, signal.SIGKILL)
         lost = call.exception(LONG)
         assert isinstance(lost, WorkerLost)
