@@ -321,6 +321,12 @@ impl<T: Clone> Core<T> {
         }
     }
 
+    /// The caller's own of a call that has not ended.
+    #[must_use]
+    pub fn payload(&self, id: CallId) -> Option<&T> {
+        self.calls.get(id).map(|call| &call.task.payload)
+    }
+
     /// Calls that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {

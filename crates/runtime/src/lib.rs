@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod link;
+pub mod loan;
 pub mod payload;
 pub mod segment;
 pub mod sys;

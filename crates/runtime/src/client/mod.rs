@@ -4,20 +4,23 @@
 //! answers, keeps the timers and starts and buries workers.
 
 mod call;
+mod callbacks;
 mod fork;
 mod function;
 mod grid;
 mod launch;
 mod lifecycle;
+mod output;
 mod reactor;
 mod seat;
 mod shared;
 mod state;
-mod tail;
 
 pub use call::{Call, Outcome, Profile, Watch};
+pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;
 pub use grid::{
     Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
 };
+pub use output::Output;
 pub use shared::SharedData;

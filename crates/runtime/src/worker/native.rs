@@ -160,10 +160,11 @@ impl<'l> Results<'l> {
 /// When the client breaks the protocol.
 pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
-    while let Some(Job { call, function, mut sections, order }) = link.next_job()? {
+    while let Some(Job { call, function, mut sections, order, received }) = link.next_job()? {
         let calc_in = monotonic_ns();
         let results = run(&link, &function.name, &sections, order);
-        let stamps = Stamps { calc_in, calc_out: monotonic_ns() };
+        let calc_out = monotonic_ns();
+        let stamps = Stamps { received, calc_in, calc_out, ..Stamps::default() };
         match results {
             Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
             Err(error) => {
