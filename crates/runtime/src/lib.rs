@@ -7,4 +7,6 @@ pub mod loan;
 pub mod payload;
 pub mod segment;
 pub mod sys;
+pub mod tool;
+pub mod typed;
 pub mod worker;

@@ -98,9 +98,10 @@ impl<'p> PayloadBuilder<'p> {
         self.pool.is_some()
     }
 
-    /// Adds a section that lies in shared memory already.
-    pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64) {
-        self.push(Outgoing::Shared { lent, offset, len }, 0);
+    /// Adds a section that lies in shared memory already. `moved`: what it counts for in the bound on
+    /// data that waits, bytes.
+    pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64, moved: u64) {
+        self.push(Outgoing::Shared { lent, offset, len }, moved);
     }
 
     /// Adds a section that is sent from where it lies.

@@ -14,6 +14,7 @@ use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
+use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::fork;
@@ -230,6 +231,7 @@ impl Grid {
             pool: Pool::new(config.keep_free),
         });
         let runner = Runner::new(Arc::clone(&common));
+        arrays::tell(&common.pool);
         let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config)
             .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));

@@ -3,11 +3,13 @@
 //! Callers write to idle workers themselves; one thread per grid, the reactor, reads all
 //! answers, keeps the timers and starts and buries workers.
 
+mod arrays;
 mod call;
 mod callbacks;
 mod fork;
 mod function;
 mod grid;
+pub mod invoke;
 mod launch;
 mod lifecycle;
 mod output;
@@ -16,6 +18,7 @@ mod seat;
 mod shared;
 mod state;
 
+pub use arrays::SharedArray;
 pub use call::{Call, Outcome, Profile, Watch};
 pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;

@@ -16,7 +16,7 @@ use crate::loan::Source;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
 use crate::sys::{self, Mapping, monotonic_ns};
-use crate::worker::progress;
+use crate::worker::{debug, progress};
 
 /// A function that the client has told.
 #[derive(Debug)]
@@ -168,6 +168,7 @@ impl WorkerLink {
             boot: &sys::boot_id(),
         }))?;
         sender.flush()?;
+        debug::attend(worker);
         Ok(WorkerLink {
             receiver,
             sender,
