@@ -63,8 +63,8 @@ impl Source {
     pub fn with<R>(&self, use_them: impl FnOnce(&[u8]) -> R) -> R {
         match &*lock(&self.bytes) {
             Bytes::Owned(bytes) => use_them(bytes),
-            // SAFETY: lent for as long as this variant is there, see `lent`.
             Bytes::Lent(start) => {
+                // SAFETY: lent for as long as this variant is there, see `lent`.
                 use_them(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) })
             }
         }

@@ -46,6 +46,11 @@ pub(super) struct Library {
     raw: *const RawModule,
 }
 
+// SAFETY: what it points to is constant, and stays as long as the process.
+unsafe impl Send for Library {}
+// SAFETY: as above.
+unsafe impl Sync for Library {}
+
 /// A function to call.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
