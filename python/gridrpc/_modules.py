@@ -154,14 +154,7 @@ def named_results(function: str, names: list[str], values: list[Any]) -> Any:
 class RemoteObject:
     """An object of a class of a compiled module, from `Grid.object`: its methods are attributes."""
 
-    def __init__(
-        self,
-        grid: Grid,
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        start_timeout: float | None,
-    ) -> None:
+    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
         try:
             methods = grid._modules.methods(name)
         except LookupError as error:
@@ -174,14 +167,12 @@ class RemoteObject:
             method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
         }
         try:
-            self._start(args, kwargs, start_timeout)
+            self._start(start_timeout)
         except BaseException:
             self._release()
             raise
 
-    def _start(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], start_timeout: float | None
-    ) -> None:
+    def _start(self, start_timeout: float | None) -> None:
         if start_timeout is not None:
             standing, why = self._grid._native.standing(self._on, start_timeout)
             if standing == "starting":
@@ -189,9 +180,7 @@ class RemoteObject:
             if standing != "ready":
                 raise ObjectLost(f"{self._name} could not be started: {why}")
         if INITIALIZE in self._methods:
-            self._methods[INITIALIZE](*args, **kwargs)
-        elif args or kwargs:
-            raise TypeError(f"{self._name} has no method `{INITIALIZE}` that could take arguments")
+            self._methods[INITIALIZE]()
 
     def __getattr__(self, name: str) -> ModuleFunction:
         methods = self.__dict__.get("_methods", {})

@@ -122,9 +122,10 @@ impl Target {
         let (module, function) = modules.search.resolve(name).map_err(not_found)?;
         let target = Arc::new(grid.target(&module, function).map_err(not_found)?);
         let parameters = &target.interface().parameters;
-        let passed = parameters.iter().enumerate().filter(|(_, parameter)| {
-            parameter.mode != Mode::Work && !is_returned(parameter)
-        });
+        let passed = parameters
+            .iter()
+            .enumerate()
+            .filter(|(_, parameter)| parameter.mode != Mode::Work && !is_returned(parameter));
         let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();
         Ok(Target { target, passed })
     }
@@ -175,9 +176,7 @@ impl Target {
 
 /// Whether an integer is the length of a dimension of an array that the caller passes.
 fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
-    let is_it = |dimension: &Dimension| {
-        matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
-    };
+    let is_it = |dimension: &Dimension| matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar);
     matches!(parameters[scalar].kind, Kind::Scalar(of) if of.is_integer())
         && parameters.iter().any(|parameter| match &parameter.kind {
             Kind::Array { dimensions, .. } => {
@@ -191,9 +190,9 @@ fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
 pub fn argument_error(error: &ArgumentError) -> PyErr {
     Python::attach(|py| {
         static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let made = KIND.import(py, "gridrpc.errors", "ArgumentError").and_then(|kind| {
-            kind.call1((error.to_string(), &error.function, &error.parameter))
-        });
+        let made = KIND
+            .import(py, "gridrpc.errors", "ArgumentError")
+            .and_then(|kind| kind.call1((error.to_string(), &error.function, &error.parameter)));
         made.map_or_else(|error| error, PyErr::from_value)
     })
 }
@@ -259,7 +258,8 @@ pub fn make(
     let mut raised = None;
     if !callbacks.is_empty() {
         let frame = CallbackFrame::new(Arc::clone(&target.target), prepared.scalars.clone());
-        let handler = PythonCallbacks { grid: Arc::clone(grid), frame, callbacks, raised: Arc::default() };
+        let handler =
+            PythonCallbacks { grid: Arc::clone(grid), frame, callbacks, raised: Arc::default() };
         raised = Some(Arc::clone(&handler.raised));
         options.callbacks = Some(Callbacks(Arc::new(handler)));
     }
@@ -285,7 +285,8 @@ fn assign_out<'py>(
 ) -> PyResult<Vec<(usize, Py<PyAny>)>> {
     let Some(out) = out else { return Ok(Vec::new()) };
     let parameters = &target.target.interface().parameters;
-    let is_array = |p: &Parameter| matches!(&p.kind, Kind::Array { element, .. } if dtype(*element).is_some());
+    let is_array =
+        |p: &Parameter| matches!(&p.kind, Kind::Array { element, .. } if dtype(*element).is_some());
     let results = parameters.iter().enumerate().filter(|(_, p)| is_returned(p) && is_array(p));
     let results: Vec<usize> = results.map(|(index, _)| index).collect();
     let mut assigned: Vec<(usize, Bound<'py, PyAny>)> = Vec::new();
@@ -338,9 +339,8 @@ impl Arguments<'_> {
             }
             Kind::Scalar(of) => match of {
                 Type::String | Type::Filename => {
-                    let text = text(object).map_err(|_| {
-                        bad(format!("has to be a string, not {}", kind_of(object)))
-                    })?;
+                    let text = text(object)
+                        .map_err(|_| bad(format!("has to be a string, not {}", kind_of(object))))?;
                     Ok(Given::Texts(vec![text]))
                 }
                 of => scalar(*of, object).map(Given::Scalar).map_err(&bad),
@@ -400,7 +400,8 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
             }
         }
         Type::Float | Type::Double => {
-            let number = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+            let number =
+                if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
             number
                 .map(Scalar::Float)
                 .ok_or_else(|| format!("has to be a number ({wanted}), not {}", kind_of(object)))
@@ -523,7 +524,8 @@ impl CallbackHandler for PythonCallbacks {
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
         let payload: PayloadBuilder<'_> = self.grid.payload();
         self.frame.run(index, arguments, payload, |parameters, values| {
-            let function = self.callbacks.get(usize::from(index)).ok_or("there is no such callback")?;
+            let function =
+                self.callbacks.get(usize::from(index)).ok_or("there is no such callback")?;
             Python::attach(|py| {
                 self.call(py, function, parameters, values).map_err(|error| {
                     let text = error.to_string();
@@ -548,8 +550,12 @@ impl PythonCallbacks {
         let mut arguments = Vec::with_capacity(values.len());
         for (parameter, value) in parameters.iter().zip(values.iter_mut()) {
             arguments.push(match (value, &parameter.kind) {
-                (CallbackValue::Scalar(Scalar::Int(value)), _) => value.into_pyobject(py)?.into_any(),
-                (CallbackValue::Scalar(Scalar::Float(value)), _) => value.into_pyobject(py)?.into_any(),
+                (CallbackValue::Scalar(Scalar::Int(value)), _) => {
+                    value.into_pyobject(py)?.into_any()
+                }
+                (CallbackValue::Scalar(Scalar::Float(value)), _) => {
+                    value.into_pyobject(py)?.into_any()
+                }
                 (CallbackValue::Scalar(Scalar::Complex(re, im)), _) => {
                     PyComplex::from_doubles(py, *re, *im).into_any()
                 }
@@ -566,7 +572,11 @@ impl PythonCallbacks {
         for ((parameter, value), argument) in parameters.iter().zip(values).zip(&arguments) {
             if let CallbackValue::Array { elements, .. } = value {
                 let goes = matches!(parameter.mode, Mode::Out | Mode::InOut);
-                *elements = if goes { crate::buffer::View::new(argument)?.bytes().to_vec() } else { Vec::new() };
+                *elements = if goes {
+                    crate::buffer::View::new(argument)?.bytes().to_vec()
+                } else {
+                    Vec::new()
+                };
             }
         }
         Ok(())

@@ -152,8 +152,7 @@ impl Call {
             inner.profile.stamps = stamps;
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
-            inner.profile.bytes_out =
-                sections.iter().map(|section| section.len() as u64).sum();
+            inner.profile.bytes_out = sections.iter().map(|section| section.len() as u64).sum();
         }
         inner.outcome = Some(outcome);
         inner.done = true;

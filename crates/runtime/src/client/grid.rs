@@ -308,9 +308,8 @@ impl Grid {
     #[must_use]
     pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
         let state = self.common.lock();
-        let starting = |state: &mut State| {
-            !state.closing && state.core.standing(of) == Standing::Starting
-        };
+        let starting =
+            |state: &mut State| !state.closing && state.core.standing(of) == Standing::Starting;
         let waited = self.common.changed.wait_timeout_while(state, timeout, starting);
         drop(waited);
         self.standing(of)
@@ -338,7 +337,8 @@ impl Grid {
     /// Makes a function known.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
         let mut state = self.common.lock();
-        let function = Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
+        let function =
+            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             state.core.replace_function(id);

@@ -12,8 +12,8 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
-use crate::client::grid::{Common, Config, Transport};
 use crate::client::callbacks::{Runner, Wanted};
+use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::output;
 use crate::link::{LinkError, Received, Receiver};
@@ -254,12 +254,14 @@ impl Reactor {
                     self.hear_worker(index);
                 }
             }
-            Token::WorkerStdout { index, generation } | Token::WorkerStderr { index, generation } => {
+            Token::WorkerStdout { index, generation }
+            | Token::WorkerStderr { index, generation } => {
                 if self.is_current(index, generation)
                     && let Some(inlet) = &mut self.inlets[index as usize]
                 {
                     let stderr = matches!(token, Token::WorkerStderr { .. });
-                    let output = if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    let output =
+                        if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
                     if let Some(output) = output
                         && !output.read()
                     {

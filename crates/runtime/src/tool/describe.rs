@@ -27,9 +27,10 @@ pub fn text(module: &ModuleFile, function: Option<&Function>) -> String {
 fn all(module: &Module) -> Vec<(String, Function)> {
     let functions = module.functions.iter().map(|f| (f.name.clone(), f.clone()));
     let methods = module.classes.iter().flat_map(|class| {
-        class.methods.iter().map(move |method| {
-            (format!("{}.{}", class.name, method.name), method.clone())
-        })
+        class
+            .methods
+            .iter()
+            .map(move |method| (format!("{}.{}", class.name, method.name), method.clone()))
     });
     functions.chain(methods).collect()
 }

@@ -46,7 +46,8 @@ impl Scalar {
     /// The number whose bytes in this type are these; `None` for strings and files.
     #[must_use]
     pub fn from_bytes(of: Type, bytes: &[u8]) -> Option<Scalar> {
-        let f32_at = |at: usize| Some(f64::from(f32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?)));
+        let f32_at =
+            |at: usize| Some(f64::from(f32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?)));
         let f64_at = |at: usize| Some(f64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         Some(match of {
             Type::String | Type::Filename => return None,
@@ -149,6 +150,9 @@ mod tests {
         ] {
             assert_eq!(Scalar::from_bytes(of, &value.to_bytes(of)), Some(value), "{of:?}");
         }
-        assert_eq!(Scalar::from_bytes(Type::Double, &Scalar::Int(3).to_bytes(Type::Double)), Some(Scalar::Float(3.0)));
+        assert_eq!(
+            Scalar::from_bytes(Type::Double, &Scalar::Int(3).to_bytes(Type::Double)),
+            Some(Scalar::Float(3.0))
+        );
     }
 }

@@ -71,7 +71,7 @@ impl Library {
         let library =
             library.map_err(|error| format!("could not load `{}`: {error}", path.display()))?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
-        let raw = unsafe { library.get::<RawModule>(SYMBOL.to_bytes_with_nul()) };
+        let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
         let raw = raw.map_err(|error| format!("`{}` is no module: {error}", path.display()))?;
         let raw = raw.into_raw().cast::<RawModule>().cast_const();
         std::mem::forget(library);
@@ -96,10 +96,13 @@ impl Library {
     /// The function of that name: `function`, or `Class.method`.
     pub(super) fn entry(self: &Arc<Library>, name: &str) -> Result<Entry, String> {
         // SAFETY: the names are C strings in the library.
-        let is_named = |entry: &&RawEntry| unsafe { CStr::from_ptr(entry.name) }.to_str() == Ok(name);
+        let is_named =
+            |entry: &&RawEntry| unsafe { CStr::from_ptr(entry.name) }.to_str() == Ok(name);
         let raw = self.entries().iter().find(is_named);
         let place = match name.split_once('.') {
-            None => self.interface.functions.iter().position(|f| f.name == name).map(|at| (None, at)),
+            None => {
+                self.interface.functions.iter().position(|f| f.name == name).map(|at| (None, at))
+            }
             Some((class, method)) => {
                 self.interface.classes.iter().enumerate().find(|(_, c)| c.name == class).and_then(
                     |(at, class)| {
