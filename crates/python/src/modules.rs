@@ -407,10 +407,21 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
                 .ok_or_else(|| format!("has to be a number ({wanted}), not {}", kind_of(object)))
         }
         _ => {
+            if matches!(of, Type::Char | Type::UChar)
+                && let Some(code) = character(object)
+            {
+                let code = code?;
+                let signed = code.cast_signed().into();
+                return Ok(Scalar::Int(if of.is_signed() { signed } else { code.into() }));
+            }
             if object.is_instance_of::<PyFloat>() {
                 return Err(format!("has to be an integer ({wanted}), not {}", kind_of(object)));
             }
-            if let Ok(value) = object.extract::<i64>() {
+            // What fits in fewer bits is checked with the sizes.
+            let is_wide_unsigned = !of.is_signed() && of.size() == Some(8);
+            if let Ok(value) = object.extract::<i64>()
+                && (value >= 0 || !is_wide_unsigned)
+            {
                 return Ok(Scalar::Int(value));
             }
             let unsigned = if of.is_signed() { None } else { object.extract::<u64>().ok() };
@@ -425,6 +436,19 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
             })
         }
     }
+}
+
+/// A character, given as text or bytes of length one; `None` if it is neither.
+fn character(object: &Bound<'_, PyAny>) -> Option<Result<u8, String>> {
+    let bytes = if let Ok(text) = object.cast::<PyString>() {
+        text.to_cow().map(|text| text.into_owned().into_bytes()).unwrap_or_default()
+    } else {
+        object.cast::<PyBytes>().ok()?.as_bytes().to_vec()
+    };
+    Some(match bytes[..] {
+        [byte] => Ok(byte),
+        _ => Err("has to be one character, or an integer".into()),
+    })
 }
 
 impl Pending {
