@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gridrpc_idl::{Function, Module};
 use libloading::os::unix;
 
+use crate::forks;
 use crate::typed::read_interface;
 use crate::worker::module::callback;
 
@@ -84,6 +85,7 @@ impl Library {
                 module.version
             ));
         }
+        forks::notice();
         (module.bind)(&raw const SERVICES);
         Ok(Library { interface: file.interface, raw })
     }
