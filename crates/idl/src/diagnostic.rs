@@ -1,6 +1,7 @@
 //! What is wrong with a file, said so that one can mend it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A range of bytes of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,7 +93,7 @@ pub(crate) struct Place {
     /// From 1 on.
     pub line: usize,
     /// Of another file than the source, where a line marker says so.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
 }
 
 impl Place {
@@ -126,7 +127,7 @@ impl<'s> Places<'s> {
                 Some((line, file)) => {
                     self.place.line = line;
                     if let Some(file) = file {
-                        self.place.file = Some(file.to_owned());
+                        self.place.file = Some(file.into());
                     }
                 }
                 None => self.place.line += 1,
@@ -145,7 +146,8 @@ fn line_marker(line: &str) -> Option<(usize, Option<&str>)> {
     let number = rest[..digits].parse().ok()?;
     let file =
         rest[digits..].trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
-    Some((number, file))
+    // A name that no system would take is none.
+    Some((number, file.filter(|file| file.len() <= 1000)))
 }
 
 /// The line that a byte lies in, without its end.
