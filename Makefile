@@ -66,8 +66,10 @@ test-rust: $(STAMPS)/venv ## unit tests, simulation and native grids
 	cargo test --locked --workspace --quiet
 
 .PHONY: test-fuzz
-test-fuzz: ## throw broken bytes at the decoder, for 20 s
-	crates/wire/fuzz/run 20
+test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
+	scripts/fuzz wire decode 10
+	scripts/fuzz idl parse 10
+	scripts/fuzz idl extents 10
 
 .PHONY: test-python
 test-python: install $(STAMPS)/test-packages browser ## end to end, with real processes and a browser

@@ -77,7 +77,6 @@ pub(crate) fn nearest<'a>(
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(written.len()) <= allowed)
-        .filter(|candidate| *candidate != written)
         .map(|candidate| (distance(written, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

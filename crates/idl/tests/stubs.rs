@@ -427,7 +427,7 @@ fn fortran_functions_get_addresses_and_lengths() {
          Define fill(IN int n, IN double value, OUT double x[n], IN string name, OUT int total[5],
              IN char letter, OUT char buffer[n * 2 ^ 2 + (n > 1 ? 1 : 0)], INOUT scomplex z[1])
              Calls \"Fortran\" fill(n, value, x, name, total, letter, buffer, z);",
-        &[Extra { name: "callee.c", text: &LIKE_FORTRAN }],
+        &[Extra { name: "callee.c", text: LIKE_FORTRAN }],
     );
     assert!(loaded.module.functions[0].fortran());
     let (mut x, mut total, mut buffer) = ([0f64; 2], [0i32; 5], [0u8; 10]);

@@ -2,6 +2,7 @@
 //! starts workers, and the worker that runs native functions.
 
 pub mod client;
+mod forks;
 pub mod link;
 pub mod loan;
 pub mod payload;

@@ -61,6 +61,8 @@ struct Inner {
     profile: Profile,
     outcome: Option<Outcome>,
     done: bool,
+    /// Threads that sleep until it has ended: to wake nobody is a system call as well.
+    sleepers: usize,
     watches: Vec<(Arc<Watch>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
@@ -96,6 +98,7 @@ impl Call {
             profile,
             outcome: None,
             done: false,
+            sleepers: 0,
             watches: Vec::new(),
             kept: Vec::new(),
         };
@@ -157,8 +160,11 @@ impl Call {
         inner.outcome = Some(outcome);
         inner.done = true;
         let watches = std::mem::take(&mut inner.watches);
+        let sleepers = inner.sleepers;
         drop(inner);
-        self.finished.notify_all();
+        if sleepers > 0 {
+            self.finished.notify_all();
+        }
         for (watch, token) in watches {
             watch.push(token);
         }
@@ -179,9 +185,12 @@ impl Call {
     /// Waits until it has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.sleepers += 1;
         let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !inner.done);
-        waited.unwrap_or_else(PoisonError::into_inner).0.done
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        inner.sleepers -= 1;
+        inner.done
     }
 
     /// Takes the outcome, once.

@@ -17,13 +17,13 @@ use thiserror::Error;
 use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
-use crate::client::fork;
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::forks;
 use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::Pool;
@@ -215,7 +215,7 @@ impl Grid {
     pub fn open(config: Config) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
         check_workers(workers)?;
-        fork::notice();
+        forks::notice();
         let system = |what| move |error| GridError::System { what, error };
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| system("making an event descriptor")(errno.into()))?;
@@ -250,7 +250,7 @@ impl Grid {
             transport,
             shared_threshold,
             workers: AtomicU32::new(workers),
-            generation: fork::generation(),
+            generation: forks::generation(),
         })
     }
 
@@ -527,7 +527,7 @@ impl Grid {
     }
 
     fn check_process(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     fn drop_segments(&self, state: &mut State) {
@@ -552,7 +552,7 @@ impl Waiter {
     /// # Errors
     /// `GridError::Forked` if it may not.
     pub fn check(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     /// Waits until the call has ended, at most so long. Returns whether it has.

@@ -92,7 +92,12 @@ impl Outlet {
         self.stream.write(&labelled(label, &lines));
     }
 
-    /// Nothing more will come: what has begun is a line too.
+    /// Whether a line has begun whose end has not come.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
+    /// What has begun is a line too: its end will not come, or not soon.
     pub(crate) fn end(&mut self) {
         if let Some(label) = &self.label
             && !self.begun.is_empty()

@@ -108,6 +108,8 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
+    /// Workers that have begun a line, and when it is passed on as it is.
+    begun_lines: VecDeque<(Instant, u32, u32)>,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
@@ -118,6 +120,8 @@ const MORE_WORKERS: usize = 1 << 16;
 const EVENTS: usize = 64;
 /// How long a worker that has closed its connection has to end by itself.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
+/// How long a line waits for its end.
+const LINE: Duration = Duration::from_millis(200);
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
@@ -155,6 +159,7 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             leaving: VecDeque::new(),
+            begun_lines: VecDeque::new(),
             closing: None,
             finished: false,
         })
@@ -168,7 +173,8 @@ impl Reactor {
             return false;
         }
         let leaving = self.end_leaving();
-        for until in [until, leaving].into_iter().flatten() {
+        let lines = self.end_lines();
+        for until in [until, leaving, lines].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -262,11 +268,13 @@ impl Reactor {
                     let stderr = matches!(token, Token::WorkerStderr { .. });
                     let output =
                         if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
-                    if let Some(output) = output
-                        && !output.read()
-                    {
+                    let Some(output) = output else { return };
+                    if !output.read() {
                         // Ended or closed by the worker: a descriptor at its end is always ready.
                         let _ = self.epoll.delete(output.descriptor());
+                    } else if output.has_begun() {
+                        let generation = inlet.generation;
+                        self.begun_lines.push_back((Instant::now() + LINE, index, generation));
                     }
                 }
             }
@@ -301,6 +309,22 @@ impl Reactor {
             // It is ending by itself, most likely, and then its exit status tells more.
             self.leaving.push_back((Instant::now() + LEAVE_GRACE, index, generation));
         }
+    }
+
+    /// Passes on lines that have been begun and not ended for a while, such as a question; says when the
+    /// next is due.
+    fn end_lines(&mut self) -> Option<Instant> {
+        while let Some((due, index, generation)) = self.begun_lines.front().copied() {
+            if due > Instant::now() {
+                return Some(due);
+            }
+            self.begun_lines.pop_front();
+            let inlet = self.inlets[index as usize].as_mut();
+            if let Some(inlet) = inlet.filter(|inlet| inlet.generation == generation) {
+                inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
+            }
+        }
+        None
     }
 
     /// Ends workers that have closed their connection but go on; says when the next is due.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gridrpc_idl::{Function, Module};
 use libloading::os::unix;
 
+use crate::forks;
 use crate::typed::read_interface;
 use crate::worker::module::callback;
 
@@ -61,6 +62,15 @@ pub(super) struct Entry {
     run: extern "C" fn(arguments: *mut *mut c_void),
 }
 
+/// What functions print goes to a pipe, where C would keep it back until there are pages of it.
+fn print_lines() {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: C's own stream, which nothing has been written to yet or in lines already.
+    unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
+}
+
 impl Library {
     /// Loads the library and reads its interface.
     pub(super) fn load(path: &Path) -> Result<Library, String> {
@@ -84,6 +94,8 @@ impl Library {
                 module.version
             ));
         }
+        forks::notice();
+        print_lines();
         (module.bind)(&raw const SERVICES);
         Ok(Library { interface: file.interface, raw })
     }
