@@ -423,10 +423,12 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
                 return Ok(Scalar::Complex(complex.real(), complex.imag()));
             }
             let complex = object.call_method0("__complex__").ok();
-            if let Some(complex) = complex.as_ref().and_then(|found| found.cast::<PyComplex>().ok()) {
+            if let Some(complex) = complex.as_ref().and_then(|found| found.cast::<PyComplex>().ok())
+            {
                 return Ok(Scalar::Complex(complex.real(), complex.imag()));
             }
-            let real = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+            let real =
+                if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
             real.map(|real| Scalar::Complex(real, 0.0))
                 .ok_or_else(|| format!("has to be a number, not {}", kind_of(object)))
         }

@@ -85,7 +85,8 @@ fn is_named(function: &Function, array: usize) -> bool {
     function.parameters.iter().any(|parameter| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return false };
         dimensions.iter().any(|dimension| {
-            let range = dimension.range.iter().flat_map(|range| [&range.start, &range.end, &range.step]);
+            let range =
+                dimension.range.iter().flat_map(|range| [&range.start, &range.end, &range.step]);
             let mut parts = range.chain([&dimension.size]).flatten();
             parts.any(|part| part.scalars().contains(&array))
         })
