@@ -612,6 +612,11 @@ impl PythonCallbacks {
         let mut arguments = Vec::with_capacity(values.len());
         for (parameter, value) in parameters.iter().zip(values.iter_mut()) {
             arguments.push(match (value, &parameter.kind) {
+                (CallbackValue::Scalar(Scalar::Int(value)), Kind::Scalar(of))
+                    if !of.is_signed() =>
+                {
+                    value.cast_unsigned().into_pyobject(py)?.into_any()
+                }
                 (CallbackValue::Scalar(Scalar::Int(value)), _) => {
                     value.into_pyobject(py)?.into_any()
                 }
