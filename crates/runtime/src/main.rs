@@ -209,7 +209,8 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> 
         };
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}", describe::text(&module, function));
+        let named = name.split_once('/').map(|(_, name)| name).zip(function);
+        print!("{}", describe::text(&module, named));
     }
     Ok(())
 }

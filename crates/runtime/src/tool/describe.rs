@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::typed::ModuleFile;
 
-/// One function, or all of a module, in words.
+/// One function under the name that calls use, or all of a module, in words.
 #[must_use]
-pub fn text(module: &ModuleFile, function: Option<&Function>) -> String {
+pub fn text(module: &ModuleFile, function: Option<(&str, &Function)>) -> String {
     let interface = &module.interface;
     match function {
-        Some(function) => one_function(interface, &function.name, function),
+        Some((name, function)) => one_function(interface, name, function),
         None => {
             let mut text = format!("module {}\n  {}\n", interface.name, module.path.display());
             for (name, function) in all(interface) {

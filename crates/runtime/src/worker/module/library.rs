@@ -71,6 +71,12 @@ fn print_lines() {
     unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
 }
 
+/// What the system says about an error of a library.
+fn reason(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 impl Library {
     /// Loads the library and reads its interface.
     pub(super) fn load(path: &Path) -> Result<Library, String> {
@@ -78,11 +84,12 @@ impl Library {
         // SAFETY: loading runs the library's constructors. Whoever compiled it and named it to the
         // client wants its code to be run here.
         let library = unsafe { unix::Library::open(Some(path), unix::RTLD_NOW | unix::RTLD_LOCAL) };
-        let library =
-            library.map_err(|error| format!("could not load `{}`: {error}", path.display()))?;
+        let library = library
+            .map_err(|error| format!("could not load `{}`: {}", path.display(), reason(&error)))?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
         let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
-        let raw = raw.map_err(|error| format!("`{}` is no module: {error}", path.display()))?;
+        let raw =
+            raw.map_err(|error| format!("`{}` is no module: {}", path.display(), reason(&error)))?;
         let raw = raw.into_raw().cast::<RawModule>().cast_const();
         std::mem::forget(library);
         // SAFETY: the symbol lives as long as the library, which stays.
