@@ -32,6 +32,8 @@ def main() -> None:
         return
     gc.enable()
     _reseed()
+    # Lines are to be seen when they are printed, also through a pipe.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
         _serve(_native.Worker(descriptor))
     except ConnectionError as error:
