@@ -72,7 +72,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser numerics ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -82,6 +82,10 @@ test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and 
 .PHONY: browser
 browser: ## see that Chromium and its driver are there
 	@scripts/ensure-browser
+
+.PHONY: numerics
+numerics: ## see that OpenBLAS and the Fortran compiler are there
+	@scripts/ensure-numerics
 
 .PHONY: lint
 lint: lint-rust lint-python lint-types ## check format, style and types (with -k: all of them)

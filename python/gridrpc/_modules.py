@@ -6,9 +6,11 @@ import functools
 import inspect
 import json
 import keyword
+import math
+import operator
 from collections import namedtuple
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
 from gridrpc.errors import FunctionNotFound, ObjectLost
@@ -232,7 +234,7 @@ class RemoteObject:
 
 
 def empty(
-    shape: int | tuple[int, ...], dtype: Any = float, order: str = "C"
+    shape: int | tuple[int, ...], dtype: Any = float, order: Literal["C", "F"] = "C"
 ) -> np.ndarray[Any, Any]:
     """A new array in shared memory, which calls of module functions do not copy.
 
@@ -244,14 +246,16 @@ def empty(
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"arrays of {kind} cannot lie in shared memory")
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    count = 1
-    for length in shape:
-        if length < 0:
-            raise ValueError("negative dimensions are not allowed")
-        count *= int(length)
+    if order not in {"C", "F"}:
+        raise ValueError(f"order is {order!r}: give 'C' or 'F'")
+    # NumPy's integers are none of Python's.
+    whole = shape if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple(operator.index(length) for length in whole)
+    if any(length < 0 for length in shape):
+        raise ValueError("negative dimensions are not allowed")
+    count = math.prod(shape)
     memory = _native.shared_memory(count * kind.itemsize)
-    return np.ndarray(shape, kind, memory, order="F" if order == "F" else "C")
+    return np.ndarray(shape, kind, memory, order=order)
 
 
 def empty_like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

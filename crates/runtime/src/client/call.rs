@@ -155,7 +155,7 @@ impl Call {
             inner.profile.stamps = stamps;
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
-            inner.profile.bytes_out = sections.iter().map(|section| section.len() as u64).sum();
+            inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
         inner.outcome = Some(outcome);
         inner.done = true;
@@ -214,6 +214,15 @@ impl Call {
         } else {
             inner.watches.push((Arc::clone(watch), token));
         }
+    }
+}
+
+/// Bytes of a section that were moved. What the worker has written into the caller's own memory was
+/// not.
+fn moved(section: &Incoming) -> u64 {
+    match section {
+        Incoming::Argument(..) => 0,
+        other => other.len() as u64,
     }
 }
 
