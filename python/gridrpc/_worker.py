@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import sys
 from contextlib import contextmanager
@@ -33,7 +34,8 @@ def main() -> None:
     gc.enable()
     _reseed()
     # Lines are to be seen when they are printed, also through a pipe.
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         _serve(_native.Worker(descriptor))
     except ConnectionError as error:

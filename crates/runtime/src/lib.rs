@@ -5,6 +5,7 @@ pub mod client;
 mod forks;
 pub mod link;
 pub mod loan;
+mod patience;
 pub mod payload;
 pub mod segment;
 pub mod sys;

@@ -17,6 +17,7 @@ use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::output;
 use crate::link::{LinkError, Received, Receiver};
+use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
@@ -110,6 +111,10 @@ pub(crate) struct Reactor {
     leaving: VecDeque<(Instant, u32, u32)>,
     /// Workers that have begun a line, and when it is passed on as it is.
     begun_lines: VecDeque<(Instant, u32, u32)>,
+    patience: Patience,
+    /// Whether there is only one call: with more, the processors have better things to do than to
+    /// look out for answers.
+    lone: bool,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
@@ -160,12 +165,15 @@ impl Reactor {
             host: sys::host_name(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
+            patience: Patience::new(),
+            lone: false,
             closing: None,
             finished: false,
         })
     }
 
-    /// Does what is due, waits for something to happen, at most until `until`, and deals with it.
+    /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
+    /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
     pub(super) fn turn(&mut self, until: Option<Instant>) -> bool {
         let mut timeout = self.prepare_to_wait();
@@ -182,11 +190,23 @@ impl Reactor {
             }
         }
         let mut events = [EpollEvent::empty(); EVENTS];
-        let count = match self.epoll.wait(&mut events, timeout) {
+        let Reactor { epoll, patience, lone, .. } = self;
+        let lone = *lone;
+        let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
+        let mut count = 0;
+        if until.is_some() && lone && timeout != EpollTimeout::ZERO {
+            patience.look(|| {
+                count = wait(EpollTimeout::ZERO);
+                count > 0
+            });
+        }
+        if count == 0 {
+            count = wait(timeout);
+        }
         for event in &events[..count] {
             self.dispatch(*event);
         }
@@ -208,6 +228,7 @@ impl Reactor {
             self.say_goodbye();
         }
         let idle = to_start.is_empty() && to_kill.is_empty();
+        self.lone = state.core.live() == 1;
         let until = if idle { state.core.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);

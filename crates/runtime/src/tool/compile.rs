@@ -245,7 +245,11 @@ impl Recipe {
 
     fn compile(&self, source: &Path, object: &Path) -> Result<(), CompileError> {
         let mut command = start(&self.compiler);
-        command.args(["-O2", "-g", "-fPIC", "-c"]).arg(source).arg("-o").arg(object);
+        command
+            .args(["-O2", "-g", "-fPIC", "-fvisibility=hidden", "-c"])
+            .arg(source)
+            .arg("-o")
+            .arg(object);
         command.arg("-I").arg(&self.folder).args(&self.compile_options);
         run(command, &self.compiler)
     }

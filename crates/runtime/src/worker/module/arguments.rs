@@ -143,9 +143,11 @@ impl Arguments {
                 let texts = texts(parameter, 1, value, sections, order)?;
                 let (argument, pointer) = list(*of, texts, Vec::new())?;
                 let in_place = *of == Type::String && parameter.mode != Mode::In;
+                if in_place {
+                    return Ok((argument, pointer));
+                }
                 // SAFETY: the list has one pointer.
-                let pointer =
-                    if in_place { pointer } else { unsafe { *pointer.cast::<*mut c_void>() } };
+                let pointer = unsafe { *pointer.cast::<*mut c_void>() };
                 Ok((argument, pointer))
             }
             Kind::Scalar(of) => {
