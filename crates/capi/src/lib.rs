@@ -1,0 +1,3 @@
+//! The library for C and Fortran programs: the GridRPC API.
+//!
+//! What it offers stands in `include/grpc.h`.
