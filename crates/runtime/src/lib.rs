@@ -3,7 +3,10 @@
 
 pub mod client;
 pub mod link;
+pub mod loan;
 pub mod payload;
 pub mod segment;
 pub mod sys;
+pub mod tool;
+pub mod typed;
 pub mod worker;

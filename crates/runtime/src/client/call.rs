@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{CallId, End};
 use gridrpc_wire::Stamps;
 
+use crate::client::callbacks::Callbacks;
 use crate::client::function::FunctionRef;
+use crate::loan::Sink;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
 
@@ -60,6 +62,8 @@ struct Inner {
     outcome: Option<Outcome>,
     done: bool,
     watches: Vec<(Arc<Watch>, u64)>,
+    /// What the worker was sent beside the call itself, and may still read.
+    kept: Vec<Arc<Payload>>,
 }
 
 /// One call. Shared between its caller and the grid.
@@ -68,10 +72,18 @@ pub struct Call {
     inner: Mutex<Inner>,
     finished: Condvar,
     function: Arc<FunctionRef>,
+    callbacks: Option<Callbacks>,
+    /// Where streamed sections of the result are to lie.
+    sinks: Vec<(u16, Arc<Sink>)>,
 }
 
 impl Call {
-    pub(crate) fn new(function: Arc<FunctionRef>, payload: Payload) -> Arc<Call> {
+    pub(crate) fn new(
+        function: Arc<FunctionRef>,
+        payload: Payload,
+        callbacks: Option<Callbacks>,
+        sinks: Vec<(u16, Arc<Sink>)>,
+    ) -> Arc<Call> {
         let profile = Profile {
             submit: monotonic_ns(),
             worker: u32::MAX,
@@ -85,8 +97,10 @@ impl Call {
             outcome: None,
             done: false,
             watches: Vec::new(),
+            kept: Vec::new(),
         };
-        Arc::new(Call { inner: Mutex::new(inner), finished: Condvar::new(), function })
+        let (inner, finished) = (Mutex::new(inner), Condvar::new());
+        Arc::new(Call { inner, finished, function, callbacks, sinks })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -116,6 +130,21 @@ impl Call {
         self.lock().payload.take()
     }
 
+    /// What the worker was sent for a callback is kept until the call ends.
+    pub(crate) fn keep(&self, payload: Arc<Payload>) {
+        self.lock().kept.push(payload);
+    }
+
+    pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
+        self.callbacks.as_ref()
+    }
+
+    /// Where a streamed section of the result is to lie.
+    pub(crate) fn sink(&self, section: usize) -> Option<Arc<Sink>> {
+        let sink = self.sinks.iter().find(|(index, _)| usize::from(*index) == section);
+        sink.map(|(_, sink)| Arc::clone(sink))
+    }
+
     pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) {
         let mut inner = self.lock();
         inner.profile.retrieve = monotonic_ns();
@@ -124,7 +153,7 @@ impl Call {
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out =
-                sections.iter().map(|section| section.bytes().len() as u64).sum();
+                sections.iter().map(|section| section.len() as u64).sum();
         }
         inner.outcome = Some(outcome);
         inner.done = true;

@@ -4,22 +4,27 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, FunctionId, Refusal, Settings, Task, Time};
+use gridrpc_core::{BlobId, FunctionId, Refusal, Reservation, Settings, Standing, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
+use crate::client::arrays;
 use crate::client::call::Call;
+use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::fork;
 use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::Pool;
 use crate::sys;
@@ -70,6 +75,8 @@ pub struct Config {
     pub shared_threshold: usize,
     /// Free shared memory kept for later calls, bytes.
     pub keep_free: u64,
+    /// Where the workers' output goes.
+    pub output: Output,
 }
 
 /// Why a grid cannot do what it was asked.
@@ -107,6 +114,12 @@ pub struct Request {
     pub deadline: Option<Duration>,
     /// Whether it may be run again when its worker is lost.
     pub idempotent: bool,
+    /// The reserved worker that has to run it.
+    pub on: Option<Reservation>,
+    /// What its function may call back.
+    pub callbacks: Option<Callbacks>,
+    /// Where streamed sections of its result are to lie, by number.
+    pub sinks: Vec<(u16, Arc<Sink>)>,
 }
 
 /// Why a call was not taken.
@@ -177,18 +190,20 @@ struct Owned {
 pub struct Grid {
     common: Arc<Common>,
     seat: Arc<Seat>,
+    runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     unused: Unused,
     owned: Mutex<HashMap<BlobId, Owned>>,
     transport: Transport,
     shared_threshold: usize,
-    workers: u32,
+    /// Those that it was asked for, reserved ones left out.
+    workers: AtomicU32,
     generation: u64,
 }
 
 const MOST_WORKERS: u32 = 100_000;
-/// Descriptors that a worker takes in the client: its connection and its standard error.
-const DESCRIPTORS_PER_WORKER: u64 = 2;
+/// Descriptors that a worker takes in the client: its connection, standard output and error.
+const DESCRIPTORS_PER_WORKER: u64 = 3;
 /// Descriptors left for everything else.
 const OTHER_DESCRIPTORS: u64 = 64;
 
@@ -215,7 +230,10 @@ impl Grid {
             wake,
             pool: Pool::new(config.keep_free),
         });
-        let reactor = Reactor::new(Arc::clone(&common), config).map_err(system("starting"))?;
+        let runner = Runner::new(Arc::clone(&common));
+        arrays::tell(&common.pool);
+        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config)
+            .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
         let thread = std::thread::Builder::new()
@@ -225,12 +243,13 @@ impl Grid {
         Ok(Grid {
             common,
             seat,
+            runner,
             thread: Mutex::new(Some(thread)),
             unused: Unused::default(),
             owned: Mutex::default(),
             transport,
             shared_threshold,
-            workers,
+            workers: AtomicU32::new(workers),
             generation: fork::generation(),
         })
     }
@@ -238,7 +257,74 @@ impl Grid {
     /// How many workers it was opened with.
     #[must_use]
     pub fn workers(&self) -> u32 {
-        self.workers
+        self.workers.load(Ordering::Relaxed)
+    }
+
+    /// Asks for more workers, so that there are `workers` in all.
+    ///
+    /// # Errors
+    /// When there are too many for this system.
+    pub fn grow(&self, workers: u32) -> Result<(), GridError> {
+        self.check_process()?;
+        let mut state = self.common.lock();
+        let more = workers.saturating_sub(self.workers());
+        if more == 0 {
+            return Ok(());
+        }
+        check_workers(more)?;
+        self.workers.store(workers, Ordering::Relaxed);
+        state.drive(|core, out| core.add_workers(more, out));
+        self.common.finish(state);
+        Ok(())
+    }
+
+    /// Asks for workers that work for one owner each, and returns without waiting for them.
+    ///
+    /// # Errors
+    /// When there are too many for this system, or the grid is closed.
+    pub fn reserve(&self, count: u32) -> Result<Vec<Reservation>, GridError> {
+        self.check_process()?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        check_workers(count)?;
+        let mut state = self.common.lock();
+        if state.closing {
+            return Err(Refusal::Closed.into());
+        }
+        let reserved = state.drive(|core, out| core.reserve(count, out));
+        self.common.finish(state);
+        Ok(reserved)
+    }
+
+    /// How a reserved worker is getting on.
+    #[must_use]
+    pub fn standing(&self, of: Reservation) -> Standing {
+        let state = self.common.lock();
+        if state.closing { Standing::Released } else { state.core.standing(of) }
+    }
+
+    /// Waits, at most so long, until a reserved worker has answered or is known to be lost.
+    #[must_use]
+    pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
+        let state = self.common.lock();
+        let starting = |state: &mut State| {
+            !state.closing && state.core.standing(of) == Standing::Starting
+        };
+        let waited = self.common.changed.wait_timeout_while(state, timeout, starting);
+        drop(waited);
+        self.standing(of)
+    }
+
+    /// Gives a reserved worker up: its calls are cancelled, and its process ends.
+    pub fn release(&self, of: Reservation) {
+        if self.check_process().is_err() {
+            return;
+        }
+        let mut state = self.common.lock();
+        let now = Time(sys::monotonic_ns());
+        state.drive(|core, out| core.release(now, of, out));
+        self.common.finish(state);
     }
 
     /// How it is getting on.
@@ -252,7 +338,7 @@ impl Grid {
     /// Makes a function known.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
         let mut state = self.common.lock();
-        let function = Function { name: name.to_owned(), form, body: Arc::new(body) };
+        let function = Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             state.core.replace_function(id);
@@ -296,7 +382,7 @@ impl Grid {
     /// When no worker can be started, or the grid has been closed.
     pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
         let state = self.common.lock();
-        let wanted = self.workers as usize;
+        let wanted = self.workers() as usize;
         let waiting = |state: &mut State| {
             state.core.ready() < wanted && state.core.broken().is_none() && !state.closing
         };
@@ -322,9 +408,10 @@ impl Grid {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let Request { function, payload, blobs, deadline, idempotent } = request;
+        let Request { function, payload, blobs, deadline, idempotent, on, callbacks, sinks } =
+            request;
         let id = function.id();
-        let call = Call::new(function, payload);
+        let call = Call::new(function, payload, callbacks, sinks);
         let now = Time(call.profile().submit);
         let task = Task {
             function: id,
@@ -333,6 +420,7 @@ impl Grid {
             deadline: deadline
                 .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
             idempotent,
+            on,
             payload: Arc::clone(&call),
         };
         self.drop_segments(&mut state);
@@ -435,6 +523,7 @@ impl Grid {
         self.seat.call_back();
         // A reactor that panicked has nothing left to end.
         let _ = thread.join();
+        self.runner.close();
     }
 
     fn check_process(&self) -> Result<(), GridError> {

@@ -13,10 +13,11 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
 use crate::client::grid::{Common, Config, Transport};
+use crate::client::callbacks::{Runner, Wanted};
 use crate::client::launch::Spawner;
-use crate::client::tail::Tail;
+use crate::client::output;
 use crate::link::{LinkError, Received, Receiver};
-use crate::payload::take_sections;
+use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::progress;
@@ -28,6 +29,7 @@ pub(super) enum Token {
     Spawner,
     SpawnerStderr,
     Worker { index: u32, generation: u32 },
+    WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
 }
 
@@ -46,6 +48,7 @@ impl Token {
             Token::SpawnerStderr => pack(2, 0, 0),
             Token::Worker { index, generation } => pack(3, index, generation),
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
+            Token::WorkerStdout { index, generation } => pack(5, index, generation),
         }
     }
 
@@ -58,6 +61,7 @@ impl Token {
             2 => Token::SpawnerStderr,
             3 => Token::Worker { index, generation },
             4 => Token::WorkerStderr { index, generation },
+            5 => Token::WorkerStdout { index, generation },
             _ => return None,
         })
     }
@@ -70,7 +74,9 @@ pub(super) struct Inlet {
     pub(super) receiver: Receiver,
     /// Its segments, for results.
     pub(super) mapped: Mapped,
-    pub(super) tail: Tail,
+    /// Its standard output, if that does not go to our own.
+    pub(super) stdout: Option<output::Outlet>,
+    pub(super) stderr: output::Outlet,
     pub(super) host: String,
     /// Why it has to end, if it broke the protocol.
     pub(super) broken: Option<String>,
@@ -82,6 +88,7 @@ enum Event {
     Welcome { pid: u32 },
     Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
     Release(Vec<Lease>),
+    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
 }
 
 /// The state of the reader.
@@ -91,7 +98,8 @@ pub(crate) struct Reactor {
     pub(super) epoll: Arc<Epoll>,
     pub(super) config: Config,
     pub(super) spawner: Option<Spawner>,
-    pub(super) spawner_tail: Option<Tail>,
+    pub(super) spawner_tail: Option<output::Outlet>,
+    pub(super) runner: Arc<Runner>,
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
     pub(super) progress_file: Arc<OwnedFd>,
@@ -104,6 +112,8 @@ pub(crate) struct Reactor {
     pub(super) finished: bool,
 }
 
+/// Places for workers that may be asked for later.
+const MORE_WORKERS: usize = 1 << 16;
 /// Events taken from the queue at one time.
 const EVENTS: usize = 64;
 /// How long a worker that has closed its connection has to end by itself.
@@ -112,9 +122,14 @@ const LEAVE_GRACE: Duration = Duration::from_secs(1);
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 impl Reactor {
-    pub(crate) fn new(common: Arc<Common>, config: Config) -> io::Result<Reactor> {
+    pub(crate) fn new(
+        common: Arc<Common>,
+        runner: Arc<Runner>,
+        config: Config,
+    ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
-        let len = progress::len(workers);
+        // Only what is touched takes memory.
+        let len = progress::len(workers + MORE_WORKERS);
         let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
         let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
         let epoll = {
@@ -132,6 +147,7 @@ impl Reactor {
             config,
             spawner: None,
             spawner_tail: None,
+            runner,
             inlets: (0..workers).map(|_| None).collect(),
             generations: vec![0; workers],
             progress_file,
@@ -238,13 +254,18 @@ impl Reactor {
                     self.hear_worker(index);
                 }
             }
-            Token::WorkerStderr { index, generation } => {
+            Token::WorkerStdout { index, generation } | Token::WorkerStderr { index, generation } => {
                 if self.is_current(index, generation)
                     && let Some(inlet) = &mut self.inlets[index as usize]
-                    && !inlet.tail.read()
                 {
-                    // Ended or closed by the worker: a descriptor at its end is always ready.
-                    let _ = self.epoll.delete(inlet.tail.descriptor());
+                    let stderr = matches!(token, Token::WorkerStderr { .. });
+                    let output = if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    if let Some(output) = output
+                        && !output.read()
+                    {
+                        // Ended or closed by the worker: a descriptor at its end is always ready.
+                        let _ = self.epoll.delete(output.descriptor());
+                    }
                 }
             }
         }
@@ -328,6 +349,7 @@ impl Reactor {
         let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
         // Declared before the lock, and so dropped behind it.
         let mut unwanted = Vec::new();
+        let mut wanted = Vec::new();
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
         let mut changed = false;
@@ -344,6 +366,15 @@ impl Reactor {
                     if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
                         let released = outlet.release(&leases);
                         state.garbage.extend(released);
+                    }
+                }
+                Event::Callback { call: id, index, arguments } => {
+                    match state.core.payload(CallId(id)).cloned() {
+                        Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
+                        None => {
+                            let message = "the call has ended";
+                            state.push(worker, &Message::CallbackFailure { call: id, message });
+                        }
                     }
                 }
                 Event::Answer { call, stamps, retained, outcome } => {
@@ -373,6 +404,7 @@ impl Reactor {
         }
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         self.common.finish(state);
+        wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
         }
@@ -392,6 +424,14 @@ fn milliseconds(ns: u64) -> EpollTimeout {
 }
 
 impl Inlet {
+    /// Passes on what its process has written.
+    pub(super) fn read_output(&mut self) {
+        for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
+            output.read();
+            output.end();
+        }
+    }
+
     /// The messages that have come in whole. A broken one marks the inlet.
     fn take_events(&mut self) -> Vec<Event> {
         let Inlet { receiver, mapped, broken, host, .. } = self;
@@ -435,6 +475,10 @@ fn understand(
                 sections: take_sections(&sections, streams, mapped, no_blobs)?,
             };
             Event::Answer { call, stamps, retained, outcome }
+        }
+        Message::Callback { call, index, sections } => {
+            let arguments = take_sections(&sections, streams, mapped, no_blobs)?;
+            Event::Callback { call, index, arguments }
         }
         Message::Segment { segment, len } => {
             let file = descriptors.pop();
