@@ -1,6 +1,7 @@
 //! A call as its caller sees it: what was sent, what came of it, and who waits for it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,7 +62,7 @@ struct Inner {
     profile: Profile,
     outcome: Option<Outcome>,
     done: bool,
-    watches: Vec<(Arc<Watch>, u64)>,
+    watches: Vec<(Arc<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
 }
@@ -161,7 +162,7 @@ impl Call {
         drop(inner);
         self.finished.notify_all();
         for (watch, token) in watches {
-            watch.push(token);
+            watch.ended(token);
         }
     }
 
@@ -198,14 +199,26 @@ impl Call {
     }
 
     /// Has `token` appear in `watch` when the call ends, or now if it has.
-    pub fn watch(&self, watch: &Arc<Watch>, token: u64) {
+    pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
         let mut inner = self.lock();
         if inner.done {
             drop(inner);
-            watch.push(token);
+            watch.ended(token);
         } else {
-            inner.watches.push((Arc::clone(watch), token));
+            inner.watches.push((Arc::<W>::clone(watch), token));
         }
+    }
+}
+
+/// What is told that calls have ended, in whichever thread notices.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// The call with this token has ended.
+    fn ended(&self, token: u64);
+}
+
+impl Watcher for Watch {
+    fn ended(&self, token: u64) {
+        self.push(token);
     }
 }
 
