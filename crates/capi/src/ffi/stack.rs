@@ -44,7 +44,6 @@ fn stacks() -> MutexGuard<'static, Stacks> {
 }
 
 /// The arguments of a stack. `None`: there is no such stack.
-#[allow(dead_code)] // Calls with stacks come with the calls themselves.
 pub fn arguments(stack: *const c_void) -> Option<Vec<Address>> {
     stacks().stacks.get(&stack.addr()).map(|stack| stack.arguments.clone())
 }
