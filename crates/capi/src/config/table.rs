@@ -280,6 +280,20 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_tells_of_every_attribute() {
+        let guide = include_str!("../../../../docs/coming-from-ninf-g.md");
+        for (name, section) in SECTIONS {
+            assert!(guide.contains(name), "{name}");
+            for (attribute, role) in section.rows() {
+                let (with, without) = guide.split_once("### What has no effect").unwrap();
+                let ignored = matches!(role, Role::Ignored { .. });
+                let part = if ignored { without } else { with };
+                assert!(part.contains(&format!("`{attribute}`")), "{name}.{attribute}");
+            }
+        }
+    }
+
+    #[test]
     fn similar_names_are_found() {
         assert_eq!(Section::similar("SEVER"), Some("SERVER"));
         assert_eq!(Section::similar("client"), Some("CLIENT"));
