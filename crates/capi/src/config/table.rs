@@ -1,7 +1,8 @@
 //! All sections and attributes that Ninf-G knows, and what becomes of each of them here.
 //!
-//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has no
-//! effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the pen.
+//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has
+//! no effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the
+//! pen.
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

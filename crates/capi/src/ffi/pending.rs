@@ -1,5 +1,5 @@
-//! Functions that are declared and not there yet. They say that nothing is initialized, which so far
-//! is true.
+//! Functions that are declared and not there yet. They say that nothing is initialized, which so
+//! far is true.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
