@@ -9,7 +9,8 @@ use crate::environment;
 use crate::errors::{ErrorCode, text_of};
 
 thread_local! {
-    static LAST: RefCell<(ErrorCode, String)> = const { RefCell::new((ErrorCode::NoError, String::new())) };
+    static LAST: RefCell<(ErrorCode, String)> =
+        const { RefCell::new((ErrorCode::NoError, String::new())) };
     /// What `grpc_error_detail_np` returned last.
     static DETAIL: RefCell<CString> = RefCell::default();
 }

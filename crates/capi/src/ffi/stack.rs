@@ -1,7 +1,7 @@
 //! Argument stacks.
 //!
-//! The address that a program gets is a number in disguise: nothing lies there, so that a stack that
-//! has been destructed, or never was one, is found out and not followed.
+//! The address that a program gets is a number in disguise: nothing lies there, so that a stack
+//! that has been destructed, or never was one, is found out and not followed.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
