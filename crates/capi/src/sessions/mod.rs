@@ -83,8 +83,13 @@ impl Sessions {
     pub fn give_up(&self, environment: &Environment, record: &Record) {
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();
-            if let Some(call) = session.and_then(|session| session.abandon()) {
-                environment.grid.cancel(&call);
+            let Some(session) = session else { continue };
+            match session.abandon() {
+                Some(call) => {
+                    environment.grid.cancel(&call);
+                }
+                // It has ended: its results are brought to their places now, and never later.
+                None => drop(session.settle(environment)),
             }
         }
     }
