@@ -167,8 +167,9 @@ class Grid:
         """A new remote object of a class of a compiled module, "module/Class".
 
         It has a worker process of its own, which keeps its state; its methods are called like
-        functions, one after the other. Use it as a context manager, or call `close`. `start_timeout`: seconds within which its
-        worker has to have answered. Raises FunctionNotFound, TimeoutError, ObjectLost.
+        functions, one after the other. Use it as a context manager, or call `close`.
+        `start_timeout`: seconds within which its worker has to have answered. Raises
+        FunctionNotFound, TimeoutError, ObjectLost.
         """
         self._check_open()
         return RemoteObject(self, name, start_timeout)

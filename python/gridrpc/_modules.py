@@ -16,7 +16,6 @@ from gridrpc import _native
 from gridrpc.errors import FunctionNotFound, ObjectLost
 
 if TYPE_CHECKING:
-    import os
     from types import TracebackType
 
     import numpy as np
@@ -84,7 +83,9 @@ class ModuleFunction:
     def __doc__(self) -> str:  # type: ignore[override]
         return describe(self.description, self._target.returned)
 
-    def __call__(self, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any) -> Any:
+    def __call__(
+        self, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+    ) -> Any:
         return self._submit(self._grid, args, kw, out, deadline).result()
 
     def submit(
@@ -145,7 +146,7 @@ def describe(description: dict[str, Any], returned: list[str]) -> str:
 def _result_type(function: str, names: tuple[str, ...]) -> Callable[..., Any]:
     name = function.rpartition("/")[2].replace(".", "_") + "_result"
     name = name if name.isidentifier() and not keyword.iskeyword(name) else "result"
-    return namedtuple(name, names, rename=True)  # noqa: PYI024 - the fields are known at run time
+    return namedtuple(name, names, rename=True)
 
 
 def named_results(function: str, names: list[str], values: list[Any]) -> Any:
@@ -178,7 +179,9 @@ class RemoteObject:
         if start_timeout is not None:
             standing, why = self._grid._native.standing(self._on, start_timeout)
             if standing == "starting":
-                raise TimeoutError(f"the worker of {self._name} takes longer than {start_timeout} s")
+                raise TimeoutError(
+                    f"the worker of {self._name} takes longer than {start_timeout} s"
+                )
             if standing != "ready":
                 raise ObjectLost(f"{self._name} could not be started: {why}")
         if INITIALIZE in self._methods:
@@ -255,7 +258,7 @@ def empty(
         raise ValueError("negative dimensions are not allowed")
     count = math.prod(shape)
     memory = _native.shared_memory(count * kind.itemsize)
-    return np.ndarray(shape, kind, memory, order=order)
+    return np.ndarray(shape, kind, memoryview(memory), order=order)
 
 
 def empty_like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -246,7 +246,14 @@ pub fn make(
                 let problem = "is missing: give a function to call back";
                 return Err(target.bad(&interface.parameters[index].name, problem));
             }
+            None if target.passed.contains(&(index, false)) => {
+                return Err(target.bad(&interface.parameters[index].name, "is missing"));
+            }
             None => Given::Absent,
+            // As the signature has it.
+            Some(object) if object.is_none() && target.passed.contains(&(index, true)) => {
+                Given::Absent
+            }
             Some(object) => arguments.take(index, object)?,
         });
     }
