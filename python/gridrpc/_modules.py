@@ -84,12 +84,12 @@ class ModuleFunction:
         return describe(self.description, self._target.returned)
 
     def __call__(
-        self, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         return self._submit(self._grid, args, kw, out, deadline).result()
 
     def submit(
-        self, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
     ) -> Call[Any]:
         """Call it and return at once, with what will be the result.
 
