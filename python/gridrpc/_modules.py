@@ -86,7 +86,10 @@ class ModuleFunction:
     def __call__(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
-        return self._submit(self._grid, args, kw, out, deadline).result()
+        grid = self._grid
+        grid._check_process()
+        native = grid._native
+        return native.call_target(grid, self._target, args, kw or None, out, deadline, self._on)
 
     def submit(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any

@@ -157,6 +157,16 @@ class Grid:
         deadline: float | None,
         on: Reserved | None,
     ) -> Call[Any]: ...
+    def call_target(
+        self,
+        owner: _PythonGrid,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        out: Any,
+        deadline: float | None,
+        on: Reserved | None,
+    ) -> Any: ...
     def reserve(self) -> Reserved: ...
     def standing(self, reserved: Reserved, timeout: float | None) -> tuple[str, str]: ...
     def release(self, reserved: Reserved) -> None: ...

@@ -147,7 +147,7 @@ impl Target {
 
     fn bad(&self, parameter: &str, problem: impl Into<String>) -> PyErr {
         argument_error(&ArgumentError {
-            function: self.target.name.clone(),
+            function: self.target.name.to_string(),
             parameter: parameter.to_owned(),
             problem: problem.into(),
         })
@@ -526,7 +526,7 @@ impl Pending {
             _ => {
                 static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
                 let named = NAMED.import(py, "gridrpc._modules", "named_results")?;
-                Ok(named.call1((&target.name, names, results))?.unbind())
+                Ok(named.call1((&*target.name, names, results))?.unbind())
             }
         }
     }

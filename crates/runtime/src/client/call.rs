@@ -1,6 +1,7 @@
 //! A call as its caller sees it: what was sent, what came of it, and who waits for it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,7 @@ struct Inner {
     done: bool,
     /// Threads that sleep until it has ended: to wake nobody is a system call as well.
     sleepers: usize,
-    watches: Vec<(Arc<Watch>, u64)>,
+    watches: Vec<(Arc<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
 }
@@ -166,7 +167,7 @@ impl Call {
             self.finished.notify_all();
         }
         for (watch, token) in watches {
-            watch.push(token);
+            watch.ended(token);
         }
     }
 
@@ -206,13 +207,13 @@ impl Call {
     }
 
     /// Has `token` appear in `watch` when the call ends, or now if it has.
-    pub fn watch(&self, watch: &Arc<Watch>, token: u64) {
+    pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
         let mut inner = self.lock();
         if inner.done {
             drop(inner);
-            watch.push(token);
+            watch.ended(token);
         } else {
-            inner.watches.push((Arc::clone(watch), token));
+            inner.watches.push((Arc::<W>::clone(watch), token));
         }
     }
 }
@@ -223,6 +224,18 @@ fn moved(section: &Incoming) -> u64 {
     match section {
         Incoming::Argument(..) => 0,
         other => other.len() as u64,
+    }
+}
+
+/// What is told that calls have ended, in whichever thread notices.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// The call with this token has ended.
+    fn ended(&self, token: u64);
+}
+
+impl Watcher for Watch {
+    fn ended(&self, token: u64) {
+        self.push(token);
     }
 }
 

@@ -381,8 +381,16 @@ impl Grid {
     /// # Errors
     /// When no worker can be started, or the grid has been closed.
     pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
+        self.wait_for_workers(self.workers() as usize, timeout)
+    }
+
+    /// Waits, at most so long, until so many workers have answered. Returns whether they have.
+    ///
+    /// # Errors
+    /// When no worker can be started, or the grid has been closed.
+    pub fn wait_for_workers(&self, wanted: usize, timeout: Duration) -> Result<bool, GridError> {
+        self.check_process()?;
         let state = self.common.lock();
-        let wanted = self.workers() as usize;
         let waiting = |state: &mut State| {
             state.core.ready() < wanted && state.core.broken().is_none() && !state.closing
         };
@@ -558,7 +566,19 @@ impl Waiter {
     /// Waits until the call has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
-        self.seat.wait(Instant::now() + timeout, || call.done(), |left| call.wait(left))
+        self.wait_until(timeout, || call.done(), |left| call.wait(left))
+    }
+
+    /// Waits until `ready`, at most so long, and reads answers meanwhile; if another thread does,
+    /// by `sleep`, which has to return as soon as it is ready. Returns whether it is.
+    #[must_use]
+    pub fn wait_until(
+        &self,
+        timeout: Duration,
+        ready: impl Fn() -> bool,
+        sleep: impl FnOnce(Duration) -> bool,
+    ) -> bool {
+        self.seat.wait(Instant::now() + timeout, ready, sleep)
     }
 }
 

@@ -11,7 +11,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Spawner, connect, do_not_block, output_pipe};
-use crate::client::output::{self, Output, Stream};
+use crate::client::output::{self, Output, Passing, Stream};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::state::Outlet;
 use crate::forks;
@@ -59,7 +59,7 @@ impl Reactor {
         self.epoll.add(spawner.receiver.socket(), watched)?;
         if let Some(stderr) = spawner.child.stderr.take() {
             do_not_block(&stderr)?;
-            let tail = output::Outlet::new(stderr.into(), Stream::Stderr, None);
+            let tail = output::Outlet::new(stderr.into(), Stream::Stderr, Passing::AsItComes);
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
             self.epoll.add(tail.descriptor(), watched)?;
             self.spawner_tail = Some(tail);
@@ -77,8 +77,8 @@ impl Reactor {
 
     fn start_batch(&mut self, workers: &[WorkerId]) -> io::Result<()> {
         let mut descriptors = Vec::with_capacity(3 * workers.len());
-        let labelled = self.config.output == Output::Labelled;
-        let own_stdout = if labelled { None } else { Some(own_stdout()?) };
+        let output = self.config.output;
+        let own_stdout = if output == Output::Plain { Some(own_stdout()?) } else { None };
         for worker in workers {
             let index = worker.0;
             self.make_place(index);
@@ -100,9 +100,13 @@ impl Reactor {
             self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.as_fd(), watched)?;
-            let label = labelled.then(|| format!("[worker {index}] "));
+            let passing = match output {
+                Output::Plain => Passing::AsItComes,
+                Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
+                Output::Kept => Passing::Not,
+            };
             let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
-                let output = output::Outlet::new(pipe, stream, label.clone());
+                let output = output::Outlet::new(pipe, stream, passing.clone());
                 let event = EpollEvent::new(EpollFlags::EPOLLIN, token.encode());
                 self.epoll.add(output.descriptor(), event)?;
                 Ok(output)

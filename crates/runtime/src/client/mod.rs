@@ -18,7 +18,7 @@ mod shared;
 mod state;
 
 pub use arrays::SharedArray;
-pub use call::{Call, Outcome, Profile, Watch};
+pub use call::{Call, Outcome, Profile, Watch, Watcher};
 pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;
 pub use grid::{

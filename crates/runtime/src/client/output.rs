@@ -18,6 +18,19 @@ pub enum Output {
     Plain,
     /// Both come line by line, each line with its worker before it.
     Labelled,
+    /// Neither comes; only the last lines of the standard error are kept, for error messages.
+    Kept,
+}
+
+/// What becomes of what is read from a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// It is passed on as it comes.
+    AsItComes,
+    /// It is passed on line by line, with this before each.
+    Labelled(String),
+    /// It is not passed on.
+    Not,
 }
 
 /// One of the two streams of a process.
@@ -45,16 +58,15 @@ impl Stream {
 pub(crate) struct Outlet {
     pipe: std::fs::File,
     stream: Stream,
-    /// What stands before each line, if lines are labelled.
-    label: Option<String>,
+    passing: Passing,
     /// A line whose end has not come, if lines are labelled.
     begun: Vec<u8>,
     kept: Vec<u8>,
 }
 
 impl Outlet {
-    pub(crate) fn new(pipe: OwnedFd, stream: Stream, label: Option<String>) -> Outlet {
-        Outlet { pipe: pipe.into(), stream, label, begun: Vec::new(), kept: Vec::new() }
+    pub(crate) fn new(pipe: OwnedFd, stream: Stream, passing: Passing) -> Outlet {
+        Outlet { pipe: pipe.into(), stream, passing, begun: Vec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -81,7 +93,11 @@ impl Outlet {
         self.kept.extend_from_slice(bytes);
         let excess = self.kept.len().saturating_sub(KEEP);
         self.kept.drain(..excess);
-        let Some(label) = &self.label else { return self.stream.write(bytes) };
+        let label = match &self.passing {
+            Passing::AsItComes => return self.stream.write(bytes),
+            Passing::Labelled(label) => label,
+            Passing::Not => return,
+        };
         self.begun.extend_from_slice(bytes);
         let whole = match self.begun.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
@@ -99,7 +115,7 @@ impl Outlet {
 
     /// What has begun is a line too: its end will not come, or not soon.
     pub(crate) fn end(&mut self) {
-        if let Some(label) = &self.label
+        if let Passing::Labelled(label) = &self.passing
             && !self.begun.is_empty()
         {
             let line = std::mem::take(&mut self.begun);
