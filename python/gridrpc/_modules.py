@@ -84,7 +84,7 @@ class ModuleFunction:
         return describe(self.description, self._target.returned)
 
     def __call__(
-        self, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         grid = self._grid
         grid._check_process()
@@ -92,7 +92,7 @@ class ModuleFunction:
         return native.call_target(grid, self._target, args, kw or None, out, deadline, self._on)
 
     def submit(
-        self, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
     ) -> Call[Any]:
         """Call it and return at once, with what will be the result.
 

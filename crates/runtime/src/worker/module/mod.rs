@@ -9,6 +9,7 @@ mod results;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -81,11 +82,11 @@ struct Known {
 const QUICK: u64 = 20_000;
 
 impl Modules {
-    /// Runs a call of a module function and answers it.
+    /// Runs a call of a module function and answers it. `false`: the client went meanwhile.
     ///
     /// # Errors
-    /// When the connection is of no use any more.
-    pub fn serve(&mut self, link: &mut WorkerLink, job: Job) -> Result<(), LinkError> {
+    /// When the client breaks the protocol or the connection fails.
+    pub fn serve(&mut self, link: &mut WorkerLink, job: Job) -> Result<bool, LinkError> {
         let Job { call, function, mut sections, order, received } = job;
         let calc_in = monotonic_ns();
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
@@ -98,15 +99,21 @@ impl Modules {
             arguments.into_results(link)
         });
         match result {
-            Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload)),
-            Err(CallError::Link(error)) => Err(error),
+            Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
+            Err(CallError::Link(LinkError::Io(error)))
+                if error.kind() == io::ErrorKind::UnexpectedEof =>
+            {
+                return Ok(false);
+            }
+            Err(CallError::Link(error)) => return Err(error),
             Err(error) => {
                 let payload = Payload::default();
                 let (name, message) = (error.type_name(), error.to_string());
                 let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
-                link.answer(call, stamps, sections, answer)
+                link.answer(call, stamps, sections, answer)?;
             }
         }
+        Ok(true)
     }
 
     fn known(&mut self, function: &KnownFunction) -> Result<&mut Known, CallError> {
