@@ -152,7 +152,6 @@ def test_what_a_function_does_to_its_input_stays_with_it(
 def test_arrays_of_gridrpc_are_not_moved(module_grid: Grid) -> None:
     a = gridrpc.empty(1_000_000)
     a[...] = 1
-<<<<<<< HEAD
     results = []
     for name, args, named in (
         ("double_it", (a,), {}),
@@ -165,20 +164,6 @@ def test_arrays_of_gridrpc_are_not_moved(module_grid: Grid) -> None:
         assert call.profile.bytes_out < 1_000
     assert results[1][0] == 2e6
     np.testing.assert_array_equal(a, 3)
-=======
-    for name, arguments, out in (
-        ("double_it", (a,), None),
-        ("sum", (a,), None),
-        ("filled", (len(a), 3.0), a),
-    ):
-        call = module_grid.function(name).submit(*arguments, out=out)
-        result = call.result(LONG)
-        assert call.profile.bytes_in < 1_000
-        assert call.profile.bytes_out < 1_000
-        if name == "sum":
-            assert result[0] == 2e6
-    assert a[0] == a[-1] == 3
->>>>>>> 166c29420e2a97e1aa62866715aef8770099b2ab
 
 
 def test_empty_is_like_numpys() -> None:
