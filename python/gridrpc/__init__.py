@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from gridrpc._config import Config
     from gridrpc._executor import Executor
     from gridrpc._grid import Grid
+    from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._native import Call
     from gridrpc._shared import Shared
     from gridrpc.errors import (
+        ArgumentError,
         CallCancelled,
         ConfigError,
         DeadlineExceeded,
         FunctionNotFound,
         GridClosed,
         GridError,
+        ObjectLost,
         RemoteError,
         StartError,
         WorkerLost,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "Call",
     "CallCancelled",
     "Config",
@@ -45,12 +49,17 @@ __all__ = [
     "Grid",
     "GridClosed",
     "GridError",
+    "ModuleFunction",
+    "ObjectLost",
     "Profile",
     "RemoteError",
+    "RemoteObject",
     "Shared",
     "StartError",
     "WorkerLost",
     "as_completed",
+    "empty",
+    "empty_like",
 ]
 
 #: Where each public name lives, if not in `errors`. They are loaded when they are first used:
@@ -60,9 +69,13 @@ _HOMES = {
     "Config": "_config",
     "Executor": "_executor",
     "Grid": "_grid",
+    "ModuleFunction": "_modules",
     "Profile": "_call",
+    "RemoteObject": "_modules",
     "Shared": "_shared",
     "as_completed": "_call",
+    "empty": "_modules",
+    "empty_like": "_modules",
 }
 
 

@@ -25,12 +25,20 @@ class Profile:
     """The caller handed it over."""
     sent: float
     """It went to a worker."""
+    received: float
+    """All of its arguments had come there."""
     calc_in: float
     """The function started."""
     calc_out: float
     """The function returned."""
     retrieve: float
     """The result was here."""
+    cpu: float
+    """Processor time between calc-in and calc-out, all threads together; 0 if not measured."""
+    callbacks: int
+    """How many callbacks the function made."""
+    callback_time: float
+    """Seconds between calc-in and calc-out in which it waited for them."""
     worker: int | None
     """Number of the worker; None if it never had one."""
     pid: int
@@ -56,7 +64,7 @@ def cancelled(call: Call[Any]) -> bool:
 def profile_of(call: Call[Any]) -> Profile:
     """`Call.profile`."""
     values = call._profile()
-    for name in ("sent", "calc_in", "calc_out", "retrieve"):
+    for name in ("sent", "received", "calc_in", "calc_out", "retrieve"):
         values[name] = values[name] or float("nan")
     return Profile(host=socket.gethostname() if values["pid"] else "", **values)
 

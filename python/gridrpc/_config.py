@@ -13,6 +13,7 @@ from gridrpc.errors import ConfigError
 
 WorkerKind = Literal["python", "native"]
 Transport = Literal["unix", "tcp"]
+Output = Literal["plain", "labelled"]
 
 #: The largest values of settings that have a bound of their own.
 MOST = {"workers": 100_000, "retries": 1_000_000, "grace": 1e9}
@@ -41,7 +42,15 @@ class Config:
     retries: int = 3
     """How many workers a call declared idempotent may lose before it fails."""
     preload: tuple[str, ...] = ()
-    """Modules that are imported once, before the Python workers are forked."""
+    """Python modules that are imported once, before the Python workers are forked."""
+    modules: tuple[str, ...] = ()
+    """Files of compiled modules, and folders with them, whose functions can be called; those that
+    GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
+    output: Output = "plain"
+    """Whether what workers print comes as it is, or "labelled", each line behind its worker."""
+    debug: str = ""
+    """"wait": each worker waits for a debugger before its first call; or a command that starts one,
+    such as "xterm -e gdb -p {pid}"."""
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -59,10 +68,14 @@ def processors() -> int:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
+    if kind is str:
+        if not isinstance(value, str):
+            raise ConfigError(f"`{name}` is {value!r}: give a text")
+        return
     if choices := get_args(kind):
         if choices[-1] is Ellipsis:
             if not (isinstance(value, tuple) and all(isinstance(item, str) for item in value)):
-                raise ConfigError(f"`{name}` is {value!r}: give a list of module names")
+                raise ConfigError(f"`{name}` is {value!r}: give a list of names")
         elif value not in choices:
             known = " or ".join(repr(choice) for choice in choices)
             raise ConfigError(f"`{name}` is {value!r}: give {known}")
@@ -101,10 +114,8 @@ def _plain(value: Any) -> Any:
 
 def _build(values: dict[str, Any]) -> Config:
     """A configuration from values as a file or a caller has them."""
-    modules = values.get("preload")
-    if isinstance(modules, list):
-        values = {**values, "preload": tuple(modules)}
-    return Config(**values)
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Config(**{**values, **lists})
 
 
 def _read(file: Path) -> dict[str, Any]:

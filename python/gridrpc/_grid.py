@@ -17,11 +17,12 @@ from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._functions import Functions
 from gridrpc._launch import launch
 from gridrpc._log import logger
+from gridrpc._modules import ModuleFunction, RemoteObject
 from gridrpc._native import Call
 from gridrpc._pickling import dumps
 from gridrpc._shared import Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
-from gridrpc.errors import ConfigError, GridClosed, GridError, StartError, forked
+from gridrpc.errors import ConfigError, GridClosed, GridError, ObjectLost, StartError, forked
 
 T = TypeVar("T")
 
@@ -36,7 +37,8 @@ class Grid:
 
     `workers`: how many processes (default: one per processor); `config`: a TOML file whose
     table [grid] holds values for `Config`; `worker`: "python" or "native"; `transport`: "unix"
-    or "tcp". Arguments go above the file.
+    or "tcp"; `modules`: files of compiled modules, and folders with them. Arguments go above the
+    file.
 
     Returns at once; the workers start meanwhile. Raises ConfigError.
     """
@@ -48,9 +50,12 @@ class Grid:
         config: str | os.PathLike[str] | None = None,
         worker: WorkerKind | None = None,
         transport: Transport | None = None,
+        modules: Iterable[str | os.PathLike[str]] | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
+        if modules is not None:
+            arguments["modules"] = _places(modules)
         unknown = set(settings) - set(Config.__slots__)
         if unknown:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
@@ -67,12 +72,15 @@ class Grid:
                 keep_free=self.config.keep_free,
                 grace=self.config.grace,
                 retries=self.config.retries,
+                labelled=self.config.output == "labelled",
                 **launch(self.config),
             )
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self._typed = self.config.worker == "native"
         self._functions = Functions(self._native, self._typed)
+        self._modules = _native.Modules(list(self.config.modules))
+        self._targets: dict[str, ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data.
         self._shares = False
@@ -99,6 +107,9 @@ class Grid:
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
         self._check_process()
+        if isinstance(fn, ModuleFunction):
+            _refuse_idempotent(idempotent)
+            return fn.submit_on(self, args, kwargs, deadline)
         return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
     def _submit(
@@ -140,8 +151,33 @@ class Grid:
         except RuntimeError as error:
             raise self._refusal(error) from None
 
+    def function(self, name: str) -> ModuleFunction:
+        """The function of a compiled module, "module/function", as a callable.
+
+        `help` tells its arguments. A bare name is looked for in all modules. Raises
+        FunctionNotFound, and ValueError for what is no name.
+        """
+        self._check_open()
+        known = self._targets.get(name)
+        if known is None:
+            known = self._targets[name] = ModuleFunction(self, name)
+        return known
+
+    def object(self, name: str, *, start_timeout: float | None = None) -> RemoteObject:
+        """A new remote object of a class of a compiled module, "module/Class".
+
+        It has a worker process of its own, which keeps its state; its methods are called like
+        functions, one after the other. Use it as a context manager, or call `close`.
+        `start_timeout`: seconds within which its worker has to have answered. Raises
+        FunctionNotFound, TimeoutError, ObjectLost.
+        """
+        self._check_open()
+        return RemoteObject(self, name, start_timeout)
+
     def _refusal(self, error: RuntimeError) -> GridError:
         text = str(error)
+        if text.startswith("the worker that"):
+            return ObjectLost(text)
         if text.startswith("no worker could be started"):
             return StartError(text, 0, 0, "", None, None, False, "")
         return GridClosed(text)
@@ -169,6 +205,11 @@ class Grid:
         self._check_process()
         items = zip(*iterables, strict=False)
         calls: Iterator[Call[Any]]
+        if isinstance(fn, ModuleFunction):
+            _refuse_idempotent(idempotent)
+            module_function = fn
+            calls = (module_function.submit_on(self, i, {}, deadline) for i in items)
+            return (call.result() for call in self._ahead(calls, ordered))
         if chunk == 1:
             function = self._functions.find(fn)
             calls = (self._submit(function, i, {}, deadline, idempotent) for i in items)
@@ -305,6 +346,22 @@ class Grid:
             f"<gridrpc.Grid: {ready} of {self.config.workers} {self.config.worker} workers ready, "
             f"{live} calls alive, {queued} of them queued>"
         )
+
+
+def _refuse_idempotent(idempotent: bool) -> None:
+    if idempotent:
+        raise TypeError("a module's function is idempotent if its IDL says `Idempotent`")
+
+
+def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Files and folders that are there, as texts."""
+    if isinstance(modules, (str, os.PathLike)):
+        modules = [modules]
+    places = [os.fspath(place) for place in modules]
+    for place in places:
+        if not os.path.exists(place):
+            raise ConfigError(f"`modules` names `{place}`, which is not there")
+    return places
 
 
 #: The pickle of the arguments of a call without any.

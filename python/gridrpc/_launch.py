@@ -32,7 +32,7 @@ def launch(config: Config) -> dict[str, Any]:
         return {
             "program": str(program()),
             "arguments": ["spawner"],
-            "environment": [],
+            "environment": _environment(config),
             "directory": "",
             "path": [],
             "modules": [],
@@ -45,7 +45,7 @@ def launch(config: Config) -> dict[str, Any]:
     return {
         "program": sys.executable,
         "arguments": ["-c", code],
-        "environment": _environment(config.workers),
+        "environment": _environment(config),
         "directory": os.getcwd(),
         "path": [str(entry) for entry in sys.path],
         "modules": [*loaded, *config.preload],
@@ -60,9 +60,10 @@ def _main_has_functions() -> bool:
     return own or hasattr(sys, "ps1")
 
 
-def _environment(workers: int) -> list[tuple[str, str]]:
-    share = str(max(1, processors() // workers))
-    return [(name, share) for name in THREADS if name not in os.environ]
+def _environment(config: Config) -> list[tuple[str, str]]:
+    share = str(max(1, processors() // config.workers))
+    threads = [(name, share) for name in THREADS if name not in os.environ]
+    return [*threads, ("GRIDRPC_DEBUG", config.debug)] if config.debug else threads
 
 
 def program() -> Path:

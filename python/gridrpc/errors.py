@@ -21,6 +21,18 @@ class GridClosed(GridError, RuntimeError):
     """The grid takes no calls: it has been closed, or belongs to another process."""
 
 
+class ArgumentError(GridError, ValueError, TypeError):
+    """An argument does not fit its parameter. Nothing has been sent.
+
+    `function`, `parameter`: which ones; `parameter` is empty if it is about all of them.
+    """
+
+    def __init__(self, message: str, function: str = "", parameter: str = "") -> None:
+        super().__init__(message)
+        self.function = function
+        self.parameter = parameter
+
+
 class CallCancelled(GridError, concurrent.futures.CancelledError):
     """The call was cancelled."""
 
@@ -33,6 +45,10 @@ class DeadlineExceeded(GridError, TimeoutError):
 
 class FunctionNotFound(GridError, LookupError):
     """The worker has no function of that name."""
+
+
+class ObjectLost(GridError, RuntimeError):
+    """A remote object is gone: its worker was lost, or it has been closed."""
 
 
 class RemoteError(GridError):

@@ -7,7 +7,10 @@ use crate::interface::Task;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// In the queue for all workers.
     Queued,
+    /// In the queue of a reserved worker.
+    Waiting(WorkerId),
     Sent(WorkerId),
 }
 
@@ -34,6 +37,9 @@ pub(crate) struct Calls<T> {
     /// Calls in the queue that are alive; the queue may hold ids of ended ones.
     queued: usize,
     queued_bytes: u64,
+    /// Calls that wait for one worker, in its own queue.
+    waiting: usize,
+    waiting_bytes: u64,
 }
 
 impl<T> Calls<T> {
@@ -44,6 +50,8 @@ impl<T> Calls<T> {
             queue: VecDeque::new(),
             queued: 0,
             queued_bytes: 0,
+            waiting: 0,
+            waiting_bytes: 0,
         }
     }
 
@@ -75,8 +83,10 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        if call.place == Place::Queued {
-            self.leave_queue(call.task.bytes);
+        match call.place {
+            Place::Queued => self.leave_queue(call.task.bytes),
+            Place::Waiting(_) => self.leave_own_queue(call.task.bytes),
+            Place::Sent(_) => {}
         }
         Some(call)
     }
@@ -136,12 +146,40 @@ impl<T> Calls<T> {
         }
     }
 
-    pub(crate) fn queued(&self) -> usize {
-        self.queued
+    /// The call waits for this worker alone, which keeps the queue.
+    pub(crate) fn wait_for(&mut self, id: CallId, worker: WorkerId) {
+        if let Some(call) = self.get_mut(id) {
+            call.place = Place::Waiting(worker);
+            let bytes = call.task.bytes;
+            self.waiting += 1;
+            self.waiting_bytes += bytes;
+        }
     }
 
-    pub(crate) fn queued_bytes(&self) -> u64 {
-        self.queued_bytes
+    /// A call has been taken from its worker's own queue and sent. `false`: it had ended before.
+    pub(crate) fn sent_from_own_queue(&mut self, id: CallId, worker: WorkerId) -> bool {
+        let Some(call) = self.get_mut(id) else { return false };
+        if call.place != Place::Waiting(worker) {
+            return false;
+        }
+        call.place = Place::Sent(worker);
+        let bytes = call.task.bytes;
+        self.leave_own_queue(bytes);
+        true
+    }
+
+    fn leave_own_queue(&mut self, bytes: u64) {
+        self.waiting -= 1;
+        self.waiting_bytes -= bytes;
+    }
+
+    /// Calls that wait for a worker, in whichever queue, and their bytes.
+    pub(crate) fn all_waiting(&self) -> (usize, u64) {
+        (self.queued + self.waiting, self.queued_bytes + self.waiting_bytes)
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.queued
     }
 
     pub(crate) fn live(&self) -> usize {

@@ -6,7 +6,7 @@ use crate::calls::Place;
 use crate::core::Core;
 use crate::ids::{BlobId, CallId, WorkerId};
 use crate::pace::MAX_AHEAD;
-use crate::workers::Phase;
+use crate::workers::{Phase, Worker};
 
 impl<T: Clone> Core<T> {
     /// Checks that all parts of the state agree. For tests: it looks at everything.
@@ -16,6 +16,8 @@ impl<T: Clone> Core<T> {
     pub fn check(&self) {
         let mut queued = (0, 0);
         let mut sent = HashSet::new();
+        let mut waiting = HashSet::new();
+        let mut waiting_bytes = 0;
         for (index, worker) in self.workers.iter().enumerate() {
             let id = WorkerId(index as u32);
             assert!(worker.sent.len() <= MAX_AHEAD, "{id:?} holds too many calls");
@@ -26,7 +28,16 @@ impl<T: Clone> Core<T> {
                 assert!(worker.sent.is_empty() && worker.phase == Phase::Ready, "{id:?} not idle");
             }
             if worker.phase == Phase::Ready && worker.sent.is_empty() {
-                assert!(worker.idle, "{id:?} is forgotten");
+                assert!(worker.idle == worker.is_common(), "{id:?} is forgotten");
+            }
+            if let Some(reserved) = &worker.reserved {
+                let waits = |call: &&CallId| self.calls.get(**call).is_some();
+                for call in reserved.queue.iter().filter(waits) {
+                    assert!(waiting.insert(*call), "{call:?} waits twice");
+                    let place = self.calls.get(*call).map(|call| call.place);
+                    assert_eq!(place, Some(Place::Waiting(id)), "{call:?}");
+                    assert!(worker.phase != Phase::Ready || !worker.sent.is_empty());
+                }
             }
             for call in worker.sent.iter().filter(|sent| !sent.abandoned) {
                 assert!(sent.insert(call.call), "{:?} is in two places", call.call);
@@ -38,14 +49,21 @@ impl<T: Clone> Core<T> {
         for (id, call) in self.calls.iter() {
             match call.place {
                 Place::Queued => queued = (queued.0 + 1, queued.1 + call.task.bytes),
+                Place::Waiting(_) => {
+                    assert!(waiting.contains(&id), "{id:?} is lost");
+                    waiting_bytes += call.task.bytes;
+                }
                 Place::Sent(_) => assert!(sent.contains(&id), "{id:?} is lost"),
             }
             assert!(call.losses <= self.settings.retries, "{id:?} was retried too often");
             call.task.blobs.iter().for_each(|blob| *wanted.entry(*blob).or_default() += 1);
         }
-        assert_eq!(queued, (self.calls.queued(), self.calls.queued_bytes()));
+        assert_eq!(queued.0, self.calls.queued());
+        let all = (queued.0 + waiting.len(), queued.1 + waiting_bytes);
+        assert_eq!(all, self.calls.all_waiting());
         assert!(self.calls.queue_len() <= 2 * self.calls.queued() + 1025, "the queue leaks");
-        let ready = self.workers.iter().filter(|worker| worker.phase == Phase::Ready).count();
+        let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
+        let ready = self.workers.iter().filter(is_ready).count();
         assert_eq!(ready, self.ready);
         let idle = self.workers.iter().filter(|worker| worker.idle).count();
         assert_eq!(idle, self.idle.len());

@@ -22,12 +22,16 @@ pub struct Core<T> {
     pub(crate) ready: usize,
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
-    pace: Pace,
+    pub(crate) pace: Pace,
     /// Workers that were sent calls last, newest first: at most as many as there are cores.
     recent: VecDeque<WorkerId>,
     cursor: usize,
     pub(crate) closed: bool,
     pub(crate) broken: Option<Arc<Loss>>,
+    /// How many reservations there have been.
+    pub(crate) tickets: u64,
+    /// Places that were reserved once and hold no process.
+    pub(crate) free_places: Vec<WorkerId>,
 }
 
 /// Workers looked at for room before a call waits in the queue.
@@ -55,6 +59,8 @@ impl<T: Clone> Core<T> {
             cursor: 0,
             closed: false,
             broken: None,
+            tickets: 0,
+            free_places: Vec::new(),
         }
     }
 
@@ -68,10 +74,10 @@ impl<T: Clone> Core<T> {
     /// Whether a call with so many bytes may be submitted now, or its caller has to wait.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
-        let queued = self.calls.queued();
-        queued == 0
-            || queued < self.settings.max_queued
-                && self.calls.queued_bytes().saturating_add(bytes) <= self.settings.max_queued_bytes
+        let (waiting, waiting_bytes) = self.calls.all_waiting();
+        waiting == 0
+            || waiting < self.settings.max_queued
+                && waiting_bytes.saturating_add(bytes) <= self.settings.max_queued_bytes
     }
 
     /// Takes a call.
@@ -93,14 +99,21 @@ impl<T: Clone> Core<T> {
         if let Some(blob) = task.blobs.iter().find(|blob| !self.blobs.usable(**blob)) {
             return Err(Refusal::UnknownBlob(*blob));
         }
+        if let Some(on) = task.on {
+            self.check_reserved(on)?;
+        }
         self.blobs.add_call(&task.blobs);
-        let deadline = task.deadline;
+        let (deadline, on) = (task.deadline, task.on);
         let id = self.calls.insert(task);
         if let Some(at) = deadline {
             self.set_timer(at, Timer::Deadline(id));
         }
-        self.calls.push_back(id);
-        self.pump(now, out);
+        if let Some(on) = on {
+            self.queue_for(now, id, on.worker, out);
+        } else {
+            self.calls.push_back(id);
+            self.pump(now, out);
+        }
         Ok(id)
     }
 
@@ -117,9 +130,13 @@ impl<T: Clone> Core<T> {
         }
         worker.phase = Phase::Ready;
         worker.failed_starts = 0;
-        self.ready += 1;
-        self.idle.push(id, worker);
-        self.pump(now, out);
+        if worker.is_common() {
+            self.ready += 1;
+            self.idle.push(id, worker);
+            self.pump(now, out);
+        } else {
+            self.pump_reserved(now, id, out);
+        }
     }
 
     /// A worker has answered a call after running it for `ran` ns. Returns the caller's own, and
@@ -170,12 +187,14 @@ impl<T: Clone> Core<T> {
             return;
         }
         let sent = worker.reset();
+        let common = worker.is_common();
         self.idle.remove(id);
         self.blobs.forget_worker(id);
-        if was != Phase::Starting {
-            self.ready -= usize::from(was == Phase::Ready);
-        }
         let loss = Arc::new(loss);
+        if !common {
+            return self.reserved_lost(id, sent, &loss, out);
+        }
+        self.ready -= usize::from(was == Phase::Ready);
         // From the back, so that those put in front of the queue keep their order.
         for sent in sent.into_iter().rev() {
             let began = begun.is_none_or(|begun| has_begun(begun, sent.serial));
@@ -216,6 +235,7 @@ impl<T: Clone> Core<T> {
         out: &mut Vec<Action<T>>,
     ) {
         let worker = &mut self.workers[id.index()];
+        debug_assert!(worker.is_common(), "nobody else could run its calls");
         let mut kept = VecDeque::with_capacity(worker.sent.len());
         let mut back = Vec::new();
         for sent in worker.sent.drain(..) {
@@ -247,7 +267,7 @@ impl<T: Clone> Core<T> {
                 Timer::Deadline(call) => {
                     let worker = self.calls.get(call).and_then(|call| match call.place {
                         Place::Sent(worker) => Some(worker.0),
-                        Place::Queued => None,
+                        Place::Queued | Place::Waiting(_) => None,
                     });
                     self.end_early(now, call, End::DeadlineExceeded(worker), out);
                 }
@@ -301,10 +321,16 @@ impl<T: Clone> Core<T> {
         }
     }
 
+    /// The caller's own of a call that has not ended.
+    #[must_use]
+    pub fn payload(&self, id: CallId) -> Option<&T> {
+        self.calls.get(id).map(|call| &call.task.payload)
+    }
+
     /// Calls that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.calls.queued()
+        self.calls.all_waiting().0
     }
 
     /// Calls that have not ended.
@@ -325,7 +351,7 @@ impl<T: Clone> Core<T> {
         self.broken.as_ref()
     }
 
-    fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+    pub(crate) fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
         self.workers[id.index()].phase = Phase::Starting;
         out.push(Action::Start(id));
     }
@@ -336,7 +362,11 @@ impl<T: Clone> Core<T> {
         let failures = worker.failed_starts;
         if failures < self.settings.max_failed_starts {
             self.set_timer(now + (RESTART_DELAY << failures.min(8)), Timer::Restart(id));
-        } else if self.workers.iter().all(|worker| worker.phase == Phase::Absent) {
+        } else if self
+            .workers
+            .iter()
+            .all(|worker| !worker.is_common() || worker.phase == Phase::Absent)
+        {
             self.end_all(&End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
         }
@@ -347,6 +377,7 @@ impl<T: Clone> Core<T> {
         while let Some(id) = self.calls.front() {
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { return };
             let Some(worker) = self.choose(now, self.pace.cost(function)) else { return };
+            self.calls.pop_sent(worker);
             self.send(now, id, worker, out);
         }
     }
@@ -355,7 +386,7 @@ impl<T: Clone> Core<T> {
         let short = cost < AHEAD;
         let has_room = |workers: &[Worker<T>], id: WorkerId| {
             let worker = &workers[id.index()];
-            !worker.sent.is_empty() && worker.has_room(cost, now)
+            worker.is_common() && !worker.sent.is_empty() && worker.has_room(cost, now)
         };
         let busy = self.ready.saturating_sub(self.idle.len());
         if short
@@ -380,6 +411,9 @@ impl<T: Clone> Core<T> {
 
     /// Gives the worker that has just answered its next calls.
     fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        if !self.workers[id.index()].is_common() {
+            return self.pump_reserved(now, id, out);
+        }
         while let Some(call) = self.calls.front() {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
             let worker = &self.workers[id.index()];
@@ -387,6 +421,7 @@ impl<T: Clone> Core<T> {
             if !free && !worker.has_room(self.pace.cost(function), now) {
                 break;
             }
+            self.calls.pop_sent(id);
             self.send(now, call, id, out);
         }
         let worker = &mut self.workers[id.index()];
@@ -395,9 +430,8 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    /// Sends the call at the front of the queue.
-    fn send(&mut self, now: Time, id: CallId, to: WorkerId, out: &mut Vec<Action<T>>) {
-        self.calls.pop_sent(to);
+    /// Sends a call that has been taken from its queue.
+    pub(crate) fn send(&mut self, now: Time, id: CallId, to: WorkerId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
         let function = call.task.function;
         let cost = self.pace.cost(function);
@@ -417,7 +451,8 @@ impl<T: Clone> Core<T> {
             cost,
         });
         worker.cost += cost;
-        let behind = worker.head().filter(|head| *head != serial);
+        let common = worker.is_common();
+        let behind = worker.head().filter(|head| common && *head != serial);
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
         if worker.teach(function) {
@@ -435,7 +470,7 @@ impl<T: Clone> Core<T> {
         if let Some(head) = watch {
             self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
         }
-        if self.recent.front() != Some(&to) {
+        if common && self.recent.front() != Some(&to) {
             self.recent.retain(|other| *other != to);
             self.recent.push_front(to);
             self.recent.truncate(self.settings.cores);
@@ -443,7 +478,13 @@ impl<T: Clone> Core<T> {
     }
 
     /// Ends a call before its function has answered.
-    fn end_early(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) -> bool {
+    pub(crate) fn end_early(
+        &mut self,
+        now: Time,
+        id: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         if let Place::Sent(to) = call.place {
             let worker = &mut self.workers[to.index()];
@@ -452,6 +493,7 @@ impl<T: Clone> Core<T> {
                 sent.abandoned = true;
                 let serial = sent.serial;
                 let generation = worker.generation;
+                out.push(Action::Cancel { worker: to, call: id });
                 let timer = Timer::Overdue { worker: to, generation, serial };
                 self.set_timer(now + self.settings.grace, timer);
             }
@@ -476,7 +518,7 @@ impl<T: Clone> Core<T> {
         let Some(head) = worker.head() else { return };
         if head == serial {
             worker.phase = Phase::Ending;
-            self.ready -= 1;
+            self.ready -= usize::from(worker.is_common());
             out.push(Action::Kill(id));
         } else if head < serial {
             let timer = Timer::Overdue { worker: id, generation, serial };
@@ -506,7 +548,7 @@ impl<T: Clone> Core<T> {
         self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
     }
 
-    fn end(&mut self, id: CallId, end: End, out: &mut Vec<Action<T>>) {
+    pub(crate) fn end(&mut self, id: CallId, end: End, out: &mut Vec<Action<T>>) {
         if let Some(call) = self.calls.remove(id) {
             out.push(Action::End { call: id, payload: call.task.payload, end });
             self.release_blobs(&call.task.blobs, out);

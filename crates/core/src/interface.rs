@@ -53,15 +53,41 @@ pub struct Task<T> {
     pub deadline: Option<Time>,
     /// Whether it may be run again when its worker is lost.
     pub idempotent: bool,
+    /// The reserved worker that has to run it; `None`: any that is not reserved.
+    pub on: Option<Reservation>,
     /// The caller's own.
     pub payload: T,
 }
 
 impl<T> Task<T> {
-    /// A call without data, deadline or retry.
+    /// A call without data, deadline or retry, for any worker.
     pub fn new(function: FunctionId, payload: T) -> Self {
-        Task { function, bytes: 0, blobs: Vec::new(), deadline: None, idempotent: false, payload }
+        let blobs = Vec::new();
+        Task { function, bytes: 0, blobs, deadline: None, idempotent: false, on: None, payload }
     }
+}
+
+/// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
+/// what it knows goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reservation {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Tells this reservation from others of the same place.
+    pub ticket: u64,
+}
+
+/// How a reserved worker is getting on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its process has not answered yet.
+    Starting,
+    /// It is at hand.
+    Ready,
+    /// Its process is gone.
+    Lost(Arc<Loss>),
+    /// It was given up, or the grid is closed.
+    Released,
 }
 
 /// Something that has to be done now. Actions for one worker are in the order to be kept.
@@ -126,6 +152,15 @@ pub enum Action<T> {
         /// How many calls it had been sent.
         below: u64,
     },
+    /// Tell a worker that nobody waits for this call any more.
+    Cancel {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which call.
+        call: CallId,
+    },
+    /// Tell this worker to end when it has done what it was sent; report its loss when it is gone.
+    Dismiss(WorkerId),
     /// End this worker at once; report its loss when it is gone.
     Kill(WorkerId),
 }
@@ -142,4 +177,10 @@ pub enum Refusal {
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),
+    /// The reserved worker that it is for is gone.
+    #[error("the worker that held the object was lost: {0}")]
+    ReservedLost(Arc<Loss>),
+    /// The reserved worker that it is for was given up.
+    #[error("the worker that it is for was given up")]
+    Released,
 }

@@ -29,11 +29,12 @@ mod end;
 mod ids;
 mod interface;
 mod pace;
+mod reserved;
 mod timers;
 mod workers;
 
 pub use crate::core::Core;
 pub use end::{Cause, End, Loss};
 pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
-pub use interface::{Action, Refusal, Settings, Task};
+pub use interface::{Action, Refusal, Reservation, Settings, Standing, Task};
 pub use workers::UnexpectedReply;

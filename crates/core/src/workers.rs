@@ -1,9 +1,11 @@
 //! What the core knows of each worker.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::end::Loss;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
 use crate::pace::{AHEAD, MAX_AHEAD};
 
@@ -63,6 +65,21 @@ pub(crate) struct Worker<T> {
     /// Starts in a row that failed.
     pub(crate) failed_starts: u32,
     pub(crate) idle: bool,
+    /// Whom it is reserved for, if not for all.
+    pub(crate) reserved: Option<Reserved>,
+}
+
+/// What a worker has that works for one owner alone.
+#[derive(Debug)]
+pub(crate) struct Reserved {
+    /// Names this reservation among all that the place has had.
+    pub(crate) ticket: u64,
+    /// Calls that wait for it, in order; some may have ended.
+    pub(crate) queue: VecDeque<CallId>,
+    /// The owner has given it up.
+    pub(crate) released: bool,
+    /// How its process was lost; there is no other.
+    pub(crate) lost: Option<Arc<Loss>>,
 }
 
 impl<T> Worker<T> {
@@ -78,7 +95,13 @@ impl<T> Worker<T> {
             taught: Vec::new(),
             failed_starts: 0,
             idle: false,
+            reserved: None,
         }
+    }
+
+    /// Whether it works for all.
+    pub(crate) fn is_common(&self) -> bool {
+        self.reserved.is_none()
     }
 
     /// Whether a call of that expected cost may be sent behind what it already has.

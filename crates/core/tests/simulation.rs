@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Refusal, Settings, Task, Time,
-    WorkerId,
+    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
+    Standing, Task, Time, WorkerId,
 };
 
 /// What the world outside the core knows of one worker process.
@@ -14,6 +14,7 @@ struct Process {
     alive: bool,
     ready: bool,
     doomed: bool,
+    dismissed: bool,
     inbox: VecDeque<(u64, CallId, u32)>,
     /// How many calls have come in, and how many of those in the inbox it has begun.
     received: u64,
@@ -34,8 +35,16 @@ struct Wanted {
     id: CallId,
     idempotent: bool,
     blobs: Vec<BlobId>,
+    on: Option<Reservation>,
     begun: u32,
     ended: bool,
+}
+
+impl Wanted {
+    /// How often it may run.
+    fn tries(&self, settings: &Settings) -> u32 {
+        if self.idempotent && self.on.is_none() { settings.retries + 1 } else { 1 }
+    }
 }
 
 struct World {
@@ -45,6 +54,7 @@ struct World {
     processes: Vec<Process>,
     calls: Vec<Wanted>,
     blobs: Vec<BlobId>,
+    reserved: Vec<Reservation>,
     freed: HashSet<BlobId>,
     counts: HashMap<&'static str, u64>,
     settings: Settings,
@@ -70,6 +80,7 @@ impl World {
             processes,
             calls: Vec::new(),
             blobs: Vec::new(),
+            reserved: Vec::new(),
             freed: HashSet::new(),
             counts: HashMap::new(),
             settings,
@@ -89,6 +100,8 @@ impl World {
         for action in actions {
             match action {
                 Action::Start(id) => {
+                    let places = self.processes.len().max(id.0 as usize + 1);
+                    self.processes.resize_with(places, Process::default);
                     let process = &mut self.processes[id.0 as usize];
                     assert!(!process.alive, "started twice");
                     *process = Process { alive: true, ..Process::default() };
@@ -113,6 +126,9 @@ impl World {
                     let wanted = &self.calls[payload as usize];
                     assert!(!wanted.ended, "sent after its end");
                     assert!(wanted.blobs.iter().all(|blob| process.blobs.contains(blob)));
+                    assert!(wanted.on.is_none_or(|on| on.worker == worker));
+                    let last = process.inbox.back().map_or(0, |(_, _, payload)| payload + 1);
+                    assert!(wanted.on.is_none() || last <= payload, "out of order");
                     process.inbox.push_back((process.received, call, payload));
                     process.received += 1;
                 }
@@ -122,9 +138,11 @@ impl World {
                     assert!(!wanted.ended, "{call:?} ended twice");
                     wanted.ended = true;
                     if matches!(end, End::WorkerLost(_)) {
-                        assert!(wanted.begun > 0, "failed although it never ran");
-                        let tries = if wanted.idempotent { self.settings.retries + 1 } else { 1 };
-                        assert_eq!(wanted.begun, tries);
+                        // Calls for a reserved worker end with it, begun or not.
+                        if wanted.on.is_none() {
+                            assert!(wanted.begun > 0, "failed although it never ran");
+                            assert_eq!(wanted.begun, wanted.tries(&self.settings));
+                        }
                     }
                     self.count(match end {
                         End::Cancelled => "cancelled",
@@ -144,6 +162,16 @@ impl World {
                 }
                 Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
                 Action::TakeBack { worker, head, below } => taken.push((worker, head, below)),
+                Action::Cancel { worker, call } => {
+                    let process = &self.processes[worker.0 as usize];
+                    assert!(process.inbox.iter().any(|(_, sent, _)| *sent == call));
+                }
+                Action::Dismiss(id) => {
+                    let process = &mut self.processes[id.0 as usize];
+                    assert!(process.alive, "dismissed without a process");
+                    process.dismissed = true;
+                    self.count("dismissed");
+                }
                 Action::Kill(id) => {
                     let process = &mut self.processes[id.0 as usize];
                     assert!(process.alive && !process.doomed, "killed twice");
@@ -180,8 +208,7 @@ impl World {
         for (_, _, payload) in process.inbox.range(process.begun..begun) {
             let wanted = &mut self.calls[*payload as usize];
             wanted.begun += 1;
-            let tries = if wanted.idempotent { self.settings.retries + 1 } else { 1 };
-            assert!(wanted.begun <= tries, "ran too often");
+            assert!(wanted.begun <= wanted.tries(&self.settings), "ran too often");
         }
         process.begun = begun;
     }
@@ -189,7 +216,18 @@ impl World {
     fn step(&mut self) {
         let mut out = Vec::new();
         match self.rng.u32(0..100) {
-            0..30 => self.submit(&mut out),
+            0..2 => {
+                let count = self.rng.u32(1..3);
+                let reserved = self.core.reserve(count, &mut out);
+                self.reserved.extend(reserved);
+            }
+            2..4 => {
+                if let Some(on) = self.rng.choice(&self.reserved).copied() {
+                    self.core.release(self.now, on, &mut out);
+                    assert_eq!(self.core.standing(on), Standing::Released);
+                }
+            }
+            4..30 => self.submit(&mut out),
             30..60 => self.answer(&mut out),
             60..72 => self.become_ready(&mut out),
             72..77 => self.die(&mut out),
@@ -238,6 +276,10 @@ impl World {
                 blobs.push(self.blobs[self.rng.usize(0..self.blobs.len())]);
             }
             let mut task = Task::new(FunctionId(self.rng.u32(0..4)), index);
+            if self.rng.u32(0..4) == 0 {
+                task.on = self.rng.choice(&self.reserved).copied();
+            }
+            let on = task.on;
             task.bytes = bytes;
             task.idempotent = self.rng.bool();
             task.blobs.clone_from(&blobs);
@@ -248,12 +290,20 @@ impl World {
             let mut actions = Vec::new();
             match self.core.submit(self.now, task, &mut actions) {
                 Ok(id) => {
-                    self.calls.push(Wanted { id, idempotent, blobs, begun: 0, ended: false });
-                    self.count("submitted");
+                    self.calls.push(Wanted { id, idempotent, blobs, on, begun: 0, ended: false });
+                    self.count(if on.is_some() { "reserved" } else { "submitted" });
                 }
                 Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
                 Err(Refusal::NoWorkers(_)) => assert!(self.core.broken().is_some()),
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
+                Err(Refusal::ReservedLost(_)) => {
+                    let lost = on.map(|on| self.core.standing(on));
+                    assert!(matches!(lost, Some(Standing::Lost(_))));
+                    self.count("reserved lost");
+                }
+                Err(Refusal::Released) => {
+                    assert_eq!(on.map(|on| self.core.standing(on)), Some(Standing::Released));
+                }
             }
             self.perform(actions);
             self.core.check();
@@ -302,7 +352,8 @@ impl World {
     }
 
     fn die(&mut self, out: &mut Vec<Action<u32>>) {
-        let index = self.pick(|p| p.doomed).or_else(|| self.pick(|p| p.alive));
+        let gone = |p: &Process| p.doomed || p.dismissed && p.inbox.is_empty();
+        let index = self.pick(gone).or_else(|| self.pick(|p| p.alive));
         let Some(index) = index else { return };
         self.begin_some(index);
         let known = self.rng.bool();
@@ -329,13 +380,14 @@ impl World {
     /// Lets all calls end, without further faults, and looks for what is left over.
     fn drain(&mut self) {
         for _ in 0..100_000 {
-            if self.core.live() == 0 && self.pick(|p| p.doomed || !p.inbox.is_empty()).is_none() {
+            let busy = |p: &Process| p.doomed || p.dismissed || !p.inbox.is_empty();
+            if self.core.live() == 0 && self.pick(busy).is_none() {
                 break;
             }
             let mut out = Vec::new();
             self.become_ready(&mut out);
             self.perform(std::mem::take(&mut out));
-            if self.pick(|p| p.doomed).is_some() {
+            if self.pick(|p| p.doomed || p.dismissed && p.inbox.is_empty()).is_some() {
                 self.die(&mut out);
             } else {
                 self.answer(&mut out);
@@ -393,6 +445,9 @@ fn random_schedules_keep_every_invariant() {
         "full",
         "deaths",
         "taken back",
+        "reserved",
+        "reserved lost",
+        "dismissed",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > 100, "hardly any {what}: {totals:?}");
     }

@@ -4,21 +4,30 @@ use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use gridrpc_runtime::client::SharedArray;
 use gridrpc_runtime::payload::Incoming;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::{ffi, types::PyBytes};
 
-/// A section of a payload, where it lies. Its memory lives as long as anything that views it.
+/// What a buffer's memory belongs to.
+enum Memory {
+    Section(Incoming),
+    /// Shared memory of this process's, which calls refer to where it lies.
+    Array(#[allow(dead_code)] SharedArray),
+}
+
+/// A section of a payload, where it lies, or memory to share. Its memory lives as long as anything that views it.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Buffer {
-    section: Incoming,
+    /// Owns the memory.
+    memory: Memory,
     start: NonNull<u8>,
     len: usize,
     readonly: bool,
 }
 
-// SAFETY: `start` points into `section`, which is owned, Send and Sync, and never moves its memory.
+// SAFETY: `start` points into `memory`, which is owned, Send and Sync, and never moves what it holds.
 unsafe impl Send for Buffer {}
 // SAFETY: as above; Python's own rules govern who writes through a view.
 unsafe impl Sync for Buffer {}
@@ -31,9 +40,18 @@ impl Buffer {
             Incoming::Bytes(bytes) => NonNull::new(bytes.as_mut_ptr()),
             Incoming::Kept(bytes) => NonNull::new(bytes.as_ptr().cast_mut()),
             Incoming::Shared(stretch) => Some(stretch.start()),
+            // Those lie in memory of the caller's own, and are not looked at from here.
+            Incoming::Placed(_) | Incoming::Argument(..) => None,
         };
         let readonly = readonly || matches!(section, Incoming::Kept(_));
-        Buffer { section, start: start.unwrap_or(NonNull::dangling()), len, readonly }
+        let start = start.unwrap_or(NonNull::dangling());
+        Buffer { memory: Memory::Section(section), start, len, readonly }
+    }
+
+    /// A buffer in shared memory.
+    pub fn of_array(array: SharedArray) -> Buffer {
+        let (start, len) = (array.start(), array.len());
+        Buffer { memory: Memory::Array(array), start, len, readonly: false }
     }
 }
 
@@ -68,9 +86,9 @@ impl Buffer {
     }
 
     fn __repr__(&self) -> String {
-        let place = match self.section {
-            Incoming::Shared(_) => "shared memory",
-            Incoming::Bytes(_) | Incoming::Kept(_) => "memory",
+        let place = match self.memory {
+            Memory::Array(_) | Memory::Section(Incoming::Shared(_)) => "shared memory",
+            Memory::Section(_) => "memory",
         };
         let access = if self.readonly { "read-only" } else { "writable" };
         format!("<gridrpc buffer: {} bytes of {access} {place}>", self.len)

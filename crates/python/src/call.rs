@@ -1,6 +1,6 @@
 //! A call as Python sees it, and waiting for many of them.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Loss};
@@ -12,6 +12,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use crate::buffer::{Buffer, split_head};
+use crate::modules::Pending;
 use crate::values;
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
@@ -46,13 +47,22 @@ enum Settled {
     Error(Py<PyAny>),
 }
 
+/// What the result of a call is.
+pub enum Form {
+    /// A pickle.
+    Pickled,
+    /// Typed values.
+    Values,
+    /// What the interface of a module's function says.
+    Module(Mutex<Option<Pending>>),
+}
+
 /// One remote call, from `Grid.submit`: what will be its result. Can be awaited.
 #[pyclass(frozen, weakref, module = "gridrpc")]
 pub struct Call {
     pub call: Arc<client::Call>,
     waiter: client::Waiter,
-    /// Whether arguments and results are typed values instead of pickles.
-    typed: bool,
+    form: Form,
     /// The Python grid that it belongs to.
     grid: Py<PyAny>,
     settled: OnceLock<Settled>,
@@ -62,10 +72,10 @@ impl Call {
     pub fn new(
         call: Arc<client::Call>,
         waiter: client::Waiter,
-        typed: bool,
+        form: Form,
         grid: Py<PyAny>,
     ) -> Call {
-        Call { call, waiter, typed, grid, settled: OnceLock::new() }
+        Call { call, waiter, form, grid, settled: OnceLock::new() }
     }
 
     /// Waits, and decodes the outcome once.
@@ -96,8 +106,20 @@ impl Call {
     }
 
     fn decode(&self, py: Python<'_>, outcome: Outcome) -> PyResult<Settled> {
+        // If the call has failed, this gives the caller's arrays back.
+        let pending = match &self.form {
+            Form::Module(pending) => pending.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            _ => None,
+        };
+        if let Some(error) = pending.as_ref().and_then(Pending::raised) {
+            return Err(error);
+        }
         let tuple = match outcome {
-            Outcome::Returned(sections) if self.typed => {
+            Outcome::Returned(sections) if pending.is_some() => {
+                let landed = pending.map(|pending| pending.take(py, sections)).transpose()?;
+                return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
+            }
+            Outcome::Returned(sections) if matches!(self.form, Form::Values) => {
                 return Ok(Settled::Value(values::to_python(py, sections)?));
             }
             Outcome::Returned(sections) => {
@@ -148,7 +170,7 @@ impl Call {
     /// Raises what the function raised (its traceback there is the cause), TimeoutError if it
     /// takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
     #[pyo3(signature = (timeout=None))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+    pub fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         match self.settle(py, timeout)? {
             Settled::Value(value) => Ok(value.clone_ref(py)),
             Settled::Error(error) => Err(PyErr::from_value(error.bind(py).clone())),
@@ -244,8 +266,12 @@ impl Call {
         let seconds = |ns: u64| ns as f64 / 1e9;
         dict.set_item("submit", seconds(profile.submit))?;
         dict.set_item("sent", seconds(profile.sent))?;
+        dict.set_item("received", seconds(profile.stamps.received))?;
         dict.set_item("calc_in", seconds(profile.stamps.calc_in))?;
         dict.set_item("calc_out", seconds(profile.stamps.calc_out))?;
+        dict.set_item("cpu", seconds(profile.stamps.cpu))?;
+        dict.set_item("callback_time", seconds(profile.stamps.callback_time))?;
+        dict.set_item("callbacks", profile.stamps.callbacks)?;
         dict.set_item("retrieve", seconds(profile.retrieve))?;
         let worker = (profile.worker != u32::MAX).then_some(profile.worker);
         dict.set_item("worker", worker)?;

@@ -1,21 +1,23 @@
 //! A grid as Python sees it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Refusal, Settings};
+use gridrpc_core::{BlobId, Refusal, Settings, Standing};
 use gridrpc_runtime::client;
+use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
-    Config, FunctionRef, GridError, Launch, Preparation, Request, SubmitError, Transport,
+    Config, FunctionRef, GridError, Launch, Output, Preparation, Request, SubmitError, Transport,
 };
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::View;
-use crate::call::{Call, wait_in_slices};
+use crate::call::{Call, Form, wait_in_slices};
+use crate::modules::{self, Modules, Reserved, Target};
 use crate::values;
 
 /// A registered function.
@@ -38,7 +40,7 @@ impl Function {
 /// A grid of worker processes.
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Grid {
-    grid: client::Grid,
+    grid: Arc<client::Grid>,
 }
 
 /// Pickles below this size are copied without ado, bytes.
@@ -63,7 +65,7 @@ impl Grid {
     #[new]
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
                         tcp, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
-                        retries))]
+                        retries, labelled))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         workers: u32,
@@ -81,6 +83,7 @@ impl Grid {
         keep_free: u64,
         grace: f64,
         retries: u32,
+        labelled: bool,
     ) -> PyResult<Grid> {
         let environment =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -103,8 +106,9 @@ impl Grid {
             },
             shared_threshold,
             keep_free,
+            output: if labelled { Output::Labelled } else { Output::Plain },
         };
-        Ok(Grid { grid: client::Grid::open(config).map_err(to_python)? })
+        Ok(Grid { grid: Arc::new(client::Grid::open(config).map_err(to_python)?) })
     }
 
     /// How many workers have answered, how many calls wait for one, how many have not ended.
@@ -183,6 +187,87 @@ impl Grid {
         self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
     }
 
+    /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
+    fn target(&self, modules: &Modules, name: &str) -> PyResult<Target> {
+        Target::find(&self.grid, modules, name)
+    }
+
+    /// Submits a call of a module's function. Waits while too many calls wait for workers.
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn submit_target(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        target: &Target,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        out: Option<&Bound<'_, PyAny>>,
+        deadline: Option<f64>,
+        on: Option<&Reserved>,
+    ) -> PyResult<Call> {
+        let on = on.map(|reserved| reserved.reservation);
+        let options = CallOptions { deadline: duration(deadline)?, on, callbacks: None };
+        let made = modules::make(py, &self.grid, target, args, kwargs, out, options)?;
+        let call = self.send_request(py, made.request)?;
+        let form = Form::Module(Mutex::new(Some(made.pending)));
+        Ok(Call::new(call, self.grid.waiter(), form, owner))
+    }
+
+    /// Calls a module's function and returns what it returns.
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn call_target(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        target: &Target,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        out: Option<&Bound<'_, PyAny>>,
+        deadline: Option<f64>,
+        on: Option<&Reserved>,
+    ) -> PyResult<Py<PyAny>> {
+        let grid = owner.clone_ref(py);
+        match self.submit_target(py, owner, target, args, kwargs, out, deadline, on) {
+            Ok(call) => call.result(py, None),
+            // What the function or a callback raises comes from `result`, and stays what it is.
+            Err(refused) if refused.is_instance_of::<PyRuntimeError>(py) => {
+                let refusal = grid.call_method1(py, "_refusal", (refused.into_value(py),))?;
+                Err(PyErr::from_value(refusal.into_bound(py)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks for a worker that works for one object.
+    fn reserve(&self) -> PyResult<Reserved> {
+        let reserved = self.grid.reserve(1).map_err(to_python)?;
+        let reservation = reserved.first().copied();
+        let reservation = reservation.ok_or_else(|| PyRuntimeError::new_err("no worker"))?;
+        Ok(Reserved { reservation })
+    }
+
+    /// How a reserved worker is getting on, once it is not starting any more, waiting at most
+    /// `timeout` seconds; and how it was lost.
+    fn standing(
+        &self,
+        py: Python<'_>,
+        reserved: &Reserved,
+        timeout: Option<f64>,
+    ) -> PyResult<(&'static str, String)> {
+        let (grid, of) = (&self.grid, reserved.reservation);
+        let known = wait_in_slices(py, timeout, |slice| {
+            Some(grid.wait_for_reserved(of, slice)).filter(|now| *now != Standing::Starting)
+        })?;
+        Ok(modules::standing(known.unwrap_or(Standing::Starting)))
+    }
+
+    /// Gives a reserved worker up.
+    fn release(&self, reserved: &Reserved) {
+        self.grid.release(reserved.reservation);
+    }
+
     /// Gives up a call. Returns whether it had not ended yet.
     fn cancel(&self, call: &Call) -> bool {
         self.grid.cancel(&call.call)
@@ -219,31 +304,40 @@ impl Grid {
         deadline: Option<f64>,
         idempotent: bool,
     ) -> PyResult<Call> {
-        let deadline = match deadline {
-            None => None,
-            Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
-                PyValueError::new_err(format!(
-                    "a deadline of {seconds} s: give a finite number of seconds from 0 on"
-                ))
-            })?),
-        };
-        let mut request = Request {
+        let request = Request {
             function: Arc::clone(&function.function),
             payload,
             blobs: blobs.into_iter().map(BlobId).collect(),
-            deadline,
+            deadline: duration(deadline)?,
             idempotent,
+            on: None,
+            callbacks: None,
+            sinks: Vec::new(),
         };
+        let form = if function.typed { Form::Values } else { Form::Pickled };
+        Ok(Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner))
+    }
+
+    fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {
         let grid = &self.grid;
-        let call = loop {
+        loop {
             match grid.submit(request) {
-                Ok(call) => break call,
+                Ok(call) => return Ok(call),
                 Err(SubmitError::Failed(error)) => return Err(to_python(error)),
                 Err(SubmitError::Full(back)) => request = *back,
             }
             let bytes = request.payload.bytes;
             wait_in_slices(py, None, |slice| grid.wait_for_room(bytes, slice).then_some(()))?;
-        };
-        Ok(Call::new(call, grid.waiter(), function.typed, owner))
+        }
     }
+}
+
+fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {
+    let Some(seconds) = deadline else { return Ok(None) };
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "a deadline of {seconds} s: give a finite number of seconds from 0 on"
+        ))
+    })?;
+    Ok(Some(duration))
 }

@@ -5,9 +5,11 @@
 //! Python programmer in the package above.
 #![allow(clippy::needless_pass_by_value)] // what the interpreter hands over is owned
 
+mod arrays;
 mod buffer;
 mod call;
 mod grid;
+mod modules;
 mod values;
 mod worker;
 
@@ -22,6 +24,8 @@ mod _native {
     use crate::call::{Call, Watch};
     #[pymodule_export]
     use crate::grid::{Function, Grid};
+    #[pymodule_export]
+    use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_runtime::link::LinkError;
 use gridrpc_runtime::payload::Incoming;
-use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Role, Spawner, WorkerLink};
+use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Modules, Role, Spawner, WorkerLink};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -71,8 +71,11 @@ pub fn run_spawner(
 
 struct Inner {
     link: WorkerLink,
+    modules: Modules,
     /// The call being run, and its arguments as far as Python has not let go of them.
     running: Option<(u64, Vec<Incoming>)>,
+    /// When it had come, ns.
+    received: u64,
     function: Option<Arc<KnownFunction>>,
     /// Shared data that has been unpickled, by number.
     values: HashMap<u64, Py<PyAny>>,
@@ -101,7 +104,15 @@ impl Worker {
         // SAFETY: the caller hands over a descriptor of its own.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
-        let inner = Inner { link, running: None, function: None, values: HashMap::new() };
+        let modules = Modules::default();
+        let inner = Inner {
+            link,
+            modules,
+            running: None,
+            received: 0,
+            function: None,
+            values: HashMap::new(),
+        };
         Ok(Worker { inner: Mutex::new(inner) })
     }
 
@@ -111,16 +122,28 @@ impl Worker {
         self.with(|inner| inner.link.worker())
     }
 
-    /// Waits for the next call. None: the client is gone.
+    /// Waits for the next call of a Python function; runs those of modules meanwhile. None: the
+    /// client is gone.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Work>> {
-        let job = py.detach(|| self.with(|inner| inner.link.next_job())).map_err(Failure::from)?;
-        let Some(Job { call, function, sections, .. }) = job else { return Ok(None) };
+        let next = |inner: &mut Inner| loop {
+            match inner.link.next_job()? {
+                Some(job) if job.function.form == FunctionForm::Library => {
+                    if !inner.modules.serve(&mut inner.link, job)? {
+                        return Ok(None);
+                    }
+                }
+                other => return Ok::<_, LinkError>(other),
+            }
+        };
+        let job = py.detach(|| self.with(next)).map_err(Failure::from)?;
+        let Some(Job { call, function, sections, received, .. }) = job else { return Ok(None) };
         // Only what is lent has to be given back.
         let lent = sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
         let lent = lent.cloned().collect();
         let serial = function.serial;
         self.with(|inner| {
             inner.running = Some((call, lent));
+            inner.received = received;
             inner.function = Some(function);
             for blob in inner.link.dropped() {
                 inner.values.remove(blob);
@@ -145,7 +168,7 @@ impl Worker {
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.answer(Stamps { calc_in, calc_out }, head, &buffers, None)
+        self.answer((calc_in, calc_out), head, &buffers, None)
     }
 
     /// Answers the call with an error: its type, message and trace, and its pickle.
@@ -160,8 +183,7 @@ impl Worker {
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let stamps = Stamps { calc_in, calc_out };
-        self.answer(stamps, head, &buffers, Some((error, message, trace)))
+        self.answer((calc_in, calc_out), head, &buffers, Some((error, message, trace)))
     }
 
     /// The parts of shared data, read-only.
@@ -191,7 +213,7 @@ fn no_call() -> PyErr {
 impl Worker {
     fn answer(
         &self,
-        stamps: Stamps,
+        (calc_in, calc_out): (u64, u64),
         head: &Bound<'_, PyAny>,
         buffers: &[Bound<'_, PyAny>],
         error: Option<(&str, &str, &str)>,
@@ -201,7 +223,9 @@ impl Worker {
         }
         let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         self.with(|inner| {
-            let Inner { link, running, .. } = inner;
+            let Inner { link, running, received, .. } = inner;
+            let received = *received;
+            let stamps = Stamps { received, calc_in, calc_out, ..Stamps::default() };
             let mut payload = link.payload();
             // The interpreter's lock is kept: a thread that got it could wait for our lock.
             match head.cast::<PyBytes>() {

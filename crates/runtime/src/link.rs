@@ -1,6 +1,7 @@
 //! One end of a connection: frames out with a queue, frames in with streams put together.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,6 +13,7 @@ use gridrpc_wire::{
 };
 use thiserror::Error;
 
+use crate::loan::{Sink, Source};
 use crate::sys;
 
 /// Why a connection cannot go on.
@@ -36,7 +38,7 @@ enum Out {
     Bytes(Vec<u8>),
     /// Descriptors that go with the first byte of what follows.
     Descriptors(Vec<Arc<OwnedFd>>),
-    Slice(Arc<Vec<u8>>, Range<usize>),
+    Slice(Arc<Source>, Range<usize>),
 }
 
 /// The sending half. Nothing is sent before [`Sender::flush`].
@@ -83,7 +85,7 @@ impl Sender {
     ///
     /// # Errors
     /// Never, as the pieces are cut to fit.
-    pub fn push_stream(&mut self, bytes: &Arc<Vec<u8>>) -> Result<(), WireError> {
+    pub fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
         for start in (0..bytes.len()).step_by(MAX_BODY) {
             let end = bytes.len().min(start + MAX_BODY);
             let header = data_header(Order::NATIVE, end - start)?;
@@ -95,7 +97,7 @@ impl Sender {
 
     fn tail(&mut self) -> &mut Vec<u8> {
         if !matches!(self.queue.back(), Some(Out::Bytes(_))) {
-            self.queue.push_back(Out::Bytes(Vec::new()));
+            self.queue.push_back(Out::Bytes(Vec::with_capacity(SMALL)));
         }
         match self.queue.back_mut() {
             Some(Out::Bytes(bytes)) => bytes,
@@ -115,20 +117,32 @@ impl Sender {
                 descriptors = list;
                 front = 1;
             }
-            let bytes = match self.queue.get(front) {
+            let left = match self.queue.get(front) {
                 None => return Ok(true),
-                Some(Out::Bytes(bytes)) => &bytes[self.sent..],
-                Some(Out::Slice(whole, range)) => &whole[range.start + self.sent..range.end],
+                Some(Out::Bytes(bytes)) => bytes.len() - self.sent,
+                Some(Out::Slice(_, range)) => range.len() - self.sent,
                 Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
             };
-            if bytes.is_empty() {
+            if left == 0 {
+                if self.queue.len() == 1 {
+                    // The buffer that is kept for next time.
+                    return Ok(true);
+                }
                 self.recycle_front();
                 continue;
             }
             let raw: Vec<i32> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
-            match sys::send(self.socket.as_fd(), bytes, &raw) {
+            let socket = self.socket.as_fd();
+            let sent = match self.queue.get(front) {
+                Some(Out::Bytes(bytes)) => sys::send(socket, &bytes[self.sent..], &raw),
+                Some(Out::Slice(whole, range)) => whole.with(|whole| {
+                    sys::send(socket, &whole[range.start + self.sent..range.end], &raw)
+                }),
+                _ => unreachable!("looked at above"),
+            };
+            match sent {
                 Ok(count) => {
-                    let done = count == bytes.len();
+                    let done = count == left;
                     if front == 1 {
                         self.queue.pop_front();
                     }
@@ -151,13 +165,7 @@ impl Sender {
             && let Some(Out::Bytes(bytes)) = self.queue.front_mut()
             && bytes.capacity() <= KEEP
         {
-            if bytes.is_empty() {
-                self.queue.pop_front();
-            }
-            if let Some(Out::Bytes(bytes)) = self.queue.front_mut() {
-                bytes.clear();
-            }
-            return;
+            return bytes.clear();
         }
         self.queue.pop_front();
     }
@@ -186,6 +194,8 @@ impl Sender {
     }
 }
 
+/// What most messages fit in, bytes.
+const SMALL: usize = 256;
 /// Buffers up to this size are used again.
 const KEEP: usize = 256 << 10;
 
@@ -197,17 +207,49 @@ pub struct Received<'a> {
     /// The sender's byte order.
     pub order: Order,
     /// The contents of its streamed sections, in their order.
-    pub streams: Vec<Vec<u8>>,
+    pub streams: Vec<Stream>,
     /// The descriptors that came with it.
     pub descriptors: Vec<OwnedFd>,
 }
+
+/// A streamed section that has come.
+#[derive(Debug)]
+pub enum Stream {
+    /// In a buffer of its own.
+    Bytes(Vec<u8>),
+    /// Where its caller wants it; so many bytes of it.
+    Placed(Arc<Sink>, usize),
+}
+
+impl Stream {
+    fn len(&self) -> usize {
+        match self {
+            Stream::Bytes(bytes) => bytes.len(),
+            Stream::Placed(_, len) => *len,
+        }
+    }
+
+    /// Its bytes, if they are in a buffer.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Stream::Bytes(bytes) => bytes,
+            Stream::Placed(..) => Vec::new(),
+        }
+    }
+}
+
+/// Says where the streamed sections of a message are to lie, one place for each, if not in buffers.
+pub type Placement = Box<dyn FnMut(&Message<'_>, &[usize]) -> Vec<Option<Arc<Sink>>> + Send>;
 
 /// A message whose streamed sections are still coming.
 #[derive(Debug)]
 struct Pending {
     frame: Vec<u8>,
     lengths: Vec<usize>,
-    streams: Vec<Vec<u8>>,
+    /// Where they are to lie, for those that have a place; shorter if the last ones have none.
+    places: Vec<Option<Arc<Sink>>>,
+    streams: Vec<Stream>,
     descriptors: Vec<OwnedFd>,
 }
 
@@ -219,25 +261,38 @@ impl Pending {
     }
 
     /// Opens the next stream if this one is full. `true`: all are.
-    fn advance(&mut self) -> Result<bool, LinkError> {
+    fn advance(&mut self, spare: &mut Vec<Vec<u8>>) -> Result<bool, LinkError> {
         while self.streams.is_empty() || self.wanted() == 0 {
-            let Some(len) = self.lengths.get(self.streams.len()) else { return Ok(true) };
-            let mut stream = Vec::new();
-            stream.try_reserve_exact(*len).map_err(|_| {
-                LinkError::Unexpected(format!("a section of {len} bytes, more than memory holds"))
-            })?;
-            self.streams.push(stream);
+            let index = self.streams.len();
+            let Some(len) = self.lengths.get(index).copied() else { return Ok(true) };
+            let place = self.places.get_mut(index).and_then(Option::take);
+            self.streams.push(match place.filter(|place| place.len() == len) {
+                Some(place) => Stream::Placed(place, 0),
+                None => Stream::Bytes(buffer(spare, len)?),
+            });
         }
         Ok(false)
     }
 
-    fn fill(&mut self) -> Option<&mut Vec<u8>> {
+    fn fill(&mut self) -> Option<&mut Stream> {
         self.streams.last_mut()
     }
 }
 
+/// An empty buffer for `len` bytes, warm if there is one.
+fn buffer(spare: &mut Vec<Vec<u8>>, len: usize) -> Result<Vec<u8>, LinkError> {
+    let fits = |spare: &Vec<u8>| spare.capacity() >= len && spare.capacity() / 4 <= len;
+    if let Some(index) = spare.iter().position(fits) {
+        return Ok(spare.swap_remove(index));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| {
+        LinkError::Unexpected(format!("a section of {len} bytes, more than memory holds"))
+    })?;
+    Ok(bytes)
+}
+
 /// The receiving half.
-#[derive(Debug)]
 pub struct Receiver {
     socket: Socket,
     buffer: Vec<u8>,
@@ -247,10 +302,24 @@ pub struct Receiver {
     /// Bytes of the `Data` frame being read that have not come yet.
     data_left: usize,
     max_payload: u64,
+    placement: Option<Placement>,
+    /// Buffers of streams that were given back.
+    spare: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Receiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver").field("socket", &self.socket).finish_non_exhaustive()
+    }
 }
 
 /// What a receive buffer starts with.
 const BUFFER: usize = 64 << 10;
+/// Buffers for streams that are kept, and how large they may be, bytes: warm memory is far cheaper
+/// than new.
+const SPARE: usize = 4;
+const LARGEST_SPARE: usize = 256 << 20;
+const SMALLEST_SPARE: usize = 64 << 10;
 
 impl Receiver {
     /// The receiving half of a connection over `socket`. Messages with more than `max_payload`
@@ -265,6 +334,22 @@ impl Receiver {
             pending: None,
             data_left: 0,
             max_payload,
+            placement: None,
+            spare: Vec::new(),
+        }
+    }
+
+    /// Has `placement` say where streamed sections are to lie.
+    pub fn place_streams(&mut self, placement: Placement) {
+        self.placement = Some(placement);
+    }
+
+    /// Takes a buffer back that a stream came in.
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE && (SMALLEST_SPARE..=LARGEST_SPARE).contains(&buffer.capacity())
+        {
+            buffer.clear();
+            self.spare.push(buffer);
         }
     }
 
@@ -285,7 +370,15 @@ impl Receiver {
             if self.data_left > 0
                 && let Some(stream) = self.pending.as_mut().and_then(Pending::fill)
             {
-                let got = sys::receive_behind(self.socket.as_fd(), stream, self.data_left);
+                let socket = self.socket.as_fd();
+                let got = match stream {
+                    Stream::Bytes(bytes) => sys::receive_behind(socket, bytes, self.data_left),
+                    Stream::Placed(place, filled) => {
+                        let got = place.receive(socket, *filled, self.data_left);
+                        *filled += got.as_ref().copied().unwrap_or(0);
+                        got
+                    }
+                };
                 self.data_left -= got.as_ref().copied().unwrap_or(0);
                 return got;
             }
@@ -333,7 +426,7 @@ impl Receiver {
             if self.data_left > 0 {
                 return Ok(false);
             }
-            if pending.advance()? {
+            if pending.advance(&mut self.spare)? {
                 let Some(pending) = self.pending.take() else { return Ok(true) };
                 let frame = parse_whole(&pending.frame)?;
                 let message = Message::decode(&frame).map_err(LinkError::from)?;
@@ -367,9 +460,14 @@ impl Receiver {
             self.filled.start += end;
             handle(Received { message, order: header.order, streams: Vec::new(), descriptors })?;
         } else {
+            let places = match &mut self.placement {
+                Some(placement) => placement(&message, &lengths),
+                None => Vec::new(),
+            };
             let frame = bytes[..end].to_vec();
             self.filled.start += end;
-            self.pending = Some(Pending { frame, lengths, streams: Vec::new(), descriptors });
+            let streams = Vec::new();
+            self.pending = Some(Pending { frame, lengths, places, streams, descriptors });
         }
         Ok(true)
     }
@@ -413,7 +511,14 @@ impl Receiver {
             && let Some(stream) = self.pending.as_mut().and_then(Pending::fill)
         {
             let start = self.filled.start;
-            stream.extend_from_slice(&self.buffer[start..start + count]);
+            let bytes = &self.buffer[start..start + count];
+            match stream {
+                Stream::Bytes(stream) => stream.extend_from_slice(bytes),
+                Stream::Placed(place, filled) => {
+                    place.write(*filled, bytes);
+                    *filled += count;
+                }
+            }
             self.filled.start += count;
             self.data_left -= count;
         }
@@ -438,6 +543,8 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
         | Message::Call { sections, .. }
         | Message::Reply { sections, .. }
         | Message::Failure { sections, .. }
+        | Message::Callback { sections, .. }
+        | Message::CallbackReply { sections, .. }
         | Message::Blob { sections, .. } => sections,
         _ => &[],
     }

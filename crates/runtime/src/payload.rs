@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use gridrpc_wire::{MAX_SECTIONS, Message, Place, Section, Sections, WireError};
+use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireError};
 
-use crate::link::{LinkError, Sender};
+use crate::link::{LinkError, Sender, Stream};
+use crate::loan::{Sink, Source};
 use crate::segment::{Borrowed, Lent, Mapped, Pool};
 
 /// Bytes that a frame carries inline at most, all sections together.
@@ -17,9 +18,23 @@ pub enum Outgoing {
     /// Goes in the frame.
     Inline(Vec<u8>),
     /// Goes in frames of its own.
-    Stream(Arc<Vec<u8>>),
+    Stream(Arc<Source>),
     /// Lies in shared memory.
-    Shared(Lent, u64),
+    Shared {
+        /// The segment.
+        lent: Arc<Lent>,
+        /// Where it starts in the segment, bytes.
+        offset: u64,
+        /// Its length, bytes.
+        len: u64,
+    },
+    /// In a result: lies where the call's section of that number lay.
+    Argument {
+        /// The call's section.
+        index: u16,
+        /// How much of it, bytes.
+        len: u64,
+    },
     /// Is shared data that the receiver has by then.
     Blob {
         /// The shared data's number.
@@ -53,22 +68,59 @@ impl<'p> PayloadBuilder<'p> {
     /// # Errors
     /// When there is no memory for it.
     pub fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let small = bytes.len() < self.threshold && self.inline + bytes.len() <= MAX_INLINE;
+        let small = self.is_small(bytes.len());
         let part = if small {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
         } else if let Some(pool) = self.pool {
             let mut lent = pool.take(bytes.len() as u64)?;
             lent.write(bytes)?;
-            Outgoing::Shared(lent, bytes.len() as u64)
+            Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
             let mut copy = Vec::new();
             copy.try_reserve_exact(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
             copy.extend_from_slice(bytes);
-            Outgoing::Stream(Arc::new(copy))
+            Outgoing::Stream(Arc::new(Source::owned(copy)))
         };
         self.push(part, bytes.len() as u64);
         Ok(())
+    }
+
+    /// Whether a section of `len` bytes goes in the frame.
+    #[must_use]
+    pub fn is_small(&self, len: usize) -> bool {
+        len < self.threshold && self.inline + len <= MAX_INLINE
+    }
+
+    /// Whether sections can lie in shared memory.
+    #[must_use]
+    pub fn has_shared_memory(&self) -> bool {
+        self.pool.is_some()
+    }
+
+    /// Adds a section that lies in shared memory already. `moved`: what it counts for in the bound on
+    /// data that waits, bytes.
+    pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64, moved: u64) {
+        self.push(Outgoing::Shared { lent, offset, len }, moved);
+    }
+
+    /// Adds a section that is sent from where it lies.
+    pub fn add_source(&mut self, source: Arc<Source>) {
+        let len = source.len() as u64;
+        self.push(Outgoing::Stream(source), len);
+    }
+
+    /// Adds a section of the call that is answered, with what was left there.
+    pub fn add_argument(&mut self, index: u16, len: u64) {
+        self.push(Outgoing::Argument { index, len }, 0);
+    }
+
+    /// Takes a segment of shared memory for `len` bytes, to be filled and added.
+    ///
+    /// # Errors
+    /// When there is no memory for it, or none is shared.
+    pub fn take_shared(&self, len: u64) -> io::Result<Lent> {
+        self.pool.ok_or(io::ErrorKind::Unsupported)?.take(len)
     }
 
     /// Adds a section of `len` bytes that `fill` writes in place.
@@ -76,13 +128,14 @@ impl<'p> PayloadBuilder<'p> {
     /// # Errors
     /// When there is no memory for it.
     pub fn add_with(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        let small = len < self.threshold && self.inline + len <= MAX_INLINE;
+        let small = self.is_small(len);
         if !small && let Some(pool) = self.pool {
             let lent = pool.take(len as u64)?;
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
             fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
-            self.push(Outgoing::Shared(lent, len as u64), len as u64);
+            let lent = Arc::new(lent);
+            self.push(Outgoing::Shared { lent, offset: 0, len: len as u64 }, len as u64);
             return Ok(());
         }
         let mut bytes = Vec::new();
@@ -93,7 +146,7 @@ impl<'p> PayloadBuilder<'p> {
             self.inline += len;
             Outgoing::Inline(bytes)
         } else {
-            Outgoing::Stream(Arc::new(bytes))
+            Outgoing::Stream(Arc::new(Source::owned(bytes)))
         };
         self.push(part, len as u64);
         Ok(())
@@ -146,7 +199,11 @@ impl Payload {
     #[must_use]
     pub fn sections(&self) -> Sections<'_> {
         let describe = |part| match part {
-            &Outgoing::Shared(ref lent, len) => Section { len, place: Place::Shared(lent.lease()) },
+            &Outgoing::Shared { ref lent, offset, len } => {
+                let lease = Lease { segment: lent.segment().number(), offset };
+                Section { len, place: Place::Shared(lease) }
+            }
+            &Outgoing::Argument { index, len } => Section { len, place: Place::Argument(index) },
             &Outgoing::Blob { blob, part, len } => {
                 Section { len, place: Place::Blob { blob, part } }
             }
@@ -166,7 +223,7 @@ impl Payload {
         mut is_new: impl FnMut(u32) -> bool,
     ) -> Result<(), WireError> {
         for part in &self.parts {
-            if let Outgoing::Shared(lent, _) = part {
+            if let Outgoing::Shared { lent, .. } = part {
                 let segment = lent.segment();
                 if is_new(segment.number()) {
                     let message =
@@ -201,6 +258,10 @@ pub enum Incoming {
     Kept(Arc<Vec<u8>>),
     /// A stretch of shared memory.
     Shared(Borrowed),
+    /// Received bytes that lie where their caller wants them.
+    Placed(Arc<Sink>),
+    /// What a call's own section of that number holds now, so many bytes of it.
+    Argument(u16, u64),
 }
 
 impl Incoming {
@@ -211,6 +272,19 @@ impl Incoming {
             Incoming::Bytes(bytes) => bytes,
             Incoming::Kept(bytes) => bytes,
             Incoming::Shared(stretch) => stretch.bytes(),
+            // They are not ours to look at.
+            Incoming::Placed(_) | Incoming::Argument(..) => &[],
+        }
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // nobody asks
+    pub fn len(&self) -> usize {
+        match self {
+            Incoming::Placed(sink) => sink.len(),
+            Incoming::Argument(_, len) => *len as usize,
+            other => other.bytes().len(),
         }
     }
 }
@@ -221,7 +295,7 @@ impl Incoming {
 /// When a section refers to memory that was not announced.
 pub fn take_sections(
     sections: &[Section<'_>],
-    streams: Vec<Vec<u8>>,
+    streams: Vec<Stream>,
     mapped: &Mapped,
     blob: impl Fn(u64, u32) -> Option<Incoming>,
 ) -> Result<Vec<Incoming>, LinkError> {
@@ -231,7 +305,11 @@ pub fn take_sections(
     for section in sections {
         taken.push(match section.place {
             Place::Inline(bytes) => Incoming::Bytes(bytes.to_vec()),
-            Place::Stream => Incoming::Bytes(streams.next().ok_or_else(|| unknown("stream"))?),
+            Place::Stream => match streams.next().ok_or_else(|| unknown("stream"))? {
+                Stream::Bytes(bytes) => Incoming::Bytes(bytes),
+                Stream::Placed(sink, _) => Incoming::Placed(sink),
+            },
+            Place::Argument(index) => Incoming::Argument(index, section.len),
             Place::Shared(lease) => Incoming::Shared(
                 mapped.borrow(lease, section.len).ok_or_else(|| unknown("shared memory"))?,
             ),

@@ -152,7 +152,21 @@ impl Pool {
     /// A pool that keeps at most so many free bytes.
     #[must_use]
     pub fn new(keep: u64) -> Arc<Pool> {
-        Arc::new(Pool { shelf: Mutex::default(), keep })
+        Pool::numbered_from(0, keep)
+    }
+
+    /// A pool whose segments have numbers from `first` on, so that those of several can be told
+    /// apart.
+    #[must_use]
+    pub fn numbered_from(first: u32, keep: u64) -> Arc<Pool> {
+        let shelf = Shelf { next: first, ..Shelf::default() };
+        Arc::new(Pool { shelf: Mutex::new(shelf), keep })
+    }
+
+    /// Segments of another pool that went: the readers of this one have to be told as well.
+    pub(crate) fn others_gone(&self, numbers: &[u32]) {
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.gone.extend_from_slice(numbers);
     }
 
     /// A segment for `len` bytes, warm if there is one.

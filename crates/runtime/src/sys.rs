@@ -11,9 +11,19 @@ use gridrpc_wire::MAX_DESCRIPTORS;
 /// Now, on the monotonic clock of this host, ns.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
+    read_clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Processor time that this process has used, all threads together, ns.
+#[must_use]
+pub fn processor_ns() -> u64 {
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn read_clock(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place to write a timespec to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
@@ -118,6 +128,15 @@ pub fn receive_behind(
         bytes.set_len(old + count);
         Ok(count)
     }
+}
+
+/// Receives bytes into `place`. Returns 0 at the end of the stream.
+///
+/// # Errors
+/// As `recv(2)`.
+pub fn receive_into(socket: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the kernel writes at most as many bytes as `place` has.
+    check(unsafe { libc::recv(socket.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) })
 }
 
 /// New memory that can be shared by passing its descriptor; it goes with its last user.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::frame::{MAX_BODY, bounded};
+use crate::frame::{MAX_BODY, VERSION, bounded};
 
 /// Byte order of a frame: its sender's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,10 @@ pub enum WireError {
     #[error("not a gridrpc frame: it starts with {0:02x?}; is the other end gridrpc?")]
     Magic([u8; 2]),
     /// The frame is of a format version that this program does not speak.
-    #[error("frame of format version {0}, but this program speaks version 1; update the older end")]
+    #[error(
+        "frame of format version {0}, but this program speaks version {speaks}; update the older end",
+        speaks = VERSION
+    )]
     Version(u8),
     /// The byte-order mark is neither `l` nor `B`.
     #[error("unknown byte-order mark {0:#04x}")]

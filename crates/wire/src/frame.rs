@@ -4,7 +4,7 @@ use crate::bytes::{Order, Reader, WireError};
 use crate::message::Kind;
 
 /// The version of the format that this crate speaks.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Length of a frame header, bytes.
 pub const HEADER_LEN: usize = 16;
 /// The longest body a frame may have, bytes. Longer payloads go as several `Data` frames.

@@ -1,4 +1,4 @@
-//! The wire format of gridrpc, version 1: frames, messages and typed values.
+//! The wire format of gridrpc, version 2: frames, messages and typed values.
 //!
 //! This crate is pure: it turns messages into bytes and bytes into messages, and never
 //! touches a socket. The written specification is `docs/wire-format.md`; the vectors in

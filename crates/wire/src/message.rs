@@ -22,6 +22,10 @@ pub enum Kind {
     DropBlob = 11,
     Goodbye = 12,
     DropSegment = 13,
+    Cancel = 14,
+    Callback = 15,
+    CallbackReply = 16,
+    CallbackFailure = 17,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -31,7 +35,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 22] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -45,6 +49,10 @@ impl Kind {
         Kind::DropBlob,
         Kind::Goodbye,
         Kind::DropSegment,
+        Kind::Cancel,
+        Kind::Callback,
+        Kind::CallbackReply,
+        Kind::CallbackFailure,
         Kind::Prepare,
         Kind::Spawn,
         Kind::Started,
@@ -65,6 +73,8 @@ pub enum FunctionForm {
     Named = 0,
     /// As a pickled Python function in the message's only section.
     Pickled = 1,
+    /// By its name in a module, a shared library whose file the message's only section names.
+    Library = 2,
 }
 
 /// The first message of a connection, from the client.
@@ -101,13 +111,21 @@ pub struct Welcome<'a> {
     pub boot: &'a str,
 }
 
-/// Times of one call on the worker's monotonic clock, ns.
+/// Times of one call: moments on the worker's monotonic clock, and durations, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
+    /// The call was taken up: all of its arguments had come.
+    pub received: u64,
     /// The function starts.
     pub calc_in: u64,
     /// The function has returned.
     pub calc_out: u64,
+    /// Processor time from calc-in to calc-out; 0 if it was not measured.
+    pub cpu: u64,
+    /// Time from calc-in to calc-out in which the function waited for callbacks.
+    pub callback_time: u64,
+    /// How many callbacks it has made.
+    pub callbacks: u32,
 }
 
 /// What a prepared process needs to know before it starts workers.
@@ -211,9 +229,38 @@ pub enum Message<'a> {
     },
     /// Client to worker or spawner: end.
     Goodbye,
+    /// Client to worker: nobody waits for this call any more; it may return early.
+    Cancel {
+        /// Which call.
+        call: u64,
+    },
+    /// Worker to client: the function that runs calls one of its callback arguments.
+    Callback {
+        /// Which call.
+        call: u64,
+        /// Which of its callback parameters, from 0.
+        index: u16,
+        /// The callback's arguments.
+        sections: Sections<'a>,
+    },
+    /// Client to worker: the callback has returned.
+    CallbackReply {
+        /// Which call.
+        call: u64,
+        /// The callback's results.
+        sections: Sections<'a>,
+    },
+    /// Client to worker: the callback has failed, and so will its call.
+    CallbackFailure {
+        /// Which call.
+        call: u64,
+        /// Why.
+        message: &'a str,
+    },
     /// Client to spawner, before the first [`Message::Spawn`].
     Prepare(Prepare<'a>),
-    /// Client to spawner: start workers. Descriptors, two for each: its connection, its stderr.
+    /// Client to spawner: start workers. Descriptors, three for each: its connection, its stdout,
+    /// its stderr.
     Spawn {
         /// The workers' numbers.
         workers: Vec<u32>,
@@ -263,6 +310,10 @@ impl Message<'_> {
             Message::DropBlob { .. } => Kind::DropBlob,
             Message::Goodbye => Kind::Goodbye,
             Message::DropSegment { .. } => Kind::DropSegment,
+            Message::Cancel { .. } => Kind::Cancel,
+            Message::Callback { .. } => Kind::Callback,
+            Message::CallbackReply { .. } => Kind::CallbackReply,
+            Message::CallbackFailure { .. } => Kind::CallbackFailure,
             Message::Prepare(_) => Kind::Prepare,
             Message::Spawn { .. } => Kind::Spawn,
             Message::Started { .. } => Kind::Started,
@@ -367,6 +418,20 @@ impl Message<'_> {
             Message::DropBlob { blob } => w.u64(*blob),
             Message::Goodbye => {}
             Message::DropSegment { segment } => w.u32(*segment),
+            Message::Cancel { call } => w.u64(*call),
+            Message::Callback { call, index, sections } => {
+                w.u64(*call);
+                w.u16(*index);
+                w.sections(sections)?;
+            }
+            Message::CallbackReply { call, sections } => {
+                w.u64(*call);
+                w.sections(sections)?;
+            }
+            Message::CallbackFailure { call, message } => {
+                w.u64(*call);
+                w.text(message)?;
+            }
             Message::Prepare(prepare) => {
                 w.text(prepare.directory)?;
                 w.texts(&prepare.path)?;
@@ -426,6 +491,7 @@ impl<'a> Message<'a> {
                 form: match r.u8("function form")? {
                     0 => FunctionForm::Named,
                     1 => FunctionForm::Pickled,
+                    2 => FunctionForm::Library,
                     other => return Err(meaningless("function form", other)),
                 },
                 name: r.text("function name")?,
@@ -466,6 +532,18 @@ impl<'a> Message<'a> {
             Kind::DropBlob => Message::DropBlob { blob: r.u64("blob")? },
             Kind::Goodbye => Message::Goodbye,
             Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
+            Kind::Cancel => Message::Cancel { call: r.u64("call")? },
+            Kind::Callback => Message::Callback {
+                call: r.u64("call")?,
+                index: r.u16("callback")?,
+                sections: r.sections()?,
+            },
+            Kind::CallbackReply => {
+                Message::CallbackReply { call: r.u64("call")?, sections: r.sections()? }
+            }
+            Kind::CallbackFailure => {
+                Message::CallbackFailure { call: r.u64("call")?, message: r.text("message")? }
+            }
             Kind::Prepare => Message::Prepare(Prepare {
                 directory: r.text("directory")?,
                 path: r.texts("path")?,
@@ -498,8 +576,12 @@ const LEASE_LEN: usize = 12;
 impl Writer<'_> {
     fn outcome(&mut self, call: u64, stamps: Stamps, kept: &[Lease]) -> Result<(), WireError> {
         self.u64(call);
+        self.u64(stamps.received);
         self.u64(stamps.calc_in);
         self.u64(stamps.calc_out);
+        self.u64(stamps.cpu);
+        self.u64(stamps.callback_time);
+        self.u32(stamps.callbacks);
         self.leases(kept)
     }
 
@@ -518,7 +600,14 @@ impl Writer<'_> {
 impl<'a> Reader<'a> {
     fn outcome(&mut self) -> Result<(u64, Stamps, Vec<Lease>), WireError> {
         let call = self.u64("call")?;
-        let stamps = Stamps { calc_in: self.u64("calc-in")?, calc_out: self.u64("calc-out")? };
+        let stamps = Stamps {
+            received: self.u64("received")?,
+            calc_in: self.u64("calc-in")?,
+            calc_out: self.u64("calc-out")?,
+            cpu: self.u64("processor time")?,
+            callback_time: self.u64("callback time")?,
+            callbacks: self.u32("callbacks")?,
+        };
         Ok((call, stamps, self.leases()?))
     }
 

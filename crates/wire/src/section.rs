@@ -33,6 +33,9 @@ pub enum Place<'a> {
         /// Which of its sections.
         part: u32,
     },
+    /// In an answer: where the call's own section of that number lies, in the receiver's shared
+    /// memory, which the worker has written to.
+    Argument(u16),
 }
 
 /// One piece of a payload.
@@ -51,6 +54,7 @@ const INLINE: u8 = 0;
 const STREAM: u8 = 1;
 const SHARED: u8 = 2;
 const BLOB: u8 = 3;
+const ARGUMENT: u8 = 4;
 /// The smallest descriptor: place and length.
 const MIN_DESCRIPTOR: usize = 9;
 
@@ -79,6 +83,7 @@ impl Writer<'_> {
                 Place::Stream => STREAM,
                 Place::Shared(_) => SHARED,
                 Place::Blob { .. } => BLOB,
+                Place::Argument(_) => ARGUMENT,
             };
             self.u8(tag);
             self.u64(section.len);
@@ -89,6 +94,7 @@ impl Writer<'_> {
                     self.u64(blob);
                     self.u32(part);
                 }
+                Place::Argument(index) => self.u16(index),
             }
         }
         for section in sections {
@@ -128,6 +134,7 @@ impl<'a> Reader<'a> {
             STREAM => Place::Stream,
             SHARED => Place::Shared(self.lease()?),
             BLOB => Place::Blob { blob: self.u64("blob")?, part: self.u32("blob part")? },
+            ARGUMENT => Place::Argument(self.u16("argument")?),
             other => {
                 return Err(WireError::Meaningless { what: "section place", value: other.into() });
             }

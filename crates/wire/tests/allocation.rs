@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 
-use gridrpc_wire::{Frame, Kind, MAX_BODY, MAX_SECTIONS, Message, Order, decode_values};
+use gridrpc_wire::{Frame, Kind, MAX_BODY, MAX_SECTIONS, Message, Order, VERSION, decode_values};
 use proptest::prelude::*;
 
 #[path = "support/arbitrary.rs"]
@@ -54,7 +54,7 @@ fn allocated<T>(work: impl FnOnce() -> T) -> usize {
 }
 
 fn frame(kind: Kind, body: &[u8]) -> Vec<u8> {
-    let mut frame = vec![b'G', b'R', 1, b'l', kind as u8, 0, 0, 0];
+    let mut frame = vec![b'G', b'R', VERSION, b'l', kind as u8, 0, 0, 0];
     frame.extend((body.len() as u32).to_le_bytes());
     frame.extend([0; 4]);
     frame.extend(body);
@@ -96,13 +96,17 @@ struct List {
 
 const STREAM: &[u8] = &[1, 0, 0, 0, 0, 0, 0, 0, 0];
 const MOST: usize = u16::MAX as usize;
+/// The call's number and the stamps.
+const OUTCOME: usize = 52;
 
-const LISTS: [List; 9] = [
+const LISTS: [List; 11] = [
     List { kind: Kind::Function, before: 9, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Call, before: 13, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Blob, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
-    List { kind: Kind::Reply, before: 24, after: 2, item: &[0; 12], most: MOST },
-    List { kind: Kind::Failure, before: 24, after: 14, item: &[0; 12], most: MOST },
+    List { kind: Kind::Callback, before: 10, after: 0, item: STREAM, most: MAX_SECTIONS },
+    List { kind: Kind::CallbackReply, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
+    List { kind: Kind::Reply, before: OUTCOME, after: 2, item: &[0; 12], most: MOST },
+    List { kind: Kind::Failure, before: OUTCOME, after: 14, item: &[0; 12], most: MOST },
     List { kind: Kind::Release, before: 0, after: 0, item: &[0; 12], most: MOST },
     List { kind: Kind::Prepare, before: 4, after: 2, item: &[0; 4], most: MOST },
     List { kind: Kind::Prepare, before: 6, after: 0, item: &[0; 4], most: MOST },
@@ -181,6 +185,7 @@ fn texts_and_payloads_that_lie_allocate_nothing() {
     let text = |len: u32| [&[0; 8][..], &len.to_le_bytes(), b"ab"].concat();
     for len in [u32::MAX, MAX_BODY as u32] {
         assert_eq!(decode(Kind::Started, &text(len)), (false, 0));
+        assert_eq!(decode(Kind::CallbackFailure, &text(len)), (false, 0));
     }
     let mut call = body(13, 1, 0, &[], 0);
     call.push(0);

@@ -59,12 +59,20 @@ fn too_many_sections_or_too_long_ones() {
     let mut out = Vec::new();
     call(vec![stream; MAX_SECTIONS]).encode(Order::NATIVE, &mut out).expect("the most");
 
-    let error = refused(&call(vec![stream; MAX_SECTIONS + 1]));
-    assert_eq!(error, too_large("number of sections", 1025, 1024));
+    let many = vec![stream; MAX_SECTIONS + 1];
+    for message in [
+        call(many.clone()),
+        Message::Callback { call: 1, index: 0, sections: many.clone() },
+        Message::CallbackReply { call: 1, sections: many },
+    ] {
+        assert_eq!(refused(&message), too_large("number of sections", 1025, 1024));
+    }
 
-    let long = Section { len: MAX_SECTION_LEN + 1, ..stream };
-    let error = refused(&call(vec![long]));
-    assert_eq!(error, too_large("section length", MAX_SECTION_LEN + 1, MAX_SECTION_LEN));
+    for place in [Place::Stream, Place::Argument(1)] {
+        let long = Section { len: MAX_SECTION_LEN + 1, place };
+        let error = refused(&call(vec![long]));
+        assert_eq!(error, too_large("section length", MAX_SECTION_LEN + 1, MAX_SECTION_LEN));
+    }
 }
 
 #[test]
@@ -82,8 +90,13 @@ fn too_long_lists_and_texts() {
     assert_eq!(error, too_large("number of leases", 65_536, 65_535));
 
     let text = "x".repeat(MAX_BODY + 1);
-    let error = refused(&Message::Started { worker: 1, pid: 0, error: &text });
-    assert_eq!(error, too_large("text length", text.len() as u64, MAX_BODY as u64));
+    for message in [
+        Message::Started { worker: 1, pid: 0, error: &text },
+        Message::CallbackFailure { call: 1, message: &text },
+    ] {
+        let error = refused(&message);
+        assert_eq!(error, too_large("text length", text.len() as u64, MAX_BODY as u64));
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Properties that hold for every message and for any bytes at all.
 
-use gridrpc_wire::{Frame, HEADER_LEN, Header, Kind, Message, Order, decode_values, encode_values};
+use gridrpc_wire::{
+    Frame, HEADER_LEN, Header, Kind, Message, Order, VERSION, decode_values, encode_values,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -59,7 +61,8 @@ impl Damage {
 /// A frame whose header is true, so that only the body can be at fault.
 fn frame_around(kind: Kind, little: bool, body: &[u8]) -> Vec<u8> {
     let len = body.len() as u32;
-    let mut frame = vec![b'G', b'R', 1, if little { b'l' } else { b'B' }, kind as u8, 0, 0, 0];
+    let mark = if little { b'l' } else { b'B' };
+    let mut frame = vec![b'G', b'R', VERSION, mark, kind as u8, 0, 0, 0];
     frame.extend(if little { len.to_le_bytes() } else { len.to_be_bytes() });
     frame.extend([0; 4]);
     frame.extend(body);

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gridrpc_wire::{
-    DType, Frame, Kind, Message, Order, Value, WireError, decode_values, encode_values,
+    DType, Frame, Kind, Message, Order, Place, Section, Value, WireError, decode_values,
+    encode_values,
 };
 
 #[path = "support/json.rs"]
@@ -40,7 +41,7 @@ impl Vector {
 }
 
 fn vectors() -> Vec<Vector> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/v1.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/v2.txt");
     let text = std::fs::read_to_string(&path).expect("the file of vectors");
     let mut vectors = vec![Vector(BTreeMap::new())];
     for line in text.lines() {
@@ -160,7 +161,32 @@ fn field(error: &WireError) -> Option<&'static str> {
     }
 }
 
-/// So that a new kind, element type or error cannot come without vectors.
+/// The sections of a message, if it is of a kind that has any.
+fn sections<'m>(message: &'m Message<'static>) -> &'m [Section<'static>] {
+    match message {
+        Message::Function { sections, .. }
+        | Message::Call { sections, .. }
+        | Message::Reply { sections, .. }
+        | Message::Failure { sections, .. }
+        | Message::Blob { sections, .. }
+        | Message::Callback { sections, .. }
+        | Message::CallbackReply { sections, .. } => sections,
+        _ => &[],
+    }
+}
+
+/// The code of a place.
+fn place(place: Place<'_>) -> u8 {
+    match place {
+        Place::Inline(_) => 0,
+        Place::Stream => 1,
+        Place::Shared(_) => 2,
+        Place::Blob { .. } => 3,
+        Place::Argument(_) => 4,
+    }
+}
+
+/// So that a new kind, form, place, element type or error cannot come without vectors.
 #[test]
 fn vectors_cover_the_format() {
     let vectors = vectors();
@@ -175,6 +201,18 @@ fn vectors_cover_the_format() {
     for kind in Kind::ALL {
         assert!(messages.iter().any(|message| message.kind() == kind), "no vector of {kind:?}");
     }
+    let forms: BTreeSet<u8> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Function { form, .. } => Some(*form as u8),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(forms, BTreeSet::from([0, 1, 2]), "vectors of every form of function");
+    let places: BTreeSet<u8> =
+        messages.iter().flat_map(sections).map(|section| place(section.place)).collect();
+    assert_eq!(places, BTreeSet::from([0, 1, 2, 3, 4]), "vectors of every place");
+
     let values: Vec<_> = vectors
         .iter()
         .filter(|v| v.has("values"))

@@ -1,13 +1,16 @@
 //! A call as its caller sees it: what was sent, what came of it, and who waits for it.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{CallId, End};
 use gridrpc_wire::Stamps;
 
+use crate::client::callbacks::Callbacks;
 use crate::client::function::FunctionRef;
+use crate::loan::Sink;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
 
@@ -59,7 +62,11 @@ struct Inner {
     profile: Profile,
     outcome: Option<Outcome>,
     done: bool,
-    watches: Vec<(Arc<Watch>, u64)>,
+    /// Threads that sleep until it has ended: to wake nobody is a system call as well.
+    sleepers: usize,
+    watches: Vec<(Arc<dyn Watcher>, u64)>,
+    /// What the worker was sent beside the call itself, and may still read.
+    kept: Vec<Arc<Payload>>,
 }
 
 /// One call. Shared between its caller and the grid.
@@ -68,10 +75,18 @@ pub struct Call {
     inner: Mutex<Inner>,
     finished: Condvar,
     function: Arc<FunctionRef>,
+    callbacks: Option<Callbacks>,
+    /// Where streamed sections of the result are to lie.
+    sinks: Vec<(u16, Arc<Sink>)>,
 }
 
 impl Call {
-    pub(crate) fn new(function: Arc<FunctionRef>, payload: Payload) -> Arc<Call> {
+    pub(crate) fn new(
+        function: Arc<FunctionRef>,
+        payload: Payload,
+        callbacks: Option<Callbacks>,
+        sinks: Vec<(u16, Arc<Sink>)>,
+    ) -> Arc<Call> {
         let profile = Profile {
             submit: monotonic_ns(),
             worker: u32::MAX,
@@ -84,9 +99,12 @@ impl Call {
             profile,
             outcome: None,
             done: false,
+            sleepers: 0,
             watches: Vec::new(),
+            kept: Vec::new(),
         };
-        Arc::new(Call { inner: Mutex::new(inner), finished: Condvar::new(), function })
+        let (inner, finished) = (Mutex::new(inner), Condvar::new());
+        Arc::new(Call { inner, finished, function, callbacks, sinks })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -116,6 +134,21 @@ impl Call {
         self.lock().payload.take()
     }
 
+    /// What the worker was sent for a callback is kept until the call ends.
+    pub(crate) fn keep(&self, payload: Arc<Payload>) {
+        self.lock().kept.push(payload);
+    }
+
+    pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
+        self.callbacks.as_ref()
+    }
+
+    /// Where a streamed section of the result is to lie.
+    pub(crate) fn sink(&self, section: usize) -> Option<Arc<Sink>> {
+        let sink = self.sinks.iter().find(|(index, _)| usize::from(*index) == section);
+        sink.map(|(_, sink)| Arc::clone(sink))
+    }
+
     pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) {
         let mut inner = self.lock();
         inner.profile.retrieve = monotonic_ns();
@@ -123,16 +156,18 @@ impl Call {
             inner.profile.stamps = stamps;
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
-            inner.profile.bytes_out =
-                sections.iter().map(|section| section.bytes().len() as u64).sum();
+            inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
         inner.outcome = Some(outcome);
         inner.done = true;
         let watches = std::mem::take(&mut inner.watches);
+        let sleepers = inner.sleepers;
         drop(inner);
-        self.finished.notify_all();
+        if sleepers > 0 {
+            self.finished.notify_all();
+        }
         for (watch, token) in watches {
-            watch.push(token);
+            watch.ended(token);
         }
     }
 
@@ -151,9 +186,12 @@ impl Call {
     /// Waits until it has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.sleepers += 1;
         let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !inner.done);
-        waited.unwrap_or_else(PoisonError::into_inner).0.done
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        inner.sleepers -= 1;
+        inner.done
     }
 
     /// Takes the outcome, once.
@@ -169,14 +207,35 @@ impl Call {
     }
 
     /// Has `token` appear in `watch` when the call ends, or now if it has.
-    pub fn watch(&self, watch: &Arc<Watch>, token: u64) {
+    pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
         let mut inner = self.lock();
         if inner.done {
             drop(inner);
-            watch.push(token);
+            watch.ended(token);
         } else {
-            inner.watches.push((Arc::clone(watch), token));
+            inner.watches.push((Arc::<W>::clone(watch), token));
         }
+    }
+}
+
+/// Bytes of a section that were moved. What the worker has written into the caller's own memory was
+/// not.
+fn moved(section: &Incoming) -> u64 {
+    match section {
+        Incoming::Argument(..) => 0,
+        other => other.len() as u64,
+    }
+}
+
+/// What is told that calls have ended, in whichever thread notices.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// The call with this token has ended.
+    fn ended(&self, token: u64);
+}
+
+impl Watcher for Watch {
+    fn ended(&self, token: u64) {
+        self.push(token);
     }
 }
 

@@ -5,12 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gridrpc_core::FunctionId;
 use gridrpc_wire::FunctionForm;
 
+use crate::loan::Source;
+
 /// What workers are told of a function.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) form: FunctionForm,
-    pub(crate) body: Arc<Vec<u8>>,
+    /// Its pickle, or the file of its module; empty if the name is enough.
+    pub(crate) body: Arc<Source>,
 }
 
 /// Numbers of functions that nobody holds any more; they are given out again.

@@ -4,22 +4,27 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, FunctionId, Refusal, Settings, Task, Time};
+use gridrpc_core::{BlobId, FunctionId, Refusal, Reservation, Settings, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
 
+use crate::client::arrays;
 use crate::client::call::Call;
-use crate::client::fork;
+use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::forks;
+use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::Pool;
 use crate::sys;
@@ -70,6 +75,8 @@ pub struct Config {
     pub shared_threshold: usize,
     /// Free shared memory kept for later calls, bytes.
     pub keep_free: u64,
+    /// Where the workers' output goes.
+    pub output: Output,
 }
 
 /// Why a grid cannot do what it was asked.
@@ -107,6 +114,12 @@ pub struct Request {
     pub deadline: Option<Duration>,
     /// Whether it may be run again when its worker is lost.
     pub idempotent: bool,
+    /// The reserved worker that has to run it.
+    pub on: Option<Reservation>,
+    /// What its function may call back.
+    pub callbacks: Option<Callbacks>,
+    /// Where streamed sections of its result are to lie, by number.
+    pub sinks: Vec<(u16, Arc<Sink>)>,
 }
 
 /// Why a call was not taken.
@@ -175,20 +188,22 @@ struct Owned {
 /// A grid of worker processes. Ends them when dropped.
 #[derive(Debug)]
 pub struct Grid {
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     seat: Arc<Seat>,
+    runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     unused: Unused,
     owned: Mutex<HashMap<BlobId, Owned>>,
     transport: Transport,
     shared_threshold: usize,
-    workers: u32,
+    /// Those that it was asked for, reserved ones left out.
+    pub(super) workers: AtomicU32,
     generation: u64,
 }
 
 const MOST_WORKERS: u32 = 100_000;
-/// Descriptors that a worker takes in the client: its connection and its standard error.
-const DESCRIPTORS_PER_WORKER: u64 = 2;
+/// Descriptors that a worker takes in the client: its connection, standard output and error.
+const DESCRIPTORS_PER_WORKER: u64 = 3;
 /// Descriptors left for everything else.
 const OTHER_DESCRIPTORS: u64 = 64;
 
@@ -200,7 +215,7 @@ impl Grid {
     pub fn open(config: Config) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
         check_workers(workers)?;
-        fork::notice();
+        forks::notice();
         let system = |what| move |error| GridError::System { what, error };
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| system("making an event descriptor")(errno.into()))?;
@@ -215,7 +230,10 @@ impl Grid {
             wake,
             pool: Pool::new(config.keep_free),
         });
-        let reactor = Reactor::new(Arc::clone(&common), config).map_err(system("starting"))?;
+        let runner = Runner::new(Arc::clone(&common));
+        arrays::tell(&common.pool);
+        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config)
+            .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
         let thread = std::thread::Builder::new()
@@ -225,20 +243,21 @@ impl Grid {
         Ok(Grid {
             common,
             seat,
+            runner,
             thread: Mutex::new(Some(thread)),
             unused: Unused::default(),
             owned: Mutex::default(),
             transport,
             shared_threshold,
-            workers,
-            generation: fork::generation(),
+            workers: AtomicU32::new(workers),
+            generation: forks::generation(),
         })
     }
 
     /// How many workers it was opened with.
     #[must_use]
     pub fn workers(&self) -> u32 {
-        self.workers
+        self.workers.load(Ordering::Relaxed)
     }
 
     /// How it is getting on.
@@ -252,7 +271,8 @@ impl Grid {
     /// Makes a function known.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
         let mut state = self.common.lock();
-        let function = Function { name: name.to_owned(), form, body: Arc::new(body) };
+        let function =
+            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             state.core.replace_function(id);
@@ -295,8 +315,16 @@ impl Grid {
     /// # Errors
     /// When no worker can be started, or the grid has been closed.
     pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
+        self.wait_for_workers(self.workers() as usize, timeout)
+    }
+
+    /// Waits, at most so long, until so many workers have answered. Returns whether they have.
+    ///
+    /// # Errors
+    /// When no worker can be started, or the grid has been closed.
+    pub fn wait_for_workers(&self, wanted: usize, timeout: Duration) -> Result<bool, GridError> {
+        self.check_process()?;
         let state = self.common.lock();
-        let wanted = self.workers as usize;
         let waiting = |state: &mut State| {
             state.core.ready() < wanted && state.core.broken().is_none() && !state.closing
         };
@@ -322,9 +350,10 @@ impl Grid {
             drop(state);
             return Err(SubmitError::Full(Box::new(request)));
         }
-        let Request { function, payload, blobs, deadline, idempotent } = request;
+        let Request { function, payload, blobs, deadline, idempotent, on, callbacks, sinks } =
+            request;
         let id = function.id();
-        let call = Call::new(function, payload);
+        let call = Call::new(function, payload, callbacks, sinks);
         let now = Time(call.profile().submit);
         let task = Task {
             function: id,
@@ -333,6 +362,7 @@ impl Grid {
             deadline: deadline
                 .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
             idempotent,
+            on,
             payload: Arc::clone(&call),
         };
         self.drop_segments(&mut state);
@@ -435,10 +465,11 @@ impl Grid {
         self.seat.call_back();
         // A reactor that panicked has nothing left to end.
         let _ = thread.join();
+        self.runner.close();
     }
 
-    fn check_process(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+    pub(super) fn check_process(&self) -> Result<(), GridError> {
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     fn drop_segments(&self, state: &mut State) {
@@ -463,13 +494,25 @@ impl Waiter {
     /// # Errors
     /// `GridError::Forked` if it may not.
     pub fn check(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     /// Waits until the call has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
-        self.seat.wait(Instant::now() + timeout, || call.done(), |left| call.wait(left))
+        self.wait_until(timeout, || call.done(), |left| call.wait(left))
+    }
+
+    /// Waits until `ready`, at most so long, and reads answers meanwhile; if another thread does,
+    /// by `sleep`, which has to return as soon as it is ready. Returns whether it is.
+    #[must_use]
+    pub fn wait_until(
+        &self,
+        timeout: Duration,
+        ready: impl Fn() -> bool,
+        sleep: impl FnOnce(Duration) -> bool,
+    ) -> bool {
+        self.seat.wait(Instant::now() + timeout, ready, sleep)
     }
 }
 
@@ -479,7 +522,7 @@ impl Drop for Grid {
     }
 }
 
-fn check_workers(workers: u32) -> Result<(), GridError> {
+pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
     if workers == 0 || workers > MOST_WORKERS {
         return Err(GridError::Config(format!(
             "{workers} workers: choose from 1 to {MOST_WORKERS}"

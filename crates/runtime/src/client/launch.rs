@@ -55,8 +55,8 @@ pub(crate) fn connect(transport: Transport) -> io::Result<Pair> {
     }
 }
 
-/// A pipe for a worker's standard error: our end, which does not block, and the worker's.
-pub(crate) fn stderr_pipe() -> io::Result<(OwnedFd, Arc<OwnedFd>)> {
+/// A pipe for a worker's standard output or error: our end, which does not block, and the worker's.
+pub(crate) fn output_pipe() -> io::Result<(OwnedFd, Arc<OwnedFd>)> {
     let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
     do_not_block(&ours)?;
     Ok((ours, Arc::new(theirs)))

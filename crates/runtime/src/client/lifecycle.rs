@@ -1,27 +1,27 @@
 //! The reactor's other half: starting the spawner and the workers, and burying them.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{Cause, Loss, Time, WorkerId};
-use gridrpc_wire::{Hello, Message, Prepare, VERSION};
+use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
+use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
-use crate::client::fork;
-use crate::client::grid::Transport;
-use crate::client::launch::{Spawner, connect, do_not_block, stderr_pipe};
+use crate::client::grid::{Common, Transport};
+use crate::client::launch::{Spawner, connect, do_not_block, output_pipe};
+use crate::client::output::{self, Output, Passing, Stream};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::state::Outlet;
-use crate::client::tail::Tail;
-use crate::link::{LinkError, Receiver, Sender};
+use crate::forks;
+use crate::link::{LinkError, Placement, Receiver, Sender};
 use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
 use crate::worker::progress;
 
-/// How many workers one request starts: two descriptors each, and a message carries 250.
-const BATCH: usize = 125;
+/// How many workers one request starts: three descriptors each, and a message carries 250.
+const BATCH: usize = 83;
 /// The longest result that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// How often a full kernel queue of descriptors in flight is tried again, and after how long.
@@ -54,12 +54,12 @@ impl Reactor {
 
     fn start_spawner(&mut self) -> io::Result<()> {
         let mut spawner = Spawner::start(&self.config.launch)?;
-        fork::close_in_children(spawner.receiver.socket().as_raw_fd());
+        forks::close_in_children(spawner.receiver.socket().as_raw_fd());
         let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
         self.epoll.add(spawner.receiver.socket(), watched)?;
         if let Some(stderr) = spawner.child.stderr.take() {
             do_not_block(&stderr)?;
-            let tail = Tail::new(stderr.into());
+            let tail = output::Outlet::new(stderr.into(), Stream::Stderr, Passing::AsItComes);
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
             self.epoll.add(tail.descriptor(), watched)?;
             self.spawner_tail = Some(tail);
@@ -76,12 +76,19 @@ impl Reactor {
     }
 
     fn start_batch(&mut self, workers: &[WorkerId]) -> io::Result<()> {
-        let mut descriptors = Vec::with_capacity(2 * workers.len());
+        let mut descriptors = Vec::with_capacity(3 * workers.len());
+        let output = self.config.output;
+        let own_stdout = if output == Output::Plain { Some(own_stdout()?) } else { None };
         for worker in workers {
             let index = worker.0;
+            self.make_place(index);
             let pair = connect(self.config.transport)?;
-            let (stderr, their_stderr) = stderr_pipe()?;
-            descriptors.extend([pair.theirs, their_stderr]);
+            let (stderr, their_stderr) = output_pipe()?;
+            let (stdout, their_stdout) = match &own_stdout {
+                Some(stdout) => (None, Arc::clone(stdout)),
+                None => output_pipe().map(|(ours, theirs)| (Some(ours), theirs))?,
+            };
+            descriptors.extend([pair.theirs, their_stdout, their_stderr]);
             let generation = self.generations[index as usize].wrapping_add(1);
             self.generations[index as usize] = generation;
             progress::reset(&self.progress, index);
@@ -93,26 +100,58 @@ impl Reactor {
             self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.as_fd(), watched)?;
-            let tail = Tail::new(stderr);
-            let token = Token::WorkerStderr { index, generation }.encode();
-            self.epoll.add(tail.descriptor(), EpollEvent::new(EpollFlags::EPOLLIN, token))?;
+            let passing = match output {
+                Output::Plain => Passing::AsItComes,
+                Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
+                Output::Kept => Passing::Not,
+            };
+            let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
+                let output = output::Outlet::new(pipe, stream, passing.clone());
+                let event = EpollEvent::new(EpollFlags::EPOLLIN, token.encode());
+                self.epoll.add(output.descriptor(), event)?;
+                Ok(output)
+            };
+            let token = Token::WorkerStderr { index, generation };
+            let stderr = watch(stderr, Stream::Stderr, token)?;
+            let token = Token::WorkerStdout { index, generation };
+            let stdout = stdout.map(|pipe| watch(pipe, Stream::Stdout, token)).transpose()?;
             outlet.flush(&self.epoll);
+            let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
+            receiver.place_streams(placement(&self.common));
 
             self.inlets[index as usize] = Some(Inlet {
                 generation,
-                receiver: Receiver::new(pair.ours, MAX_PAYLOAD),
+                receiver,
                 mapped,
-                tail,
+                stdout,
+                stderr,
                 host: self.host.clone(),
                 broken: None,
                 at_end: false,
             });
-            self.common.lock().outlets[index as usize] = Some(outlet);
+            let mut state = self.common.lock();
+            state.connect(*worker, outlet);
+            self.common.finish(state);
         }
         let Some(spawner) = &mut self.spawner else { return Err(io::ErrorKind::NotFound.into()) };
         let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
         spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
         flush_control(&mut spawner.sender)
+    }
+
+    /// Places are numbered in the order in which they are first asked for.
+    fn make_place(&mut self, index: u32) {
+        let places = self.inlets.len().max(index as usize + 1);
+        self.inlets.resize_with(places, || None);
+        self.generations.resize(places, 0);
+    }
+
+    fn stop_watching(&self, inlet: &Inlet) {
+        let outputs = inlet.stdout.iter().chain([&inlet.stderr]);
+        for descriptor in outputs.map(output::Outlet::descriptor).chain([inlet.receiver.socket()]) {
+            // Fails for one that has been at its end before.
+            let _ = self.epoll.delete(descriptor);
+        }
     }
 
     fn greet(&self, outlet: &mut Outlet, worker: u32) -> io::Result<()> {
@@ -194,10 +233,9 @@ impl Reactor {
         }
         while self.read_worker(index) {}
         let Some(mut inlet) = self.inlets[index as usize].take() else { return };
-        inlet.tail.read();
+        inlet.read_output();
         // Descriptors that a child of the worker holds open would be reported for ever.
-        let _ = self.epoll.delete(inlet.receiver.socket());
-        let _ = self.epoll.delete(inlet.tail.descriptor());
+        self.stop_watching(&inlet);
         if let Some(why) = inlet.broken {
             cause = Cause::Failed(why);
         }
@@ -207,7 +245,7 @@ impl Reactor {
             let kills = sys::out_of_memory_kills();
             *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
         }
-        self.report_loss(WorkerId(index), pid, cause, inlet.tail.text());
+        self.report_loss(WorkerId(index), pid, cause, inlet.stderr.text());
     }
 
     fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
@@ -217,6 +255,7 @@ impl Reactor {
             .then(|| progress::begun(&self.progress, worker.0));
         let mut state = self.common.lock();
         let outlet = state.outlets[worker.0 as usize].take();
+        state.dismissed.remove(&worker);
         let now = Time(monotonic_ns());
         state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
         self.common.finish(state);
@@ -229,7 +268,7 @@ impl Reactor {
     pub(super) fn bury_spawner(&mut self) {
         let Some(mut spawner) = self.spawner.take() else { return };
         let _ = self.epoll.delete(spawner.receiver.socket());
-        fork::forget(spawner.receiver.socket().as_raw_fd());
+        forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
         let _ = spawner.child.kill();
         let ended = spawner.child.wait();
@@ -241,12 +280,12 @@ impl Reactor {
         let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
         for index in 0..self.inlets.len() as u32 {
             if let Some(inlet) = &mut self.inlets[index as usize] {
-                let own = inlet.tail.text();
+                inlet.read_output();
+                let own = inlet.stderr.text();
                 while self.read_worker(index) {}
                 let why = format!("the process that starts workers ended ({how})");
                 if let Some(inlet) = self.inlets[index as usize].take() {
-                    let _ = self.epoll.delete(inlet.receiver.socket());
-                    let _ = self.epoll.delete(inlet.tail.descriptor());
+                    self.stop_watching(&inlet);
                 }
                 let text = if own.is_empty() { stderr.clone() } else { own };
                 self.report_loss(WorkerId(index), 0, Cause::Failed(why), text);
@@ -259,6 +298,31 @@ impl Reactor {
             let _ = self.epoll.delete(tail.descriptor());
         }
     }
+}
+
+/// Our own standard output, for workers to write to; nowhere if there is none.
+fn own_stdout() -> io::Result<Arc<OwnedFd>> {
+    let copied = io::stdout().as_fd().try_clone_to_owned();
+    Ok(Arc::new(match copied {
+        Ok(stdout) => stdout,
+        Err(_) => std::fs::File::options().write(true).open("/dev/null")?.into(),
+    }))
+}
+
+/// Has results that callers want in memory of their own received there.
+fn placement(common: &Arc<Common>) -> Placement {
+    let common = Arc::downgrade(common);
+    Box::new(move |message, lengths| {
+        let Message::Reply { call, sections, .. } = message else { return Vec::new() };
+        let Some(common) = common.upgrade() else { return Vec::new() };
+        let call = common.lock().core.payload(CallId(*call)).cloned();
+        let Some(call) = call else { return Vec::new() };
+        let streamed = sections.iter().enumerate();
+        let streamed = streamed.filter(|(_, section)| section.place == Place::Stream);
+        let places: Vec<_> = streamed.map(|(index, _)| call.sink(index)).collect();
+        debug_assert_eq!(places.len(), lengths.len());
+        places
+    })
 }
 
 /// Sends all: the spawner does nothing but read.

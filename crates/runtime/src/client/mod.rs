@@ -3,21 +3,27 @@
 //! Callers write to idle workers themselves; one thread per grid, the reactor, reads all
 //! answers, keeps the timers and starts and buries workers.
 
+mod arrays;
 mod call;
-mod fork;
+mod callbacks;
+mod crew;
 mod function;
 mod grid;
+pub mod invoke;
 mod launch;
 mod lifecycle;
+mod output;
 mod reactor;
 mod seat;
 mod shared;
 mod state;
-mod tail;
 
-pub use call::{Call, Outcome, Profile, Watch};
+pub use arrays::SharedArray;
+pub use call::{Call, Outcome, Profile, Watch, Watcher};
+pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;
 pub use grid::{
     Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
 };
+pub use output::Output;
 pub use shared::SharedData;

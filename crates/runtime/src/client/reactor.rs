@@ -12,14 +12,16 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
+use crate::client::callbacks::{Runner, Wanted};
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
-use crate::client::tail::Tail;
+use crate::client::output;
 use crate::link::{LinkError, Received, Receiver};
-use crate::payload::take_sections;
+use crate::patience::Patience;
+use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
-use crate::worker::progress;
+use crate::worker::progress::{self, Side};
 
 /// What a descriptor belongs to, as the event queue carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,7 @@ pub(super) enum Token {
     Spawner,
     SpawnerStderr,
     Worker { index: u32, generation: u32 },
+    WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
 }
 
@@ -46,6 +49,7 @@ impl Token {
             Token::SpawnerStderr => pack(2, 0, 0),
             Token::Worker { index, generation } => pack(3, index, generation),
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
+            Token::WorkerStdout { index, generation } => pack(5, index, generation),
         }
     }
 
@@ -58,6 +62,7 @@ impl Token {
             2 => Token::SpawnerStderr,
             3 => Token::Worker { index, generation },
             4 => Token::WorkerStderr { index, generation },
+            5 => Token::WorkerStdout { index, generation },
             _ => return None,
         })
     }
@@ -70,7 +75,9 @@ pub(super) struct Inlet {
     pub(super) receiver: Receiver,
     /// Its segments, for results.
     pub(super) mapped: Mapped,
-    pub(super) tail: Tail,
+    /// Its standard output, if that does not go to our own.
+    pub(super) stdout: Option<output::Outlet>,
+    pub(super) stderr: output::Outlet,
     pub(super) host: String,
     /// Why it has to end, if it broke the protocol.
     pub(super) broken: Option<String>,
@@ -82,6 +89,7 @@ enum Event {
     Welcome { pid: u32 },
     Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
     Release(Vec<Lease>),
+    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
 }
 
 /// The state of the reader.
@@ -91,7 +99,8 @@ pub(crate) struct Reactor {
     pub(super) epoll: Arc<Epoll>,
     pub(super) config: Config,
     pub(super) spawner: Option<Spawner>,
-    pub(super) spawner_tail: Option<Tail>,
+    pub(super) spawner_tail: Option<output::Outlet>,
+    pub(super) runner: Arc<Runner>,
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
     pub(super) progress_file: Arc<OwnedFd>,
@@ -100,21 +109,36 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
+    /// Workers that have begun a line, and when it is passed on as it is.
+    begun_lines: VecDeque<(Instant, u32, u32)>,
+    patience: Patience,
+    /// Who was sent the only call there is. With more, the processors have better things to do than
+    /// to look out for answers.
+    lone: Option<WorkerId>,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
 
+/// Places for workers that may be asked for later.
+const MORE_WORKERS: usize = 1 << 16;
 /// Events taken from the queue at one time.
 const EVENTS: usize = 64;
 /// How long a worker that has closed its connection has to end by itself.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
+/// How long a line waits for its end.
+const LINE: Duration = Duration::from_millis(200);
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
 impl Reactor {
-    pub(crate) fn new(common: Arc<Common>, config: Config) -> io::Result<Reactor> {
+    pub(crate) fn new(
+        common: Arc<Common>,
+        runner: Arc<Runner>,
+        config: Config,
+    ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
-        let len = progress::len(workers);
+        // Only what is touched takes memory.
+        let len = progress::len(workers + MORE_WORKERS);
         let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
         let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
         let epoll = {
@@ -132,6 +156,7 @@ impl Reactor {
             config,
             spawner: None,
             spawner_tail: None,
+            runner,
             inlets: (0..workers).map(|_| None).collect(),
             generations: vec![0; workers],
             progress_file,
@@ -139,12 +164,16 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             leaving: VecDeque::new(),
+            begun_lines: VecDeque::new(),
+            patience: Patience::new(),
+            lone: None,
             closing: None,
             finished: false,
         })
     }
 
-    /// Does what is due, waits for something to happen, at most until `until`, and deals with it.
+    /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
+    /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
     pub(super) fn turn(&mut self, until: Option<Instant>) -> bool {
         let mut timeout = self.prepare_to_wait();
@@ -152,7 +181,8 @@ impl Reactor {
             return false;
         }
         let leaving = self.end_leaving();
-        for until in [until, leaving].into_iter().flatten() {
+        let lines = self.end_lines();
+        for until in [until, leaving, lines].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -160,11 +190,24 @@ impl Reactor {
             }
         }
         let mut events = [EpollEvent::empty(); EVENTS];
-        let count = match self.epoll.wait(&mut events, timeout) {
+        let Reactor { epoll, patience, lone, progress, .. } = self;
+        let apart =
+            |worker: &WorkerId| progress::meet(progress, worker.0, Side::Client) != Some(true);
+        let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
+        let mut count = 0;
+        if until.is_some() && timeout != EpollTimeout::ZERO && lone.as_ref().is_some_and(apart) {
+            patience.look(|| {
+                count = wait(EpollTimeout::ZERO);
+                count > 0
+            });
+        }
+        if count == 0 {
+            count = wait(timeout);
+        }
         for event in &events[..count] {
             self.dispatch(*event);
         }
@@ -186,6 +229,7 @@ impl Reactor {
             self.say_goodbye();
         }
         let idle = to_start.is_empty() && to_kill.is_empty();
+        self.lone = (state.core.live() == 1).then_some(state.last_sent);
         let until = if idle { state.core.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);
@@ -238,13 +282,22 @@ impl Reactor {
                     self.hear_worker(index);
                 }
             }
-            Token::WorkerStderr { index, generation } => {
+            Token::WorkerStdout { index, generation }
+            | Token::WorkerStderr { index, generation } => {
                 if self.is_current(index, generation)
                     && let Some(inlet) = &mut self.inlets[index as usize]
-                    && !inlet.tail.read()
                 {
-                    // Ended or closed by the worker: a descriptor at its end is always ready.
-                    let _ = self.epoll.delete(inlet.tail.descriptor());
+                    let stderr = matches!(token, Token::WorkerStderr { .. });
+                    let output =
+                        if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    let Some(output) = output else { return };
+                    if !output.read() {
+                        // Ended or closed by the worker: a descriptor at its end is always ready.
+                        let _ = self.epoll.delete(output.descriptor());
+                    } else if output.has_begun() {
+                        let generation = inlet.generation;
+                        self.begun_lines.push_back((Instant::now() + LINE, index, generation));
+                    }
                 }
             }
         }
@@ -278,6 +331,22 @@ impl Reactor {
             // It is ending by itself, most likely, and then its exit status tells more.
             self.leaving.push_back((Instant::now() + LEAVE_GRACE, index, generation));
         }
+    }
+
+    /// Passes on lines that have been begun and not ended for a while, such as a question; says when the
+    /// next is due.
+    fn end_lines(&mut self) -> Option<Instant> {
+        while let Some((due, index, generation)) = self.begun_lines.front().copied() {
+            if due > Instant::now() {
+                return Some(due);
+            }
+            self.begun_lines.pop_front();
+            let inlet = self.inlets[index as usize].as_mut();
+            if let Some(inlet) = inlet.filter(|inlet| inlet.generation == generation) {
+                inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
+            }
+        }
+        None
     }
 
     /// Ends workers that have closed their connection but go on; says when the next is due.
@@ -328,6 +397,7 @@ impl Reactor {
         let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::with_capacity(events.len());
         // Declared before the lock, and so dropped behind it.
         let mut unwanted = Vec::new();
+        let mut wanted = Vec::new();
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
         let mut changed = false;
@@ -344,6 +414,15 @@ impl Reactor {
                     if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
                         let released = outlet.release(&leases);
                         state.garbage.extend(released);
+                    }
+                }
+                Event::Callback { call: id, index, arguments } => {
+                    match state.core.payload(CallId(id)).cloned() {
+                        Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
+                        None => {
+                            let message = "the call has ended";
+                            state.push(worker, &Message::CallbackFailure { call: id, message });
+                        }
                     }
                 }
                 Event::Answer { call, stamps, retained, outcome } => {
@@ -373,6 +452,7 @@ impl Reactor {
         }
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         self.common.finish(state);
+        wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
         }
@@ -392,6 +472,14 @@ fn milliseconds(ns: u64) -> EpollTimeout {
 }
 
 impl Inlet {
+    /// Passes on what its process has written.
+    pub(super) fn read_output(&mut self) {
+        for output in self.stdout.iter_mut().chain([&mut self.stderr]) {
+            output.read();
+            output.end();
+        }
+    }
+
     /// The messages that have come in whole. A broken one marks the inlet.
     fn take_events(&mut self) -> Vec<Event> {
         let Inlet { receiver, mapped, broken, host, .. } = self;
@@ -435,6 +523,10 @@ fn understand(
                 sections: take_sections(&sections, streams, mapped, no_blobs)?,
             };
             Event::Answer { call, stamps, retained, outcome }
+        }
+        Message::Callback { call, index, sections } => {
+            let arguments = take_sections(&sections, streams, mapped, no_blobs)?;
+            Event::Callback { call, index, arguments }
         }
         Message::Segment { segment, len } => {
             let file = descriptors.pop();

@@ -10,6 +10,7 @@ use nix::sys::uio::pread;
 
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
+use crate::loan::Source;
 use crate::segment::write_at;
 use crate::sys;
 
@@ -25,7 +26,7 @@ pub struct SharedData {
     parts: Vec<(u64, u64)>,
     hash: OnceLock<blake3::Hash>,
     /// Copies of the parts, made when a connection needs them that memory cannot cross.
-    streams: OnceLock<Vec<Arc<Vec<u8>>>>,
+    streams: OnceLock<Vec<Arc<Source>>>,
 }
 
 impl SharedData {
@@ -84,9 +85,10 @@ impl SharedData {
     }
 
     /// Copies of the parts, for connections that descriptors cannot cross.
-    pub(crate) fn streams(&self) -> &[Arc<Vec<u8>>] {
+    pub(crate) fn streams(&self) -> &[Arc<Source>] {
         self.streams.get_or_init(|| {
-            self.parts.iter().map(|&(offset, len)| Arc::new(self.read(offset, len))).collect()
+            let source = |&(offset, len)| Arc::new(Source::owned(self.read(offset, len)));
+            self.parts.iter().map(source).collect()
         })
     }
 

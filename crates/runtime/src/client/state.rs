@@ -101,6 +101,10 @@ pub(crate) struct State {
     blobs_made: u64,
     /// Places that need a process.
     pub(crate) to_start: Vec<WorkerId>,
+    /// Places that are given up before their process has a connection.
+    pub(crate) dismissed: HashSet<WorkerId>,
+    /// Who was sent a call last.
+    pub(crate) last_sent: WorkerId,
     /// Processes that have to be ended.
     pub(crate) to_kill: Vec<WorkerId>,
     /// How far the workers have come, if memory is shared with them.
@@ -153,6 +157,8 @@ impl State {
             shared: HashMap::new(),
             blobs_made: 0,
             to_start: Vec::new(),
+            dismissed: HashSet::new(),
+            last_sent: WorkerId(0),
             to_kill: Vec::new(),
             progress: None,
             taken_back: Vec::new(),
@@ -191,7 +197,22 @@ impl State {
 
     fn perform(&mut self, action: Action<Arc<Call>>) {
         match action {
-            Action::Start(worker) => self.to_start.push(worker),
+            Action::Start(worker) => {
+                let places = self.outlets.len().max(worker.0 as usize + 1);
+                self.outlets.resize_with(places, || None);
+                self.to_start.push(worker);
+            }
+            Action::Cancel { worker, call } => {
+                self.push(worker, &Message::Cancel { call: call.0 });
+            }
+            Action::Dismiss(worker) => {
+                if self.outlets[worker.0 as usize].is_some() {
+                    self.push(worker, &Message::Goodbye);
+                } else {
+                    // It is told as soon as there is a connection.
+                    self.dismissed.insert(worker);
+                }
+            }
             Action::Kill(worker) => self.to_kill.push(worker),
             Action::TakeBack { worker, head, below } => {
                 // Where no memory is shared, calls stay where they are.
@@ -232,6 +253,7 @@ impl State {
     ) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(payload) = call.send(worker.0, outlet.pid) else { return };
+        self.last_sent = worker;
         let Outlet { sender, segments, returns, .. } = outlet;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
@@ -252,11 +274,32 @@ impl State {
         self.mark(worker);
     }
 
+    /// Sends the results of a callback.
+    pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
+        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        let Outlet { sender, segments, .. } = outlet;
+        let message = Message::CallbackReply { call, sections: payload.sections() };
+        let sent = payload
+            .announce(sender, |segment| segments.insert(segment))
+            .and_then(|()| sender.push(&message))
+            .and_then(|()| payload.push_streams(sender));
+        debug_assert!(sent.is_ok(), "{sent:?}");
+        self.mark(worker);
+    }
+
+    /// The process for a place has a connection now.
+    pub(crate) fn connect(&mut self, worker: WorkerId, outlet: Outlet) {
+        self.outlets[worker.0 as usize] = Some(outlet);
+        if self.dismissed.remove(&worker) {
+            self.push(worker, &Message::Goodbye);
+        }
+    }
+
     fn teach(&mut self, worker: WorkerId, number: FunctionId) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(function) = self.functions.get(number.0 as usize) else { return };
         let body = Section { len: function.body.len() as u64, place: Place::Stream };
-        let streamed = function.form == FunctionForm::Pickled;
+        let streamed = function.form != FunctionForm::Named;
         let message = Message::Function {
             function: number.0,
             form: function.form,

@@ -1,6 +1,6 @@
 //! A worker's connection to its client: calls in, answers out, one at a time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -9,11 +9,16 @@ use gridrpc_wire::{
     FunctionForm, Hello, Lease, Message, Order, Place, Section, Stamps, VERSION, Welcome,
 };
 
-use crate::link::{LinkError, Received, Receiver, Sender};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::link::{LinkError, Received, Receiver, Sender, Stream};
+use crate::loan::Source;
+use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
 use crate::sys::{self, Mapping, monotonic_ns};
-use crate::worker::progress;
+use crate::worker::progress::Side;
+use crate::worker::{debug, progress};
 
 /// A function that the client has told.
 #[derive(Debug)]
@@ -22,11 +27,11 @@ pub struct KnownFunction {
     pub number: u32,
     /// Counts the functions told so far: the same number may come to mean another function.
     pub serial: u64,
-    /// By name or by value.
+    /// By name, by value, or in a module.
     pub form: FunctionForm,
     /// `module/function`, or for people the name of a pickled function.
     pub name: String,
-    /// The pickled function, if it is one.
+    /// The pickled function, or the file of its module.
     pub body: Vec<u8>,
 }
 
@@ -39,6 +44,17 @@ pub struct Job {
     pub function: Arc<KnownFunction>,
     /// The arguments.
     pub sections: Vec<Incoming>,
+    /// The byte order they came in.
+    pub order: Order,
+    /// When it had come in whole, ns.
+    pub received: u64,
+}
+
+/// What a callback has returned, or why it has failed.
+#[derive(Debug)]
+pub struct CallbackAnswer {
+    /// Its results, or the client's message.
+    pub results: Result<Vec<Incoming>, String>,
     /// The byte order they came in.
     pub order: Order,
 }
@@ -65,6 +81,7 @@ pub enum Answer<'a> {
 #[derive(Debug)]
 pub struct WorkerLink {
     receiver: Receiver,
+    patience: Patience,
     sender: Sender,
     worker: u32,
     progress: Option<Mapping>,
@@ -84,11 +101,19 @@ struct Desk {
     /// The client's segments.
     mapped: Mapped,
     /// Results that the client still reads.
-    lent: HashMap<Lease, Lent>,
+    lent: HashMap<Lease, Arc<Lent>>,
     /// Shared data that was dropped while the last call was waited for.
     dropped: Vec<u64>,
-    /// A call to run, and whether its answer may wait for others.
-    job: Option<(Job, bool)>,
+    /// Calls to run, and whether their answers may wait for others.
+    jobs: VecDeque<(Job, bool)>,
+    /// The call that runs, and whether anybody still waits for it.
+    current: Option<u64>,
+    cancelled: bool,
+    /// Calls that nobody waits for any more, not taken up yet.
+    unwanted: HashSet<u64>,
+    callback: Option<CallbackAnswer>,
+    /// Streams of the last answers: their buffers are used again.
+    sent: Vec<Arc<Source>>,
     ended: bool,
 }
 
@@ -146,8 +171,10 @@ impl WorkerLink {
             boot: &sys::boot_id(),
         }))?;
         sender.flush()?;
+        debug::attend(worker);
         Ok(WorkerLink {
             receiver,
+            patience: Patience::new(),
             sender,
             worker,
             progress,
@@ -171,6 +198,7 @@ impl WorkerLink {
     /// When the client breaks the protocol or the connection fails.
     pub fn next_job(&mut self) -> Result<Option<Job>, LinkError> {
         self.desk.dropped.clear();
+        self.desk.current = None;
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
@@ -178,7 +206,10 @@ impl WorkerLink {
                     self.flush()?;
                 }
                 let progress = self.progress.as_ref();
+                let cancelled = self.desk.unwanted.remove(&job.call);
                 if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+                    self.desk.current = Some(job.call);
+                    self.desk.cancelled = cancelled;
                     return Ok(Some(job));
                 }
                 // The client has taken it back: its arguments are lent to somebody else.
@@ -191,17 +222,73 @@ impl WorkerLink {
                 continue;
             }
             self.flush()?;
-            if self.desk.ended || fill(&mut self.receiver)? == 0 {
+            if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(None);
             }
         }
     }
 
+    /// Reads once; looks for a moment before it sleeps.
+    fn wait_and_fill(&mut self) -> io::Result<usize> {
+        let WorkerLink { patience, receiver, progress, worker, .. } = self;
+        let meet = |progress: &Mapping| progress::meet(progress, *worker, Side::Worker);
+        if progress.as_ref().and_then(meet) != Some(true) {
+            patience.look(|| is_readable(receiver));
+        }
+        fill(receiver)
+    }
+
     /// The next call that has come in whole, and whether its answer may wait for others.
     fn next_at_hand(&mut self) -> Result<Option<(Job, bool)>, LinkError> {
         let desk = &mut self.desk;
-        while desk.job.is_none() && self.receiver.drain_one(&mut |received| desk.take(received))? {}
-        Ok(desk.job.take())
+        while desk.jobs.is_empty()
+            && self.receiver.drain_one(&mut |received| desk.take(received))?
+        {}
+        Ok(desk.jobs.pop_front())
+    }
+
+    /// Takes everything that has come in.
+    fn take_all(&mut self) -> Result<(), LinkError> {
+        let desk = &mut self.desk;
+        self.receiver.drain(|received| desk.take(received))
+    }
+
+    /// Whether nobody waits for the call that runs any more: it may return early.
+    pub fn is_cancelled(&mut self) -> bool {
+        if is_readable(&self.receiver) && !self.desk.cancelled {
+            match fill(&mut self.receiver) {
+                Ok(0) | Err(_) => self.desk.cancelled = true,
+                Ok(_) => self.desk.cancelled |= self.take_all().is_err(),
+            }
+        }
+        self.desk.cancelled
+    }
+
+    /// Has the client run callback number `index` of the call that runs, and waits for its answer.
+    ///
+    /// # Errors
+    /// When the client breaks the protocol or the connection fails.
+    pub fn call_back(
+        &mut self,
+        index: u16,
+        payload: &Payload,
+    ) -> Result<CallbackAnswer, LinkError> {
+        let call = self.desk.current.ok_or_else(unexpected_end)?;
+        payload.announce(&mut self.sender, |segment| self.told.insert(segment))?;
+        let sections = payload.sections();
+        self.sender.push(&Message::Callback { call, index, sections })?;
+        payload.push_streams(&mut self.sender)?;
+        self.sender.flush()?;
+        self.desk.callback = None;
+        loop {
+            self.take_all()?;
+            if let Some(answer) = self.desk.callback.take() {
+                return Ok(answer);
+            }
+            if self.desk.ended || fill(&mut self.receiver)? == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            }
+        }
     }
 
     /// The parts of shared data.
@@ -236,12 +323,11 @@ impl WorkerLink {
     ) -> Result<(), LinkError> {
         let mut retained = Vec::new();
         for section in sections {
-            if let Incoming::Shared(stretch) = section {
-                if stretch.is_held() {
-                    retained.extend(stretch.lease());
-                } else {
-                    stretch.forget();
-                }
+            match section {
+                Incoming::Shared(stretch) if stretch.is_held() => retained.extend(stretch.lease()),
+                Incoming::Shared(stretch) => stretch.forget(),
+                Incoming::Bytes(buffer) => self.receiver.recycle(buffer),
+                _ => {}
             }
         }
         self.push_releases()?;
@@ -271,8 +357,12 @@ impl WorkerLink {
         payload.push_streams(&mut self.sender)?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
         for part in payload.parts {
-            if let Outgoing::Shared(lent, _) = part {
-                self.desk.lent.insert(lent.lease(), lent);
+            match part {
+                Outgoing::Shared { lent, .. } => {
+                    self.desk.lent.insert(lent.lease(), lent);
+                }
+                Outgoing::Stream(source) => self.desk.sent.push(source),
+                _ => {}
             }
         }
         Ok(())
@@ -289,6 +379,11 @@ impl WorkerLink {
     fn flush(&mut self) -> Result<(), LinkError> {
         self.push_releases()?;
         self.sender.flush()?;
+        for source in self.desk.sent.drain(..) {
+            if let Some(buffer) = Arc::try_unwrap(source).ok().and_then(Source::into_owned) {
+                self.receiver.recycle(buffer);
+            }
+        }
         Ok(())
     }
 }
@@ -305,7 +400,8 @@ impl Desk {
                 let function = self.functions.get(&function).cloned().ok_or_else(|| {
                     LinkError::Unexpected("a call of a function that was never told".into())
                 })?;
-                self.job = Some((Job { call, function, sections, order }, batch));
+                let received = monotonic_ns();
+                self.jobs.push_back((Job { call, function, sections, order, received }, batch));
             }
             Message::Function { function: number, form, name, .. } => {
                 self.serial += 1;
@@ -314,7 +410,7 @@ impl Desk {
                     serial: self.serial,
                     form,
                     name: name.to_owned(),
-                    body: streams.into_iter().next().unwrap_or_default(),
+                    body: streams.into_iter().next().map(Stream::into_bytes).unwrap_or_default(),
                 };
                 self.functions.insert(number, Arc::new(known));
             }
@@ -335,6 +431,23 @@ impl Desk {
                 self.blobs.remove(&blob);
                 self.dropped.push(blob);
             }
+            Message::Cancel { call } if self.current == Some(call) => self.cancelled = true,
+            Message::Cancel { call } => {
+                if self.jobs.iter().any(|(job, _)| job.call == call) {
+                    self.unwanted.insert(call);
+                }
+            }
+            Message::CallbackReply { call, sections } if self.current == Some(call) => {
+                let no_blobs = |_, _| None;
+                let results = Ok(take_sections(&sections, streams, &self.mapped, no_blobs)?);
+                self.callback = Some(CallbackAnswer { results, order });
+            }
+            Message::CallbackFailure { call, message } if self.current == Some(call) => {
+                let results = Err(message.to_owned());
+                self.callback = Some(CallbackAnswer { results, order });
+            }
+            // To a call that has been answered meanwhile.
+            Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
             Message::Goodbye => self.ended = true,
             other => return Err(unexpected(&other)),
         }
@@ -345,11 +458,12 @@ impl Desk {
 /// The parts of shared data: stretches of the memory that came along, or streamed bytes.
 fn take_blob(
     sections: &[Section<'_>],
-    streams: Vec<Vec<u8>>,
+    streams: Vec<Stream>,
     file: Option<OwnedFd>,
 ) -> Result<Vec<Incoming>, LinkError> {
     let Some(file) = file else {
-        return Ok(streams.into_iter().map(|bytes| Incoming::Kept(Arc::new(bytes))).collect());
+        let kept = |stream: Stream| Incoming::Kept(Arc::new(stream.into_bytes()));
+        return Ok(streams.into_iter().map(kept).collect());
     };
     let end = |section: &Section<'_>| match section.place {
         Place::Shared(lease) => lease.offset.checked_add(section.len),
@@ -366,6 +480,11 @@ fn take_blob(
         _ => None,
     };
     sections.iter().map(|section| part(section).map(Incoming::Shared).ok_or_else(outside)).collect()
+}
+
+fn is_readable(receiver: &Receiver) -> bool {
+    let mut waited = [PollFd::new(receiver.socket(), PollFlags::POLLIN)];
+    poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Reads once, also when a signal interrupts it.

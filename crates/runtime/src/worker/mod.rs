@@ -1,12 +1,15 @@
 //! The worker's side: the process that starts workers, the connection to the client, and the
-//! worker that runs native functions.
+//! workers that run native functions: the built-in ones, and those of modules.
 
 mod builtin;
+mod debug;
 mod link;
+mod module;
 mod native;
 pub(crate) mod progress;
 mod spawner;
 
-pub use link::{Answer, Job, KnownFunction, WorkerLink};
+pub use link::{Answer, CallbackAnswer, Job, KnownFunction, WorkerLink};
+pub use module::Modules;
 pub use native::{builtin_names, serve as serve_native};
 pub use spawner::{Role, Spawner};

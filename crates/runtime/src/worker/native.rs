@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use gridrpc_wire::{Array, DType, Order, Stamps, Value, WireError, decode_values, encode_values};
+use gridrpc_wire::{
+    Array, DType, FunctionForm, Order, Stamps, Value, WireError, decode_values, encode_values,
+};
 use thiserror::Error;
 
 use crate::link::LinkError;
@@ -11,6 +13,7 @@ use crate::payload::{Incoming, Payload, PayloadBuilder};
 use crate::sys::monotonic_ns;
 use crate::worker::builtin;
 use crate::worker::link::{Answer, Job, WorkerLink};
+use crate::worker::module::Modules;
 
 pub use builtin::names as builtin_names;
 
@@ -160,10 +163,19 @@ impl<'l> Results<'l> {
 /// When the client breaks the protocol.
 pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
-    while let Some(Job { call, function, mut sections, order }) = link.next_job()? {
+    let mut modules = Modules::default();
+    while let Some(job) = link.next_job()? {
+        if job.function.form == FunctionForm::Library {
+            if !modules.serve(&mut link, job)? {
+                return Ok(());
+            }
+            continue;
+        }
+        let Job { call, function, mut sections, order, received } = job;
         let calc_in = monotonic_ns();
         let results = run(&link, &function.name, &sections, order);
-        let stamps = Stamps { calc_in, calc_out: monotonic_ns() };
+        let calc_out = monotonic_ns();
+        let stamps = Stamps { received, calc_in, calc_out, ..Stamps::default() };
         match results {
             Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
             Err(error) => {

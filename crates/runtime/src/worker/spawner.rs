@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub struct Spawner {
     closing: Option<Instant>,
 }
 
-/// A request to start workers: their numbers, and two descriptors for each.
+/// A request to start workers: their numbers, and three descriptors for each.
 type Request = (Vec<u32>, Vec<OwnedFd>);
 
 /// How long workers have to end by themselves.
@@ -172,12 +172,13 @@ impl Spawner {
         let ours = Pid::this();
         let mut descriptors = descriptors.into_iter();
         for worker in workers {
-            let (Some(connection), Some(stderr)) = (descriptors.next(), descriptors.next()) else {
+            let mut next = || descriptors.next();
+            let (Some(connection), Some(stdout), Some(stderr)) = (next(), next(), next()) else {
                 return Err(LinkError::Unexpected("a request without descriptors".into()).into());
             };
             match fork() {
                 Ok(None) => {
-                    self.become_worker(*worker, ours, stderr.as_fd()).map_err(LinkError::from)?;
+                    self.become_worker(*worker, ours, &stdout, &stderr).map_err(LinkError::from)?;
                     return Ok(Some(connection));
                 }
                 Ok(Some(pid)) => {
@@ -195,7 +196,14 @@ impl Spawner {
     }
 
     /// In a new child: severs what ties it to the spawner, except that it ends with it.
-    fn become_worker(&self, worker: u32, parent: Pid, stderr: BorrowedFd<'_>) -> io::Result<()> {
+    fn become_worker(
+        &self,
+        worker: u32,
+        parent: Pid,
+        stdout: &OwnedFd,
+        stderr: &OwnedFd,
+    ) -> io::Result<()> {
+        nix::unistd::dup2_stdout(stdout)?;
         nix::unistd::dup2_stderr(stderr)?;
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.old_mask), None)?;
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;

@@ -17,7 +17,7 @@ pub fn order() -> impl Strategy<Value = Order> {
 
 /// Any message.
 pub fn message() -> impl Strategy<Value = Message<'static>> {
-    prop_oneof![handshake(), calls(), shared_memory(), spawner()]
+    prop_oneof![handshake(), calls(), callbacks(), shared_memory(), spawner()]
 }
 
 /// Any list of values.
@@ -47,7 +47,7 @@ fn handshake() -> impl Strategy<Value = Message<'static>> {
 }
 
 fn calls() -> impl Strategy<Value = Message<'static>> {
-    let form = select(vec![FunctionForm::Named, FunctionForm::Pickled]);
+    let form = select(vec![FunctionForm::Named, FunctionForm::Pickled, FunctionForm::Library]);
     let function =
         (any::<u32>(), form, text(), sections()).prop_map(|(function, form, name, sections)| {
             Message::Function { function, form, name, sections }
@@ -70,7 +70,18 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
             sections,
         },
     );
-    prop_oneof![function, call, data, reply, failure]
+    let cancel = any::<u64>().prop_map(|call| Message::Cancel { call });
+    prop_oneof![function, call, data, reply, failure, cancel]
+}
+
+fn callbacks() -> impl Strategy<Value = Message<'static>> {
+    let callback = (any::<u64>(), any::<u16>(), sections())
+        .prop_map(|(call, index, sections)| Message::Callback { call, index, sections });
+    let reply = (any::<u64>(), sections())
+        .prop_map(|(call, sections)| Message::CallbackReply { call, sections });
+    let failure = (any::<u64>(), text())
+        .prop_map(|(call, message)| Message::CallbackFailure { call, message });
+    prop_oneof![callback, reply, failure]
 }
 
 fn shared_memory() -> impl Strategy<Value = Message<'static>> {
@@ -126,6 +137,8 @@ fn sections() -> impl Strategy<Value = Sections<'static>> {
         (len(), lease()).prop_map(|(len, lease)| Section { len, place: Place::Shared(lease) }),
         (len(), any::<u64>(), any::<u32>())
             .prop_map(|(len, blob, part)| Section { len, place: Place::Blob { blob, part } }),
+        (len(), any::<u16>())
+            .prop_map(|(len, index)| Section { len, place: Place::Argument(index) }),
     ];
     vec(section, 0..12)
 }
@@ -139,7 +152,16 @@ fn lease() -> impl Strategy<Value = Lease> {
 }
 
 fn stamps() -> impl Strategy<Value = Stamps> {
-    any::<[u64; 2]>().prop_map(|[calc_in, calc_out]| Stamps { calc_in, calc_out })
+    any::<([u64; 5], u32)>().prop_map(
+        |([received, calc_in, calc_out, cpu, callback_time], callbacks)| Stamps {
+            received,
+            calc_in,
+            calc_out,
+            cpu,
+            callback_time,
+            callbacks,
+        },
+    )
 }
 
 fn text() -> impl Strategy<Value = &'static str> {

@@ -33,7 +33,10 @@ fn check_frame(frame: &Frame<'_>, bytes: &[u8]) {
     assert_eq!(turned.header.descriptors, descriptors);
     assert_eq!(Message::decode(&turned).as_ref(), Ok(&message));
 
-    if let Message::Call { sections, .. } | Message::Reply { sections, .. } = &message
+    if let Message::Call { sections, .. }
+    | Message::Reply { sections, .. }
+    | Message::Callback { sections, .. }
+    | Message::CallbackReply { sections, .. } = &message
         && let Some(Section { place: Place::Inline(values), .. }) = sections.first()
     {
         check_values(values, order);

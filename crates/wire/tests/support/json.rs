@@ -34,6 +34,7 @@ pub fn message(json: &Json) -> Message<'static> {
             form: match object.text("form") {
                 "Named" => FunctionForm::Named,
                 "Pickled" => FunctionForm::Pickled,
+                "Library" => FunctionForm::Library,
                 other => panic!("form {other}"),
             },
             name: object.text("name"),
@@ -66,6 +67,19 @@ pub fn message(json: &Json) -> Message<'static> {
         "Blob" => Message::Blob { blob: object.int("blob"), sections: object.sections() },
         "DropBlob" => Message::DropBlob { blob: object.int("blob") },
         "Goodbye" => Message::Goodbye,
+        "DropSegment" => Message::DropSegment { segment: object.int("segment") },
+        "Cancel" => Message::Cancel { call: object.int("call") },
+        "Callback" => Message::Callback {
+            call: object.int("call"),
+            index: object.int("index"),
+            sections: object.sections(),
+        },
+        "CallbackReply" => {
+            Message::CallbackReply { call: object.int("call"), sections: object.sections() }
+        }
+        "CallbackFailure" => {
+            Message::CallbackFailure { call: object.int("call"), message: object.text("message") }
+        }
         "Prepare" => Message::Prepare(Prepare {
             directory: object.text("directory"),
             path: object.list("path").iter().map(as_text).collect(),
@@ -84,7 +98,6 @@ pub fn message(json: &Json) -> Message<'static> {
             signal: object.int("signal"),
         },
         "Kill" => Message::Kill { worker: object.int("worker") },
-        "DropSegment" => Message::DropSegment { segment: object.int("segment") },
         other => panic!("kind {other}"),
     }
 }
@@ -144,6 +157,8 @@ fn section(json: &Json) -> Section<'static> {
         Place::Stream
     } else if let Some(shared) = json.get("shared") {
         Place::Shared(lease(shared))
+    } else if let Some(argument) = json.get("argument") {
+        Place::Argument(as_int(argument))
     } else {
         let blob = object.list("blob");
         Place::Blob { blob: as_int(&blob[0]), part: as_int(&blob[1]) }
@@ -200,6 +215,13 @@ impl<'a> Object<'a> {
     }
 
     fn stamps(&self) -> Stamps {
-        Stamps { calc_in: self.int("calc_in"), calc_out: self.int("calc_out") }
+        Stamps {
+            received: self.int("received"),
+            calc_in: self.int("calc_in"),
+            calc_out: self.int("calc_out"),
+            cpu: self.int("cpu"),
+            callback_time: self.int("callback_time"),
+            callbacks: self.int("callbacks"),
+        }
     }
 }

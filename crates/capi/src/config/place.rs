@@ -1,0 +1,181 @@
+//! Whether a server's name means this machine.
+
+use std::net::{IpAddr, ToSocketAddrs};
+
+use nix::ifaddrs::getifaddrs;
+use nix::unistd::gethostname;
+
+/// Where a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On this machine.
+    Here,
+    /// On another one, or nowhere.
+    Elsewhere,
+}
+
+/// What a machine knows about itself. Tests have their own.
+pub trait Machine {
+    /// Its host name.
+    fn name(&self) -> String;
+
+    /// The addresses of its interfaces.
+    fn addresses(&self) -> Vec<IpAddr>;
+
+    /// The addresses that a name stands for; none if it is unknown.
+    fn look_up(&self, name: &str) -> Vec<IpAddr>;
+}
+
+/// The machine that this program runs on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn name(&self) -> String {
+        gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default()
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        let Ok(interfaces) = getifaddrs() else { return Vec::new() };
+        interfaces
+            .filter_map(|interface| {
+                let address = interface.address?;
+                let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+            })
+            .collect()
+    }
+
+    fn look_up(&self, name: &str) -> Vec<IpAddr> {
+        (name, 0).to_socket_addrs().map_or_else(
+            |_| Vec::new(),
+            |addresses| addresses.map(|address| address.ip()).collect(),
+        )
+    }
+}
+
+/// The host in a server's name: Ninf-G allows `host:port/jobmanager:subject`, where all but the
+/// host may be missing.
+#[must_use]
+pub fn host(name: &str) -> &str {
+    if name.parse::<IpAddr>().is_ok() {
+        return name;
+    }
+    if let Some((address, _)) = name.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return address;
+    }
+    name.split([':', '/']).next().unwrap_or(name)
+}
+
+/// Where the host of this name is.
+pub fn locate(host: &str, machine: &dyn Machine) -> Place {
+    if is_here(host, machine) { Place::Here } else { Place::Elsewhere }
+}
+
+fn is_here(host: &str, machine: &dyn Machine) -> bool {
+    // Asking a name server can take seconds, so that it comes last.
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return is_own(address, &machine.addresses());
+    }
+    let host = host.trim_end_matches('.');
+    let own = machine.name();
+    let is_short_name = !host.contains('.') && own.split('.').next() == Some(host);
+    if host.eq_ignore_ascii_case("localhost")
+        || host.eq_ignore_ascii_case(&own)
+        || (is_short_name && !host.is_empty())
+    {
+        return true;
+    }
+    if host.is_empty() {
+        return false;
+    }
+    let addresses = machine.look_up(host);
+    let own = machine.addresses();
+    !addresses.is_empty() && addresses.iter().all(|address| is_own(*address, &own))
+}
+
+fn is_own(address: IpAddr, own: &[IpAddr]) -> bool {
+    let address = address.to_canonical();
+    address.is_loopback() || own.iter().any(|own| own.to_canonical() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Node7;
+
+    impl Machine for Node7 {
+        fn name(&self) -> String {
+            "node7.example.org".into()
+        }
+
+        fn addresses(&self) -> Vec<IpAddr> {
+            ["127.0.0.1", "10.0.0.7", "::1", "fe80::7"].map(|text| text.parse().unwrap()).into()
+        }
+
+        fn look_up(&self, name: &str) -> Vec<IpAddr> {
+            let addresses: &[&str] = match name {
+                "alias.example.org" => &["10.0.0.7"],
+                "node8" => &["10.0.0.8"],
+                "both" => &["10.0.0.7", "10.0.0.8"],
+                _ => &[],
+            };
+            addresses.iter().map(|text| text.parse().unwrap()).collect()
+        }
+    }
+
+    #[test]
+    fn names_of_this_machine() {
+        for name in [
+            "localhost",
+            "LOCALHOST",
+            "localhost.",
+            "127.0.0.1",
+            "127.1.2.3",
+            "::1",
+            "10.0.0.7",
+            "fe80::7",
+            "::ffff:10.0.0.7",
+            "node7",
+            "node7.example.org",
+            "Node7.Example.Org",
+            "alias.example.org",
+        ] {
+            assert_eq!(locate(name, &Node7), Place::Here, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_others() {
+        for name in ["", ".", "node8", "10.0.0.8", "::2", "node7.example.com", "both", "nobody"] {
+            assert_eq!(locate(name, &Node7), Place::Elsewhere, "{name}");
+        }
+    }
+
+    #[test]
+    fn hosts_in_contacts() {
+        for (name, expected) in [
+            ("node1", "node1"),
+            ("node1:2119", "node1"),
+            ("node1:2119/jobmanager-pbs", "node1"),
+            ("node1/jobmanager", "node1"),
+            ("node1::/O=Grid/CN=me", "node1"),
+            ("::1", "::1"),
+            ("[fe80::7]:2119", "fe80::7"),
+            ("10.0.0.7:1", "10.0.0.7"),
+            ("", ""),
+            (":1", ""),
+        ] {
+            assert_eq!(host(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn this_machine_knows_itself() {
+        assert_eq!(locate(&ThisMachine.name(), &ThisMachine), Place::Here);
+        for address in ThisMachine.addresses() {
+            assert_eq!(locate(&address.to_string(), &ThisMachine), Place::Here);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! Reads a configuration file and those that it includes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::str;
+
+use super::error::{ConfigError, Position, Warning};
+use super::files::{Files, MAX_FILE};
+use super::lines::{self, Fault, Line};
+use super::section::{Content, Entry, fault_at, malformed};
+use super::server::{Draft, Server, ServerSettings};
+use super::table::{Role, Section};
+use super::{ClientConfig, FunctionInfo, InformationSource, signals, values};
+
+/// How deep files may include others.
+const MAX_DEPTH: usize = 16;
+/// How many files there may be.
+const MAX_FILES: usize = 256;
+/// How many sections there may be in all files.
+const MAX_SECTIONS: usize = 4096;
+/// How often an attribute may be repeated in a section.
+const MAX_REPEATED: usize = 1024;
+/// How many warnings are kept.
+const MAX_WARNINGS: usize = 1000;
+
+/// A section that has begun.
+struct Open {
+    section: Section,
+    name: String,
+    line: usize,
+    entries: Vec<Entry>,
+}
+
+/// A SERVER section that waits for SERVER_DEFAULT, which may come later.
+struct PendingServer {
+    hostnames: Vec<String>,
+    tag: Option<String>,
+    draft: Draft,
+}
+
+/// What has been read so far.
+pub(super) struct Reader<'f> {
+    files: &'f dyn Files,
+    /// The files that include the current one, and it.
+    including: Vec<PathBuf>,
+    files_read: usize,
+    sections: usize,
+    has_client: bool,
+    default: Option<Draft>,
+    servers: Vec<PendingServer>,
+    tags: HashSet<String>,
+    config: ClientConfig,
+}
+
+impl<'f> Reader<'f> {
+    pub(super) fn new(files: &'f dyn Files) -> Self {
+        Reader {
+            files,
+            including: Vec::new(),
+            files_read: 0,
+            sections: 0,
+            has_client: false,
+            default: None,
+            servers: Vec::new(),
+            tags: HashSet::new(),
+            config: ClientConfig::default(),
+        }
+    }
+
+    /// Reads a file, which `at` includes.
+    pub(super) fn file(&mut self, path: &Path, at: Option<Position>) -> Result<(), ConfigError> {
+        let identity = self.files.identity(path);
+        if let Some(at) = &at {
+            if self.including.contains(&identity) {
+                return Err(malformed(
+                    at.clone(),
+                    Fault::new(
+                        format!("`{}` includes itself", path.display()),
+                        "take one of the INCLUDE sections on the way from it to itself out",
+                    ),
+                ));
+            }
+            if self.including.len() >= MAX_DEPTH || self.files_read >= MAX_FILES {
+                return Err(malformed(
+                    at.clone(),
+                    Fault::new(
+                        format!("`{}` is one file too many", path.display()),
+                        format!("at most {MAX_FILES} files, {MAX_DEPTH} deep: include fewer"),
+                    ),
+                ));
+            }
+        }
+        let content = self.files.load(path).map_err(|error| ConfigError::NotFound {
+            file: path.to_path_buf(),
+            at,
+            reason: error.to_string(),
+        })?;
+        self.files_read += 1;
+        self.including.push(identity);
+        let result = self.text(path, &content);
+        self.including.pop();
+        result
+    }
+
+    /// Reads the content of a file.
+    pub(super) fn text(&mut self, file: &Path, content: &[u8]) -> Result<(), ConfigError> {
+        if content.len() as u64 > MAX_FILE {
+            return Err(fault_at(
+                file,
+                0,
+                Fault::new(
+                    format!("the file has more than {} MiB", MAX_FILE >> 20),
+                    "give the name of a configuration file",
+                ),
+            ));
+        }
+        let text = str::from_utf8(content).map_err(|error| {
+            let line = 1 + content[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+            let hint = "save the file as UTF-8";
+            fault_at(file, line, Fault::new("the line is not UTF-8", hint))
+        })?;
+        let mut open: Option<Open> = None;
+        for (index, text) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let line = index + 1;
+            self.line(file, line, text, &mut open).map_err(|problem| match problem {
+                Problem::Fault(fault) => fault_at(file, line, fault),
+                Problem::Error(error) => error,
+            })?;
+        }
+        match open {
+            None => Ok(()),
+            Some(Open { name, line, .. }) => Err(fault_at(
+                file,
+                line,
+                Fault::new(
+                    format!("the section <{name}> is not closed"),
+                    format!("write `</{name}>` at its end"),
+                ),
+            )),
+        }
+    }
+
+    fn line(
+        &mut self,
+        file: &Path,
+        line: usize,
+        text: &str,
+        open: &mut Option<Open>,
+    ) -> Result<(), Problem> {
+        if text.contains('\0') {
+            return Err(Fault::new("the line has a zero byte", "is it a text file?").into());
+        }
+        match lines::read(text)? {
+            None => Ok(()),
+            Some(Line::Begin(name)) => {
+                if let Some(outer) = open {
+                    return Err(Fault::new(
+                        format!(
+                            "<{name}> begins, but <{}> of line {} is not closed",
+                            outer.name, outer.line
+                        ),
+                        format!("write `</{}>` before it", outer.name),
+                    )
+                    .into());
+                }
+                *open = Some(self.begin(file, line, name)?);
+                Ok(())
+            }
+            Some(Line::End(name)) => match open.take() {
+                Some(section) if section.name == name => Ok(self.end(file, &section)?),
+                Some(section) => Err(Fault::new(
+                    format!(
+                        "</{name}> ends what was not begun: <{}> of line {} is open",
+                        section.name, section.line
+                    ),
+                    format!("write `</{}>`", section.name),
+                )
+                .into()),
+                None => Err(Fault::new(
+                    format!("</{name}> ends what was not begun"),
+                    format!("write `<{name}>` at the section's beginning"),
+                )
+                .into()),
+            },
+            Some(Line::Attribute { name, words }) => match open {
+                Some(section) => self.attribute(file, section, Entry { name, words, line }),
+                None => Err(Fault::new(
+                    format!("`{name}` stands outside of any section"),
+                    "attributes stand between `<SECTION>` and `</SECTION>`",
+                )
+                .into()),
+            },
+        }
+    }
+
+    fn begin(&mut self, file: &Path, line: usize, name: String) -> Result<Open, Fault> {
+        let Some(section) = Section::named(&name) else {
+            return Err(Fault::new(
+                format!("there is no section <{name}>"),
+                match Section::similar(&name) {
+                    Some(known) => format!("is `<{known}>` meant?"),
+                    None => "sections are INCLUDE, CLIENT, FUNCTION_INFO, SERVER, SERVER_DEFAULT \
+                             and INFORMATION_SOURCE"
+                        .into(),
+                },
+            ));
+        };
+        self.sections += 1;
+        if self.sections > MAX_SECTIONS {
+            let hint = "put servers that are alike into one section";
+            return Err(Fault::new(format!("there are more than {MAX_SECTIONS} sections"), hint));
+        }
+        let again = match section {
+            Section::Client => std::mem::replace(&mut self.has_client, true),
+            Section::ServerDefault => self.default.is_some(),
+            _ => false,
+        };
+        if again {
+            let hint = "write everything into one section";
+            return Err(Fault::new(format!("there is a <{name}> already"), hint));
+        }
+        if let Section::Foreign(reason) = section {
+            self.warn(file, line, format!("<{name}> has no meaning here: {reason}"));
+        }
+        Ok(Open { section, name, line, entries: Vec::new() })
+    }
+
+    fn attribute(&mut self, file: &Path, open: &mut Open, entry: Entry) -> Result<(), Problem> {
+        if matches!(open.section, Section::Foreign(_)) {
+            return Ok(());
+        }
+        let Entry { name, words, line } = &entry;
+        let before = || open.entries.iter().filter(|earlier| earlier.name == *name);
+        match open.section.role(name) {
+            None => {
+                return Err(Fault::new(
+                    format!("<{}> has no attribute `{name}`", open.name),
+                    match open.section.similar_attribute(name) {
+                        Some(known) => format!("is `{known}` meant?"),
+                        None => "see the table of attributes in docs/coming-from-ninf-g.md".into(),
+                    },
+                )
+                .into());
+            }
+            Some(Role::Ignored { reason, fitting }) => {
+                if fitting.is_none_or(|value| words.as_slice() != [value]) {
+                    self.warn(file, *line, format!("`{name}` has no meaning here: {reason}"));
+                }
+                return Ok(());
+            }
+            Some(Role::Used) => {
+                if let Some(earlier) = before().next() {
+                    return Err(Fault::new(
+                        format!("`{name}` has a value already, from line {}", earlier.line),
+                        "take one of the two out",
+                    )
+                    .into());
+                }
+            }
+            Some(Role::Repeated) => {
+                if before().count() >= MAX_REPEATED {
+                    let message = format!("`{name}` is there more than {MAX_REPEATED} times");
+                    return Err(Fault::new(message, "write several sections").into());
+                }
+            }
+        }
+        open.entries.push(entry);
+        Ok(())
+    }
+
+    fn end(&mut self, file: &Path, open: &Open) -> Result<(), ConfigError> {
+        let content = Content { file, name: &open.name, line: open.line, entries: &open.entries };
+        match open.section {
+            Section::Include => self.include(&content),
+            Section::Client => self.client(&content),
+            Section::FunctionInfo => self.function_info(&content),
+            Section::Server => self.server(&content),
+            Section::ServerDefault => {
+                self.default = Some(content.draft()?);
+                Ok(())
+            }
+            Section::InformationSource => self.information_source(&content),
+            Section::Foreign(_) => Ok(()),
+        }
+    }
+
+    fn include(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
+        content.words("filename")?;
+        for entry in content.entries {
+            let name = content.value(entry, values::word)?;
+            let at = Position { file: content.file.to_path_buf(), line: entry.line };
+            self.file(&beside(content.file, name), Some(at))?;
+        }
+        Ok(())
+    }
+
+    fn client(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
+        let config = &mut self.config;
+        if let Some(level) = content.get("loglevel", |words| values::integer(words, 0, 5))? {
+            config.log_level = level as u8;
+        }
+        if let Some(count) =
+            content.get("save_sessionInfo", |words| values::integer(words, i64::MIN, i64::MAX))?
+        {
+            config.save_session_info = usize::try_from(count).ok();
+        }
+        if let Some(value) = content.get("fortran_compatible", values::boolean)? {
+            config.fortran_compatible = value;
+        }
+        if let Some(value) = content.get("handling_signals", signals::list)? {
+            config.handling_signals = value;
+        }
+        if let Some(value) = content.get("log_filePath", path)? {
+            config.log_file = Some(value);
+        }
+        if let Some(value) = content.get("tmp_dir", path)? {
+            config.tmp_dir = value;
+        }
+        Ok(())
+    }
+
+    fn function_info(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
+        let info = FunctionInfo {
+            hostname: content.required("hostname")?,
+            funcname: content.required("funcname")?,
+            path: content.required("path")?.into(),
+            session_timeout: content.get("session_timeout", values::limit)?.flatten(),
+        };
+        self.config.function_infos.push(info);
+        Ok(())
+    }
+
+    fn server(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
+        let hostnames = content.words("hostname")?;
+        let tag = content.get("tag", |words| values::word(words).map(str::to_string))?;
+        if let Some(tag) = &tag
+            && !self.tags.insert(tag.clone())
+        {
+            let hint = "tags tell servers apart: choose another";
+            let message = format!("there is a server with the tag `{tag}` already");
+            return Err(content.fault(content.line, Fault::new(message, hint)));
+        }
+        let draft = content.draft()?;
+        self.servers.push(PendingServer { hostnames, tag, draft });
+        Ok(())
+    }
+
+    fn information_source(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
+        let text = |words: &[String]| values::word(words).map(str::to_string);
+        let kind = content.get("type", text)?;
+        if let Some(kind) = kind.as_deref().filter(|kind| *kind != "NRF") {
+            self.warn(
+                content.file,
+                content.line,
+                format!(
+                    "an information source of type `{kind}` has no meaning here: sources are \
+                     files, of type `NRF`"
+                ),
+            );
+            return Ok(());
+        }
+        let files = content.words("source")?;
+        let files = files.iter().map(|name| beside(content.file, name)).collect();
+        let source = InformationSource { tag: content.get("tag", text)?, files };
+        self.config.information_sources.push(source);
+        Ok(())
+    }
+
+    fn warn(&mut self, file: &Path, line: usize, message: String) {
+        let at = Position { file: file.to_path_buf(), line };
+        match self.config.warnings.len() {
+            0..MAX_WARNINGS => self.config.warnings.push(Warning { at, message }),
+            MAX_WARNINGS => {
+                let message = "further lines without a meaning are not listed".into();
+                self.config.warnings.push(Warning { at, message });
+            }
+            _ => {}
+        }
+    }
+
+    /// All files have been read.
+    pub(super) fn finish(self) -> ClientConfig {
+        let Reader { mut config, default, servers, .. } = self;
+        config.server_default = default.unwrap_or_default().over(&ServerSettings::default());
+        config.servers = servers
+            .into_iter()
+            .map(|PendingServer { hostnames, tag, draft }| Server {
+                hostnames,
+                tag,
+                settings: draft.over(&config.server_default),
+            })
+            .collect();
+        config
+    }
+}
+
+/// What can be wrong with a line: something in it, or in a file that it includes.
+enum Problem {
+    Fault(Fault),
+    Error(ConfigError),
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Problem::Fault(fault)
+    }
+}
+
+impl From<ConfigError> for Problem {
+    fn from(error: ConfigError) -> Self {
+        Problem::Error(error)
+    }
+}
+
+fn path(words: &[String]) -> Result<PathBuf, Fault> {
+    values::word(words).map(PathBuf::from)
+}
+
+/// A file named in `file`: relative names begin at its directory.
+fn beside(file: &Path, name: &str) -> PathBuf {
+    file.parent().map_or_else(|| PathBuf::from(name), |directory| directory.join(name))
+}

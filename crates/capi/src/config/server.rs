@@ -1,0 +1,259 @@
+//! What a configuration says about servers, and what they inherit from SERVER_DEFAULT.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::lines::Fault;
+use super::values;
+
+/// How long to wait for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// As long as it takes.
+    Forever,
+    /// So long; zero is not at all.
+    For(Duration),
+}
+
+/// When a call that is not waited for returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ArgumentTransfer {
+    /// When its arguments have been sent.
+    #[default]
+    Wait,
+    /// At once; the caller leaves them alone until the end.
+    NoWait,
+    /// When its arguments have been copied.
+    Copy,
+}
+
+/// How workers are started to be looked into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Debug {
+    /// Start them under a debugger in a terminal.
+    pub enabled: bool,
+    /// The X display of the terminal.
+    pub display: Option<String>,
+    /// The terminal program.
+    pub terminal: Option<String>,
+    /// The debugger.
+    pub debugger: Option<String>,
+    /// Have them wait until a debugger has been attached.
+    pub busy_loop: bool,
+}
+
+/// How workers on a server are started and watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// How long a worker may take to start.
+    pub job_start_timeout: Wait,
+    /// How long to wait for a worker's end.
+    pub job_stop_timeout: Wait,
+    /// How often a worker shows that it is alive; `None`: it need not.
+    pub heartbeat: Option<Duration>,
+    /// After how many heartbeats that did not come a worker is taken for lost.
+    pub heartbeat_timeout_count: u32,
+    /// Whether what workers write to standard output and error comes to the client's.
+    pub redirect_outerr: bool,
+    /// When calls return that are not waited for.
+    pub argument_transfer: ArgumentTransfer,
+    /// The directory that workers run in; `None`: the client's.
+    pub work_directory: Option<PathBuf>,
+    /// Environment variables of workers, beside the client's.
+    pub environment: Vec<(String, String)>,
+    /// The information source that tells of the server's modules.
+    pub information_source: Option<String>,
+    /// How to look into workers.
+    pub debug: Debug,
+}
+
+impl Default for ServerSettings {
+    /// What is built in. Ninf-G waited for ever and noticed a death after 300 s.
+    fn default() -> Self {
+        ServerSettings {
+            job_start_timeout: Wait::For(Duration::from_secs(60)),
+            job_stop_timeout: Wait::For(Duration::from_secs(5)),
+            heartbeat: Some(Duration::from_secs(2)),
+            heartbeat_timeout_count: 5,
+            redirect_outerr: true,
+            argument_transfer: ArgumentTransfer::Wait,
+            work_directory: None,
+            environment: Vec::new(),
+            information_source: None,
+            debug: Debug::default(),
+        }
+    }
+}
+
+/// A server or several that are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Their host names, one or more.
+    pub hostnames: Vec<String>,
+    /// A name by which programs may call it.
+    pub tag: Option<String>,
+    /// What holds for it, inherited settings included.
+    pub settings: ServerSettings,
+}
+
+/// What one section says: only what is there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Draft {
+    job_start_timeout: Option<Wait>,
+    job_stop_timeout: Option<Wait>,
+    heartbeat: Option<Option<Duration>>,
+    heartbeat_timeout_count: Option<u32>,
+    redirect_outerr: Option<bool>,
+    argument_transfer: Option<ArgumentTransfer>,
+    work_directory: Option<PathBuf>,
+    environment: Vec<(String, String)>,
+    information_source: Option<String>,
+    debug: Option<bool>,
+    debug_display: Option<String>,
+    debug_terminal: Option<String>,
+    debug_debugger: Option<String>,
+    debug_busy_loop: Option<bool>,
+}
+
+impl Draft {
+    /// Takes an attribute in.
+    pub(super) fn set(&mut self, name: &str, words: &[String]) -> Result<(), Fault> {
+        match name {
+            "job_startTimeout" => {
+                let limit = values::limit(words)?;
+                self.job_start_timeout = Some(limit.map_or(Wait::Forever, Wait::For));
+            }
+            "job_stopTimeout" => {
+                self.job_stop_timeout = Some(if words == ["-1"] {
+                    Wait::Forever
+                } else {
+                    Wait::For(values::seconds(words).map_err(|fault| {
+                        Fault::new(
+                            fault.message,
+                            "write a time such as `30` or `5 min`; 0 means not to wait, \
+                             -1 to wait as long as it takes",
+                        )
+                    })?)
+                });
+            }
+            "heartbeat" => self.heartbeat = Some(values::limit(words)?),
+            "heartbeat_timeoutCount" => {
+                let count = values::integer(words, 1, u32::MAX.into())?;
+                self.heartbeat_timeout_count = u32::try_from(count).ok();
+            }
+            "redirect_outerr" => self.redirect_outerr = Some(values::boolean(words)?),
+            "argument_transfer" => {
+                self.argument_transfer = Some(match values::word(words)? {
+                    "wait" => ArgumentTransfer::Wait,
+                    "nowait" => ArgumentTransfer::NoWait,
+                    "copy" => ArgumentTransfer::Copy,
+                    other => {
+                        let hint = "write `wait`, `nowait` or `copy`";
+                        return Err(Fault::new(format!("is `{other}`"), hint));
+                    }
+                });
+            }
+            "workDirectory" => self.work_directory = Some(values::word(words)?.into()),
+            "environment" => self.environment.push(variable(words)?),
+            "information_source_tag" => {
+                self.information_source = Some(values::word(words)?.into());
+            }
+            "debug" => self.debug = Some(values::boolean(words)?),
+            "debug_display" => self.debug_display = Some(values::word(words)?.into()),
+            "debug_terminal" => self.debug_terminal = Some(values::word(words)?.into()),
+            "debug_debugger" => self.debug_debugger = Some(values::word(words)?.into()),
+            "debug_busyLoop" => self.debug_busy_loop = Some(values::boolean(words)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What is not said is as in `default`. Variables of the same name take the place of inherited
+    /// ones.
+    pub(super) fn over(&self, default: &ServerSettings) -> ServerSettings {
+        let mut environment = default.environment.clone();
+        for (name, value) in &self.environment {
+            environment.retain(|(inherited, _)| inherited != name);
+            environment.push((name.clone(), value.clone()));
+        }
+        let or = |own: &Option<String>, inherited: &Option<String>| {
+            own.clone().or_else(|| inherited.clone())
+        };
+        ServerSettings {
+            job_start_timeout: self.job_start_timeout.unwrap_or(default.job_start_timeout),
+            job_stop_timeout: self.job_stop_timeout.unwrap_or(default.job_stop_timeout),
+            heartbeat: self.heartbeat.unwrap_or(default.heartbeat),
+            heartbeat_timeout_count: self
+                .heartbeat_timeout_count
+                .unwrap_or(default.heartbeat_timeout_count),
+            redirect_outerr: self.redirect_outerr.unwrap_or(default.redirect_outerr),
+            argument_transfer: self.argument_transfer.unwrap_or(default.argument_transfer),
+            work_directory: self.work_directory.clone().or_else(|| default.work_directory.clone()),
+            environment,
+            information_source: or(&self.information_source, &default.information_source),
+            debug: Debug {
+                enabled: self.debug.unwrap_or(default.debug.enabled),
+                display: or(&self.debug_display, &default.debug.display),
+                terminal: or(&self.debug_terminal, &default.debug.terminal),
+                debugger: or(&self.debug_debugger, &default.debug.debugger),
+                busy_loop: self.debug_busy_loop.unwrap_or(default.debug.busy_loop),
+            },
+        }
+    }
+}
+
+/// `NAME=value`.
+fn variable(words: &[String]) -> Result<(String, String), Fault> {
+    let text = values::word(words)?;
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err(Fault::new(format!("is `{text}`"), "write `NAME=value`")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(lines: &[(&str, &str)]) -> Draft {
+        let mut draft = Draft::default();
+        for (name, value) in lines {
+            let words: Vec<String> = value.split_whitespace().map(Into::into).collect();
+            draft.set(name, &words).unwrap();
+        }
+        draft
+    }
+
+    #[test]
+    fn what_is_not_said_is_inherited() {
+        let default = draft(&[("heartbeat", "0"), ("redirect_outerr", "false"), ("debug", "true")])
+            .over(&ServerSettings::default());
+        let settings =
+            draft(&[("redirect_outerr", "true"), ("debug_display", ":1")]).over(&default);
+        assert_eq!(settings.heartbeat, None);
+        assert!(settings.redirect_outerr);
+        assert_eq!((settings.debug.enabled, settings.debug.display), (true, Some(":1".into())));
+        assert_eq!(settings.heartbeat_timeout_count, 5);
+    }
+
+    #[test]
+    fn variables_add_up_by_name() {
+        let default = draft(&[("environment", "A=1"), ("environment", "B=2")])
+            .over(&ServerSettings::default());
+        let settings = draft(&[("environment", "A=x=y"), ("environment", "C=")]).over(&default);
+        let expected = [("B", "2"), ("A", "x=y"), ("C", "")];
+        assert_eq!(settings.environment, expected.map(|(n, v)| (n.to_string(), v.to_string())));
+    }
+
+    #[test]
+    fn limits_of_starting_and_stopping() {
+        let forever = draft(&[("job_startTimeout", "0"), ("job_stopTimeout", "-1")]);
+        let settings = forever.over(&ServerSettings::default());
+        assert_eq!(settings.job_start_timeout, Wait::Forever);
+        assert_eq!(settings.job_stop_timeout, Wait::Forever);
+        let at_once = draft(&[("job_stopTimeout", "0")]).over(&ServerSettings::default());
+        assert_eq!(at_once.job_stop_timeout, Wait::For(Duration::ZERO));
+        let fault = Draft::default().set("job_stopTimeout", &["-2".to_string()]).unwrap_err();
+        assert!(fault.hint.contains("-1 to wait as long as it takes"), "{fault:?}");
+    }
+}

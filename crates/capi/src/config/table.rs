@@ -1,0 +1,315 @@
+//! All sections and attributes that Ninf-G knows, and what becomes of each of them here.
+//!
+//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has
+//! no effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the
+//! pen.
+
+/// A kind of section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Other files.
+    Include,
+    /// The client itself; once.
+    Client,
+    /// A function: where its module is, and how long it may take.
+    FunctionInfo,
+    /// A server or several that are alike.
+    Server,
+    /// What holds for servers that say nothing else; once.
+    ServerDefault,
+    /// Files that tell of modules.
+    InformationSource,
+    /// One without a meaning here: why.
+    Foreign(&'static str),
+}
+
+/// What becomes of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has its effect, and is there once.
+    Used,
+    /// It has its effect, and may be there several times.
+    Repeated,
+    /// It has no effect.
+    Ignored {
+        /// Why.
+        reason: &'static str,
+        /// The value that says how things are here anyway, if one does.
+        fitting: Option<&'static str>,
+    },
+}
+
+type Row = (&'static str, Role);
+
+const fn no(name: &'static str, reason: &'static str) -> Row {
+    (name, Role::Ignored { reason, fitting: None })
+}
+
+const fn unless(name: &'static str, fitting: &'static str, reason: &'static str) -> Row {
+    (name, Role::Ignored { reason, fitting: Some(fitting) })
+}
+
+const NO_JOBS: &str = "workers are processes that the client starts itself, not jobs of a server";
+const NO_GLOBUS: &str = "there is no Globus";
+const NO_PROXY: &str = "there are no communication proxies: workers have a connection of their own";
+const NO_INVOKE: &str = "there are no invoke servers: the client starts the workers itself";
+const NO_LISTENING: &str = "workers on this host are connected without a port";
+const ONE_LEVEL: &str = "there is one level for everything: `loglevel`";
+const ONE_LOG: &str = "there is one log file, which is appended to";
+const NO_CONNECTION_LOG: &str = "single messages are not logged";
+const NO_COMPRESSION: &str = "data on one host goes through shared memory, uncompressed";
+const NO_MPI: &str = "functions run in one process";
+const NO_MDS: &str = "nothing is looked up in MDS: interfaces are read from the modules themselves";
+const BY_SESSION: &str = "transfers have no limit of their own; `session_timeout` is one for all";
+const SENT_ONCE: &str =
+    "the connection to a worker on this host is made once and cannot be refused";
+
+const INCLUDE: &[Row] = &[("filename", Role::Repeated)];
+
+const CLIENT: &[Row] = &[
+    ("save_sessionInfo", Role::Used),
+    ("loglevel", Role::Used),
+    ("log_filePath", Role::Used),
+    ("tmp_dir", Role::Used),
+    ("fortran_compatible", Role::Used),
+    ("handling_signals", Role::Used),
+    no("hostname", NO_LISTENING),
+    no("loglevel_ninfgProtocol", ONE_LEVEL),
+    no("loglevel_ninfgInternal", ONE_LEVEL),
+    no("loglevel_ninfgGrpc", ONE_LEVEL),
+    no("loglevel_globusToolkit", NO_GLOBUS),
+    no("log_suffix", ONE_LOG),
+    unless("log_nFiles", "1", ONE_LOG),
+    no("log_maxFileSize", ONE_LOG),
+    unless("log_overwriteDirectory", "false", ONE_LOG),
+    unless("refresh_credential", "0", "there are no credentials that could expire"),
+    no("invoke_server_log", NO_INVOKE),
+    no("client_communication_proxy_log", NO_PROXY),
+    no("information_service_log", "there are no information services that could write one"),
+    unless("listen_port", "0", NO_LISTENING),
+    unless("listen_port_authonly", "0", NO_LISTENING),
+    unless("listen_port_GSI", "0", NO_LISTENING),
+    unless("listen_port_SSL", "0", NO_LISTENING),
+    unless("tcp_nodelay", "true", "small messages are never held back"),
+    no("use_vfork", "workers come from a process of their own, however large the client is"),
+];
+
+const FUNCTION_INFO: &[Row] = &[
+    ("hostname", Role::Used),
+    ("funcname", Role::Used),
+    ("path", Role::Used),
+    ("session_timeout", Role::Used),
+    unless("staging", "false", "a module on this host need not be copied"),
+    unless("backend", "normal", NO_MPI),
+    unless("transferTimeout_argument", "0", BY_SESSION),
+    unless("transferTimeout_result", "0", BY_SESSION),
+    unless("transferTimeout_callbackArgument", "0", BY_SESSION),
+    unless("transferTimeout_callbackResult", "0", BY_SESSION),
+];
+
+/// What only a SERVER has.
+const SERVER: &[Row] = &[("hostname", Role::Repeated), ("tag", Role::Used)];
+
+/// What a SERVER and SERVER_DEFAULT have.
+const ANY_SERVER: &[Row] = &[
+    ("job_startTimeout", Role::Used),
+    ("job_stopTimeout", Role::Used),
+    ("heartbeat", Role::Used),
+    ("heartbeat_timeoutCount", Role::Used),
+    ("redirect_outerr", Role::Used),
+    ("argument_transfer", Role::Used),
+    ("workDirectory", Role::Used),
+    ("environment", Role::Repeated),
+    ("information_source_tag", Role::Used),
+    ("debug", Role::Used),
+    ("debug_display", Role::Used),
+    ("debug_terminal", Role::Used),
+    ("debug_debugger", Role::Used),
+    ("debug_busyLoop", Role::Used),
+    no("port", NO_LISTENING),
+    no("invoke_server", NO_INVOKE),
+    no("invoke_server_option", NO_INVOKE),
+    no("communication_proxy", NO_PROXY),
+    no("communication_proxy_staging", NO_PROXY),
+    no("communication_proxy_path", NO_PROXY),
+    no("communication_proxy_buffer_size", NO_PROXY),
+    no("communication_proxy_option", NO_PROXY),
+    no("mds_hostname", NO_MDS),
+    no("mds_tag", NO_MDS),
+    unless("keep_connection", "true", "a worker's connection lasts as long as the worker"),
+    unless("keepConnection", "true", "a worker's connection lasts as long as the worker"),
+    no("mpi_runNoOfCPUs", NO_MPI),
+    no("mpi_runCommand", NO_MPI),
+    no("gass_scheme", NO_GLOBUS),
+    unless("crypt", "false", "data does not leave this host"),
+    unless("protocol", "binary", "there is one protocol"),
+    unless("force_xdr", "false", "data on one host needs no conversion"),
+    no("jobmanager", NO_JOBS),
+    no("subject", NO_GLOBUS),
+    no("client_hostname", NO_LISTENING),
+    no("job_maxTime", NO_JOBS),
+    no("job_maxWallTime", NO_JOBS),
+    no("job_maxCpuTime", NO_JOBS),
+    no("job_queue", NO_JOBS),
+    no("job_project", NO_JOBS),
+    no("job_hostCount", NO_JOBS),
+    no("job_minMemory", NO_JOBS),
+    no("job_maxMemory", NO_JOBS),
+    no("job_rslExtensions", NO_JOBS),
+    no("heartbeat_timeoutCountOnTransfer", "heartbeats are sent during transfers as well"),
+    unless("tcp_nodelay", "true", "small messages are never held back"),
+    no("tcp_connect_retryCount", SENT_ONCE),
+    no("tcp_connect_retryBaseInterval", SENT_ONCE),
+    no("tcp_connect_retryIncreaseRatio", SENT_ONCE),
+    no("tcp_connect_retryRandom", SENT_ONCE),
+    unless("compress", "raw", NO_COMPRESSION),
+    no("compress_threshold", NO_COMPRESSION),
+    no("argument_blockSize", "arguments on one host are not sent in blocks"),
+    no("coreDumpSize", "workers have the limits of the client"),
+    unless("commLog_enable", "false", NO_CONNECTION_LOG),
+    no("commLog_filePath", NO_CONNECTION_LOG),
+    no("commLog_suffix", NO_CONNECTION_LOG),
+    no("commLog_nFiles", NO_CONNECTION_LOG),
+    no("commLog_maxFileSize", NO_CONNECTION_LOG),
+    no("commLog_overwriteDirectory", NO_CONNECTION_LOG),
+];
+
+const INFORMATION_SOURCE: &[Row] = &[
+    ("tag", Role::Used),
+    ("type", Role::Used),
+    ("source", Role::Repeated),
+    no("path", "there are no programs that serve information"),
+    no("log_filePath", "there are no programs that serve information"),
+    no("timeout", "files are read at once"),
+    no("option", "there are no programs that serve information"),
+];
+
+const SECTIONS: &[(&str, Section)] = &[
+    ("INCLUDE", Section::Include),
+    ("CLIENT", Section::Client),
+    ("FUNCTION_INFO", Section::FunctionInfo),
+    ("SERVER", Section::Server),
+    ("SERVER_DEFAULT", Section::ServerDefault),
+    ("INFORMATION_SOURCE", Section::InformationSource),
+    ("INVOKE_SERVER", Section::Foreign(NO_INVOKE)),
+    ("CLIENT_COMMUNICATION_PROXY", Section::Foreign(NO_PROXY)),
+    ("MDS_SERVER", Section::Foreign(NO_MDS)),
+    ("LOCAL_LDIF", Section::Foreign("interfaces are read from the modules themselves")),
+];
+
+impl Section {
+    /// The section of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Section> {
+        SECTIONS.iter().find(|(known, _)| *known == name).map(|(_, section)| *section)
+    }
+
+    /// The known name that is most like this one, if one is like it.
+    #[must_use]
+    pub fn similar(name: &str) -> Option<&'static str> {
+        similar(name, SECTIONS.iter().map(|(known, _)| *known))
+    }
+
+    fn rows(self) -> impl Iterator<Item = &'static Row> {
+        let (own, shared): (&[Row], &[Row]) = match self {
+            Section::Include => (INCLUDE, &[]),
+            Section::Client => (CLIENT, &[]),
+            Section::FunctionInfo => (FUNCTION_INFO, &[]),
+            Section::Server => (SERVER, ANY_SERVER),
+            Section::ServerDefault => (&[], ANY_SERVER),
+            Section::InformationSource => (INFORMATION_SOURCE, &[]),
+            Section::Foreign(_) => (&[], &[]),
+        };
+        own.iter().chain(shared)
+    }
+
+    /// What becomes of an attribute. `None`: a section of this kind does not have it.
+    #[must_use]
+    pub fn role(self, attribute: &str) -> Option<Role> {
+        self.rows().find(|(known, _)| *known == attribute).map(|(_, role)| *role)
+    }
+
+    /// The attribute of this section that is most like this name, if one is like it.
+    #[must_use]
+    pub fn similar_attribute(self, name: &str) -> Option<&'static str> {
+        similar(name, self.rows().map(|(known, _)| *known))
+    }
+}
+
+/// The candidate that differs least from `name`, by case alone or by at most two letters.
+fn similar<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Longer names than any known one resemble none, and the comparison takes the product.
+    if name.len() > 64 {
+        return None;
+    }
+    candidates
+        .map(|known| (distance(&name.to_lowercase(), &known.to_lowercase()), known))
+        .filter(|(distance, known)| *distance <= 2 && *distance * 2 < known.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// How many letters have to be changed, added or taken away.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_attribute_is_listed_twice() {
+        for (name, section) in SECTIONS {
+            let mut seen = HashSet::new();
+            for (attribute, _) in section.rows() {
+                assert!(seen.insert(attribute), "{name}.{attribute}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_guide_tells_of_every_attribute() {
+        let guide = include_str!("../../../../docs/coming-from-ninf-g.md");
+        for (name, section) in SECTIONS {
+            assert!(guide.contains(name), "{name}");
+            for (attribute, role) in section.rows() {
+                let (with, without) = guide.split_once("### What has no effect").unwrap();
+                let ignored = matches!(role, Role::Ignored { .. });
+                let part = if ignored { without } else { with };
+                assert!(part.contains(&format!("`{attribute}`")), "{name}.{attribute}");
+            }
+        }
+    }
+
+    #[test]
+    fn similar_names_are_found() {
+        assert_eq!(Section::similar("SEVER"), Some("SERVER"));
+        assert_eq!(Section::similar("client"), Some("CLIENT"));
+        assert_eq!(Section::similar("WHATEVER"), None);
+        assert_eq!(Section::Client.similar_attribute("logLevel"), Some("loglevel"));
+        assert_eq!(Section::Server.similar_attribute("enviroment"), Some("environment"));
+        assert_eq!(Section::ServerDefault.similar_attribute("hostname"), None);
+        assert_eq!(Section::Client.similar_attribute(&"x".repeat(100_000)), None);
+    }
+
+    #[test]
+    fn only_what_differs_from_here_is_worth_a_word() {
+        let role = Section::Server.role("crypt");
+        assert!(matches!(role, Some(Role::Ignored { fitting: Some("false"), .. })));
+        assert_eq!(Section::Server.role("hostname"), Some(Role::Repeated));
+        assert_eq!(Section::ServerDefault.role("hostname"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! The Rust side of variadic.h: codes of parameters, and calls with their arguments in slots.
+
+use std::ffi::{c_char, c_int};
+
+use super::functions::{address, read};
+use super::invoke::Callee;
+use super::types::{Arguments as Slots, Handle};
+use super::{attributes, enter, null, store, text};
+use crate::call::arguments::Arguments;
+use crate::call::function::Function;
+use crate::environment::current;
+use crate::failure::Failure;
+use crate::handles::{function, object};
+
+/// Tells the C part how to take the arguments of a function.
+///
+/// # Safety
+/// There is room for both.
+pub unsafe fn tell_codes(
+    function: &Function,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> Result<(), Failure> {
+    // SAFETY: The caller says so.
+    unsafe {
+        store(codes, "the place for the codes", function.codes.as_ptr())?;
+        store(count, "the place for the count", function.codes.len())
+    }
+}
+
+impl Slots {
+    /// The arguments, with the codes that they were taken by.
+    ///
+    /// # Safety
+    /// There are as many as it says.
+    pub unsafe fn taken<'a>(arguments: *const Slots) -> (Arguments<'a>, *const u8) {
+        // SAFETY: The caller says so.
+        unsafe {
+            let Slots { codes, slots, count } = arguments.read();
+            let slots = if count == 0 { &[] } else { std::slice::from_raw_parts(slots, count) };
+            (Arguments::Slots(slots), codes)
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_parameter_codes(
+    handle: *const Handle,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL, and the C part the rest.
+        unsafe {
+            let handle = read(handle).ok_or_else(function::invalid)?;
+            tell_codes(&function::find(&environment, &handle)?.function, codes, count)
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_method_codes(
+    handle: *const Handle,
+    method_name: *const c_char,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle and a text or NULL, and the C part the rest.
+        unsafe {
+            let handle = read(handle).ok_or_else(object::invalid)?;
+            let object = object::find(&environment, &handle)?;
+            let name = text(method_name).ok_or_else(|| null("the method's name"))?;
+            tell_codes(object.method(&name)?, codes, count)
+        }
+    })
+}
+
+/// Where the session of a call goes to; none if the call is waited for.
+fn check_place(wait: c_int, session_id: *mut c_int) -> Result<(), Failure> {
+    if wait == 0 && session_id.is_null() {
+        return Err(null("the place for the session"));
+    }
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_call(
+    handle: *mut Handle,
+    has_attr: c_int,
+    attr: *mut Handle,
+    wait: c_int,
+    session_id: *mut c_int,
+    arguments: *const Slots,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        check_place(wait, session_id)?;
+        // SAFETY: The caller gives handles or NULL, and arguments as the interface says.
+        unsafe {
+            let place = address(handle);
+            let handle = read(handle).ok_or_else(function::invalid)?;
+            let found = function::find(&environment, &handle)?;
+            let callee = Callee::function(&found, handle, place);
+            let (arguments, codes) = Slots::taken(arguments);
+            callee.check_codes(codes)?;
+            let attr = (has_attr != 0).then(|| attributes::of_session(&environment, attr));
+            let attr = attr.transpose()?;
+            if wait != 0 {
+                return callee.call(&environment, attr, arguments);
+            }
+            session_id.write(callee.begin(&environment, attr, arguments)?);
+            Ok(())
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_invoke(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    has_attr: c_int,
+    attr: *mut Handle,
+    wait: c_int,
+    session_id: *mut c_int,
+    arguments: *const Slots,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        check_place(wait, session_id)?;
+        // SAFETY: The caller gives handles and a text or NULL, and arguments as the interface says.
+        unsafe {
+            let place = address(handle);
+            let handle = read(handle).ok_or_else(object::invalid)?;
+            let found = object::find(&environment, &handle)?;
+            let name = text(method_name).ok_or_else(|| null("the method's name"))?;
+            let callee = Callee::method(&found, &name, handle, place)?;
+            let (arguments, codes) = Slots::taken(arguments);
+            callee.check_codes(codes)?;
+            let attr = (has_attr != 0).then(|| attributes::of_session(&environment, attr));
+            let attr = attr.transpose()?;
+            if wait != 0 {
+                return callee.call(&environment, attr, arguments);
+            }
+            session_id.write(callee.begin(&environment, attr, arguments)?);
+            Ok(())
+        }
+    })
+}

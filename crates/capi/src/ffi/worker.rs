@@ -1,0 +1,37 @@
+//! What remote functions may call.
+//!
+//! A module has a function of the same name of its own, which asks the worker. This one is for
+//! programs that run a function of theirs without a worker.
+
+use std::ffi::c_int;
+
+use super::{guard, report};
+use crate::errors::ErrorCode;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_is_canceled_np(error: *mut c_int) -> c_int {
+    guard(0, || {
+        let code = report::note(ErrorCode::NotInitialized, "this is no worker");
+        if !error.is_null() {
+            // SAFETY: The caller gives NULL or the address of an int.
+            unsafe { error.write(code) };
+        }
+        0
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_cancelled_outside_of_workers() {
+        let mut error = 0;
+        // SAFETY: NULL and the address of an int are allowed.
+        unsafe {
+            assert_eq!(grpc_is_canceled_np(std::ptr::null_mut()), 0);
+            assert_eq!(grpc_is_canceled_np(&mut error), 0);
+        }
+        assert_eq!(error, 1);
+    }
+}

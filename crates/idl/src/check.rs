@@ -1,0 +1,253 @@
+//! From syntax to a module: names are looked up, and all is checked that can be.
+
+mod declaration;
+mod expression;
+mod function;
+
+use std::collections::HashSet;
+
+use crate::diagnostic::{Places, Report};
+use crate::module::{Backend, Class, Language, Module, Origin};
+use crate::names;
+use crate::syntax::{self, File, Options, Setting, Text};
+
+/// Builds the module. It is of use only if the report has no errors then.
+pub(crate) fn check(source: &str, file: File, report: &mut Report) -> Module {
+    let mut module = Module::default();
+    let [first, others @ ..] = &file.modules[..] else {
+        report.error_with(
+            crate::diagnostic::Span::new(0, 0),
+            "the module has no name",
+            "begin the file with `Module name;`",
+        );
+        return finish(source, file, module, report);
+    };
+    module.name.clone_from(&first.text);
+    for other in others {
+        report.error(other.span, "the module has a name already");
+    }
+    finish(source, file, module, report)
+}
+
+fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> Module {
+    settings(&file.settings, &mut module, report);
+    for (names, what) in [
+        (file.functions.iter().map(|function| &function.name).collect::<Vec<_>>(), "function"),
+        (file.classes.iter().map(|class| &class.name).collect(), "class"),
+    ] {
+        distinct(names, what, report);
+    }
+    if file.functions.is_empty() && file.classes.is_empty() && !report.has_errors() {
+        let at = file.modules.first().map(|name| name.span).unwrap_or_default();
+        report.warning(at, "the module defines no function and no class");
+    }
+
+    // In the order of the file, so that its lines are counted once for each kind of code.
+    let mut places = Places::new(source);
+    for code in file.globals {
+        module.globals_at.push(origin(&mut places, &code));
+        module.globals.push(code.text);
+    }
+    let mut places = Places::new(source);
+    for function in &file.functions {
+        let function = function::check(function, None, &mut places, report);
+        module.functions.push(function);
+    }
+    let (mut places, mut state_places) = (Places::new(source), Places::new(source));
+    for class in &file.classes {
+        let class = check_class(class, &mut places, &mut state_places, report);
+        module.classes.push(class);
+    }
+    if module.is_cpp() {
+        cpp_names(&file.functions, &file.classes, report);
+    }
+    module
+}
+
+/// Where code starts.
+fn origin(places: &mut Places<'_>, code: &Text) -> Origin {
+    let place = places.place(code.span.start);
+    Origin { line: place.line, file: place.file }
+}
+
+fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Report) {
+    let mut libraries = HashSet::new();
+    for (setting, value) in settings {
+        let slot = match setting {
+            Setting::CompileOptions => {
+                module.compile_options.push(value.text.clone());
+                continue;
+            }
+            Setting::Library => {
+                if !libraries.insert(&value.text) {
+                    let message = format!("`Library \"{}\"` is given twice", value.text);
+                    report.warning(value.span, message);
+                }
+                module.libraries.push(value.text.clone());
+                continue;
+            }
+            Setting::Compiler => &mut module.compiler,
+            Setting::Linker => &mut module.linker,
+            Setting::FortranFormat => {
+                fortran_format(value, report);
+                &mut module.fortran_format
+            }
+            Setting::FortranStringConvention => {
+                if !matches!(value.text.as_str(), "gnu" | "gfortran") {
+                    report.warning_with(
+                        value.span,
+                        format!("`{}` is no convention that is known", value.text),
+                        "lengths are passed behind all arguments, as gfortran has it",
+                    );
+                }
+                &mut module.fortran_string_convention
+            }
+        };
+        if slot.replace(value.text.clone()).is_some() {
+            let message = format!("`{}` is given twice", setting.keyword());
+            report.error(value.span, message);
+        }
+    }
+}
+
+/// The symbol of a Fortran name; `None` if the format is not one.
+pub(crate) fn fortran_symbol(format: &str, name: &str) -> Option<String> {
+    let (before, after) = format.split_once('%')?;
+    let name = match after.as_bytes().first()? {
+        b's' => name.to_owned(),
+        b'l' => name.to_ascii_uppercase(),
+        _ => return None,
+    };
+    let symbol = format!("{before}{name}{}", &after[1..]);
+    symbol.chars().all(|c| c == '_' || c == '$' || c.is_ascii_alphanumeric()).then_some(symbol)
+}
+
+fn fortran_format(value: &Text, report: &mut Report) {
+    if fortran_symbol(&value.text, "name").is_none() {
+        report.error_with(
+            value.span,
+            "this does not make a symbol of a name",
+            "the usual one is \"%s_\": `%s` is the name, `%l` the name in capitals",
+        );
+    }
+}
+
+/// Says which names are there before.
+fn distinct<'a>(names: impl IntoIterator<Item = &'a Text>, what: &str, report: &mut Report) {
+    let mut known = HashSet::new();
+    for name in names {
+        if !known.insert(name.text.as_str()) {
+            report.error(name.span, format!("there is a {what} `{}` already", name.text));
+        }
+    }
+}
+
+/// A name that C code can use.
+fn usable(name: &Text, report: &mut Report) {
+    if names::is_c_keyword(&name.text) {
+        report.error(name.span, format!("`{}` means something else in C", name.text));
+    }
+}
+
+/// In a module that is compiled as C++, the names must not be keywords there.
+fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: &mut Report) {
+    for function in functions.iter().chain(classes.iter().flat_map(|class| &class.methods)) {
+        for parameter in &function.parameters.list {
+            let name = &parameter.name;
+            if names::is_cpp_keyword(&name.text) {
+                report.error(name.span, format!("`{}` means something else in C++", name.text));
+            }
+        }
+    }
+}
+
+fn check_class(
+    class: &syntax::Class,
+    places: &mut Places<'_>,
+    state_places: &mut Places<'_>,
+    report: &mut Report,
+) -> Class {
+    usable(&class.name, report);
+    distinct(class.methods.iter().map(|method| &method.name), "method", report);
+    for state in class.states.iter().skip(1) {
+        report.error_with(
+            state.span,
+            "a class has one `DefState` at most",
+            "put all variables into the first one",
+        );
+    }
+    if class.methods.is_empty() && !report.has_errors() {
+        report.warning(class.name.span, format!("`{}` has no methods", class.name.text));
+    }
+    let options = &class.options;
+    let mut checked = Class {
+        name: class.name.text.clone(),
+        description: options.description.as_ref().map(|text| text.text.clone()),
+        required: options.required.iter().map(|text| text.text.clone()).collect(),
+        backend: backend(options, report),
+        shrink: shrink(options, report),
+        language: options.language.as_ref().and_then(|text| language(text, report)),
+        state: class.states.first().map(|state| state.text.clone()),
+        methods: Vec::new(),
+        state_at: Origin::default(),
+    };
+    if let Some(state) = class.states.first() {
+        checked.state_at = origin(state_places, state);
+    }
+    for method in &class.methods {
+        let life = matches!(method.name.text.as_str(), "_initialize" | "_finalize");
+        if life && !method.parameters.list.is_empty() {
+            let message = format!("`{}` takes no parameters", method.name.text);
+            report.error_with(
+                method.name.span,
+                message,
+                "it runs when an object begins or ends, and nobody calls it",
+            );
+        }
+        let method = function::check(method, Some(&checked), places, report);
+        checked.methods.push(method);
+    }
+    checked
+}
+
+fn backend(options: &Options, report: &mut Report) -> Backend {
+    let Some(text) = &options.backend else {
+        return Backend::Normal;
+    };
+    match text.text.to_ascii_lowercase().as_str() {
+        "normal" => Backend::Normal,
+        "mpi" => Backend::Mpi,
+        "blacs" => Backend::Blacs,
+        _ => {
+            let message = format!("`{}` is no backend", text.text);
+            report.error_with(text.span, message, "there are \"MPI\" and \"BLACS\"");
+            Backend::Normal
+        }
+    }
+}
+
+fn shrink(options: &Options, report: &mut Report) -> Option<bool> {
+    let text = options.shrink.as_ref()?;
+    match text.text.to_ascii_lowercase().as_str() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => {
+            let message = format!("`Shrink \"{}\"` is not known", text.text);
+            report.error_with(text.span, message, "it is \"yes\" or \"no\"");
+            None
+        }
+    }
+}
+
+fn language(text: &Text, report: &mut Report) -> Option<Language> {
+    match text.text.to_ascii_lowercase().as_str() {
+        "c" => Some(Language::C),
+        "c++" => Some(Language::Cpp),
+        "fortran" => Some(Language::Fortran),
+        _ => {
+            let message = format!("`{}` is no language that is known", text.text);
+            report.error_with(text.span, message, "there are \"C\", \"C++\" and \"FORTRAN\"");
+            None
+        }
+    }
+}

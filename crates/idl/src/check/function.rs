@@ -1,0 +1,247 @@
+//! Checks one function or method.
+
+use std::collections::HashSet;
+
+use super::declaration::{complete, declare};
+use super::expression::{Declared, Lowering, Purpose, Scope};
+use crate::diagnostic::{Places, Report, Span};
+use crate::expression::Expr;
+use crate::module::{Backend, Body, Class, Function, Kind, Language, Mode, Parameter};
+use crate::syntax::{self, Shape, Text};
+use crate::types::Type;
+
+pub(super) fn check(
+    function: &syntax::Function,
+    class: Option<&Class>,
+    places: &mut Places<'_>,
+    report: &mut Report,
+) -> Function {
+    super::usable(&function.name, report);
+    let options = &function.options;
+    let written = &function.parameters.list;
+    let declared: Vec<Declared> =
+        written.iter().map(|parameter| declare(parameter, false, report)).collect();
+    super::distinct(written.iter().map(|parameter| &parameter.name), "parameter", report);
+    let scope = Scope::new(&declared, None, function.parameters.broken);
+    let parameters = parameters(written, &declared, &scope, report);
+    let cost = options.cost.as_ref().and_then(|cost| {
+        let purpose = Purpose::Cost;
+        Lowering { scope: &scope, purpose, report, arrays: Vec::new() }.lower(cost)
+    });
+
+    let shrink = super::shrink(options, report);
+    let language = options.language.as_ref().and_then(|text| super::language(text, report));
+    let (body, body_at) = match &function.body {
+        syntax::Body::None => (Body::None, Default::default()),
+        syntax::Body::Inline(code) => {
+            (Body::Inline(code.text.clone()), super::origin(places, code))
+        }
+        syntax::Body::Calls { language, name, arguments } => {
+            super::usable(name, report);
+            let language = language.as_ref().and_then(|text| super::language(text, report));
+            let arguments = arguments_of(arguments, &scope, report);
+            (Body::Calls { language, name: name.text.clone(), arguments }, Default::default())
+        }
+    };
+    let checked = Function {
+        name: function.name.text.clone(),
+        parameters,
+        description: options.description.as_ref().map(|text| text.text.clone()),
+        required: options.required.iter().map(|text| text.text.clone()).collect(),
+        backend: class.map_or_else(|| super::backend(options, report), |class| class.backend),
+        shrink: shrink.or(class.and_then(|class| class.shrink)),
+        language: language.or(class.and_then(|class| class.language)),
+        cost,
+        idempotent: options.idempotent,
+        body,
+        body_at,
+    };
+    if let Body::Calls { arguments, .. } = &checked.body {
+        // If one is misspelt, it is not missing on top of that.
+        if let syntax::Body::Calls { arguments: named, .. } = &function.body
+            && named.len() == arguments.len()
+            && !function.parameters.broken
+        {
+            unused(&checked, arguments, written, report);
+        }
+        if checked.effective_language() == Some(Language::Fortran) {
+            fortran(&checked, arguments, written, report);
+        }
+    }
+    if checked.backend == Backend::Normal {
+        distributions(written, report);
+    }
+    checked
+}
+
+fn parameters(
+    written: &[syntax::Parameter],
+    declared: &[Declared],
+    scope: &Scope<'_>,
+    report: &mut Report,
+) -> Vec<Parameter> {
+    let mut arrays = Vec::new();
+    let list: Vec<Parameter> = written
+        .iter()
+        .zip(declared)
+        .map(|(parameter, declared)| match &parameter.shape {
+            Shape::Callback(own) => callback(parameter, own, scope, report),
+            Shape::Plain { .. } => complete(parameter, declared, scope, &mut arrays, report),
+        })
+        .collect();
+    sized_by_arrays(&list, &arrays, report);
+    list
+}
+
+/// An array that gives sizes needs to be there before any of them is known.
+fn sized_by_arrays(list: &[Parameter], arrays: &[(usize, Span)], report: &mut Report) {
+    let mut seen = HashSet::new();
+    for (index, span) in arrays {
+        if !seen.insert(*index) {
+            continue;
+        }
+        let Kind::Array { dimensions, .. } = &list[*index].kind else { continue };
+        let simple = dimensions.iter().all(|dimension| {
+            let mut elements = false;
+            if let Some(size) = &dimension.size {
+                size.visit(&mut |part| elements |= matches!(part, Expr::Element(..)));
+            }
+            dimension.range.is_none() && !elements
+        });
+        if !simple {
+            report.error_with(
+                *span,
+                format!("`{}` gives a size here, but has itself no plain one", list[*index].name),
+                "give it a size of scalars and numbers, and no range",
+            );
+        }
+    }
+}
+
+fn callback(
+    parameter: &syntax::Parameter,
+    own: &syntax::Parameters,
+    outer: &Scope<'_>,
+    report: &mut Report,
+) -> Parameter {
+    let declared: Vec<Declared> =
+        own.list.iter().map(|parameter| declare(parameter, true, report)).collect();
+    super::distinct(own.list.iter().map(|parameter| &parameter.name), "parameter", report);
+    let scope = Scope::new(&declared, Some(outer), own.broken);
+    let list = parameters(&own.list, &declared, &scope, report);
+    Parameter {
+        name: parameter.name.text.clone(),
+        mode: Mode::In,
+        distribution: None,
+        kind: Kind::Callback(list),
+    }
+}
+
+/// The indices of what a call is given.
+fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> Vec<usize> {
+    let mut indices = Vec::new();
+    for argument in arguments {
+        match scope.find(&argument.text) {
+            Some(index) => indices.push(index),
+            None if scope.is_broken() => {}
+            None => {
+                // Looking for what was meant takes time: not for what is not shown.
+                let near = (!report.is_full()).then(|| scope.nearest(&argument.text, |_| true));
+                let hint = match near.flatten() {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "a call is given parameters of the function".to_owned(),
+                };
+                let message = format!("there is no parameter `{}`", argument.text);
+                report.error_with(argument.span, message, hint);
+            }
+        }
+    }
+    indices
+}
+
+/// Parameters that the function called does not see, and that no size or cost needs.
+fn unused(
+    function: &Function,
+    arguments: &[usize],
+    written: &[syntax::Parameter],
+    report: &mut Report,
+) {
+    let mut used: HashSet<usize> = arguments.iter().copied().collect();
+    let mut sizes: Vec<(&Expr, usize)> = function.cost.iter().map(|cost| (cost, 0)).collect();
+    for parameter in &function.parameters {
+        expressions(parameter, 0, &mut sizes);
+        if let Kind::Callback(own) = &parameter.kind {
+            own.iter().for_each(|inner| expressions(inner, own.len(), &mut sizes));
+        }
+    }
+    for (expression, own) in sizes {
+        used.extend(expression.scalars().into_iter().filter_map(|index| index.checked_sub(own)));
+    }
+    for (index, parameter) in written.iter().enumerate() {
+        if !used.contains(&index) {
+            let name = &parameter.name;
+            report.warning(name.span, format!("`{}` is not passed on to the call", name.text));
+        }
+    }
+}
+
+/// The expressions of a parameter; `own` is the number of parameters of the callback it is in.
+fn expressions<'a>(parameter: &'a Parameter, own: usize, found: &mut Vec<(&'a Expr, usize)>) {
+    let Kind::Array { dimensions, .. } = &parameter.kind else { return };
+    for dimension in dimensions {
+        found.extend(dimension.size.as_ref().map(|size| (size, own)));
+        if let Some(range) = &dimension.range {
+            let parts = [&range.start, &range.end, &range.step];
+            found.extend(parts.into_iter().flatten().map(|part| (part, own)));
+        }
+    }
+}
+
+/// What cannot be passed to a Fortran function.
+fn fortran(
+    function: &Function,
+    arguments: &[usize],
+    written: &[syntax::Parameter],
+    report: &mut Report,
+) {
+    for (index, (parameter, written)) in function.parameters.iter().zip(written).enumerate() {
+        if !arguments.contains(&index) {
+            continue;
+        }
+        let wrong = match &parameter.kind {
+            Kind::Scalar(Type::String) if parameter.mode.is_output() => {
+                Some("a Fortran function cannot give back a string of any length")
+            }
+            Kind::Array { element, .. } if element.is_text() => {
+                Some("a Fortran function cannot take an array of strings")
+            }
+            Kind::Callback(own) if own.iter().any(takes_text) => {
+                Some("a callback of a Fortran function cannot take strings")
+            }
+            _ => None,
+        };
+        if let Some(message) = wrong {
+            let name = &written.name;
+            report.error_with(name.span, message, "use an array of `char`, as in `char s[80]`");
+        }
+    }
+}
+
+fn takes_text(parameter: &Parameter) -> bool {
+    match &parameter.kind {
+        Kind::Scalar(kind) | Kind::Array { element: kind, .. } => kind.is_text(),
+        Kind::Callback(_) => false,
+    }
+}
+
+fn distributions(written: &[syntax::Parameter], report: &mut Report) {
+    for parameter in written {
+        if let Shape::Plain { distribution: Some((_, span)), .. } = &parameter.shape {
+            report.warning_with(
+                *span,
+                "this has no effect in one process",
+                "it is meant for functions with `Backend \"MPI\"` or \"BLACS\"",
+            );
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The interface description language of gridrpc: how C, C++ and Fortran functions are declared so
+//! that they can be called from elsewhere.
+//!
+//! The crate is pure: text goes in, and text or numbers come out. The language is described in
+//! `docs/idl.md`. [`parse`] checks a file and says what is wrong with it; a [`Module`] prints as its
+//! interface again; [`extents`] gives the sizes of arrays in one call; [`stub_source`] writes the C
+//! code that makes a module out of the functions. Whatever goes in, nothing panics, and neither
+//! stack nor time are used without bounds.
+//!
+//! ```
+//! let parsed = gridrpc_idl::parse(
+//!     r#"
+//!     Module linear;
+//!     Define scale(IN int n, IN double factor, INOUT double x[n]) "x = factor x"
+//!     { for (int i = 0; i < n; i++) x[i] *= factor; }
+//!     "#,
+//! );
+//! let module = parsed.module.expect("no errors");
+//! assert_eq!(
+//!     module.functions[0].signature(),
+//!     "scale(IN int n, IN double factor, INOUT double x[n])"
+//! );
+//! ```
+
+mod block;
+mod check;
+mod diagnostic;
+mod expression;
+mod extent;
+mod lexer;
+mod module;
+mod names;
+mod parser;
+mod print;
+mod stub;
+mod syntax;
+mod types;
+
+pub use diagnostic::{Diagnostic, Severity, Span};
+pub use expression::{BinaryOperator, Expr, SizeError, Values};
+pub use extent::{Extent, ExtentError, Part, callback_extents, extents};
+pub use module::{
+    Backend, Body, Class, Dimension, Distribution, Function, Kind, Language, Mode, Module,
+    Parameter, Range,
+};
+pub use stub::stub_source;
+pub use types::Type;
+
+/// What the interface in a module's section `.gridrpc` begins with.
+pub const INTERFACE_HEADER: &str = "gridrpc module 1\n";
+
+/// The longest file that is read, bytes.
+pub const MAX_SOURCE: usize = 4 << 20;
+
+/// What came of a file.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// The module, if there are no errors.
+    pub module: Option<Module>,
+    /// Errors and warnings in the order of the file, not more than some hundred.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads and checks a file.
+#[must_use]
+pub fn parse(source: &str) -> Parsed {
+    let mut report = diagnostic::Report::default();
+    if source.len() > MAX_SOURCE {
+        report.error(Span::default(), format!("the file has more than {MAX_SOURCE} bytes"));
+        return Parsed { module: None, diagnostics: report.finish() };
+    }
+    let file = parser::parse(source, &mut report);
+    let module = check::check(source, file, &mut report);
+    let module = (!report.has_errors()).then_some(module);
+    Parsed { module, diagnostics: report.finish() }
+}

@@ -1,0 +1,247 @@
+//! Writes the C code that makes a module out of what a file declares.
+//!
+//! A module is a shared library. A worker gets at its functions through the one symbol
+//! `gridrpc_module_v1`; clients read the interface out of its section `.gridrpc` without loading
+//! it. Here the code is put together; what one function needs is in `call`, C text in `c`.
+
+mod c;
+mod call;
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use crate::block;
+use crate::module::{Body, Class, Function, Language, Module, Origin};
+
+/// What every stub begins with. It stands before the `Globals`, so that no macro of theirs can
+/// change it, and includes nothing, so that they can define `_GNU_SOURCE` and the like.
+const PRELUDE: &str = r#"#ifdef __cplusplus
+#define GRIDRPC_EXTERN extern "C"
+/* What nobody catches ends the worker, and says what it is; C could not pass it on. */
+#if __cplusplus >= 201103L
+#define GRIDRPC_NOEXCEPT noexcept
+#else
+#define GRIDRPC_NOEXCEPT throw()
+#endif
+#else
+#define GRIDRPC_EXTERN extern
+#define GRIDRPC_NOEXCEPT
+#endif
+
+struct gridrpc_services {
+    void (*callback)(unsigned index, void **arguments);
+    int (*is_canceled)(void);
+};
+
+struct gridrpc_entry {
+    const char *name;
+    void (*run)(void **arguments);
+};
+
+struct gridrpc_module {
+    unsigned version, count;
+    const struct gridrpc_entry *entries;
+    void (*bind)(const struct gridrpc_services *);
+};
+
+static const struct gridrpc_services *gridrpc_worker;
+
+static void gridrpc_bind(const struct gridrpc_services *services)
+{
+    gridrpc_worker = services;
+}
+
+__attribute__((unused)) static void gridrpc_call_back(unsigned index, void **arguments)
+{
+    gridrpc_worker->callback(index, arguments);
+}
+
+__attribute__((unused)) static long long gridrpc_power(long long base, long long exponent)
+{
+    unsigned long long result = 1, factor = (unsigned long long)base;
+    for (; exponent > 0; exponent /= 2, factor *= factor)
+        if (exponent % 2)
+            result *= factor;
+    return (long long)result;
+}
+
+GRIDRPC_EXTERN __attribute__((visibility("hidden"))) int grpc_is_canceled_np(int *error);
+
+int grpc_is_canceled_np(int *error)
+{
+    if (error)
+        *error = 0;
+    return gridrpc_worker ? gridrpc_worker->is_canceled() : 0;
+}
+"#;
+
+/// Stands behind the `Globals`, and before what uses the types.
+const TYPES: &str = r"
+#include <stdint.h>
+#ifdef __cplusplus
+#include <complex>
+typedef std::complex<float> gridrpc_scomplex;
+typedef std::complex<double> gridrpc_dcomplex;
+#else
+typedef float _Complex gridrpc_scomplex;
+typedef double _Complex gridrpc_dcomplex;
+#endif
+";
+
+/// The C source of a module, which C++ compilers take as well. `file_name` is what compilers are
+/// to call the file that the module was read from.
+#[must_use]
+pub fn stub_source(module: &Module, file_name: &str) -> String {
+    let mut stub = Stub::new(module, file_name);
+    let _ = writeln!(stub.out, "/* The stub of the module {}, made by gridrpc. */\n", module.name);
+    stub.out.push_str(PRELUDE);
+    stub.interface();
+    for (text, origin) in module.globals.iter().zip(&module.globals_at) {
+        stub.code("", text, origin, "");
+    }
+    stub.out.push_str(TYPES);
+    for class in &module.classes {
+        stub.state(class);
+    }
+    let mut entries = String::new();
+    let mut count = 0;
+    for (class, function) in module.all_functions() {
+        let run = stub.function(count, class, function);
+        let name = match class {
+            Some(class) => format!("{}.{}", class.name, function.name),
+            None => function.name.clone(),
+        };
+        let _ = writeln!(entries, "    {{ {}, {run} }},", c::string(&name));
+        count += 1;
+    }
+    if count == 0 {
+        // C has no arrays without elements.
+        entries.push_str("    { 0, 0 },\n");
+    }
+    let _ = write!(
+        stub.out,
+        "\nstatic const struct gridrpc_entry gridrpc_entries[] = {{\n{entries}}};\n\n\
+         GRIDRPC_EXTERN __attribute__((visibility(\"default\")))\n\
+         const struct gridrpc_module gridrpc_module_v1;\n\n\
+         const struct gridrpc_module gridrpc_module_v1 = {{ 1, {count}, gridrpc_entries, gridrpc_bind }};\n",
+    );
+    stub.out
+}
+
+/// The source as far as it is written.
+struct Stub<'m> {
+    module: &'m Module,
+    file_name: &'m str,
+    cpp: bool,
+    /// The names that the C code at the top of the file mentions: functions which it declares are
+    /// called as it declares them.
+    mentioned: HashSet<&'m str>,
+    out: String,
+    /// Bytes of `out` of which the lines have been counted, and how many those are.
+    counted: (usize, usize),
+}
+
+impl<'m> Stub<'m> {
+    fn new(module: &'m Module, file_name: &'m str) -> Self {
+        let states = module.classes.iter().filter_map(|class| class.state.as_ref());
+        let mentioned = module.globals.iter().chain(states).flat_map(|text| block::words(text));
+        Stub {
+            module,
+            file_name,
+            cpp: module.is_cpp(),
+            mentioned: mentioned.collect(),
+            out: String::new(),
+            counted: (0, 0),
+        }
+    }
+
+    fn interface(&mut self) {
+        let text = format!("{}{}", crate::INTERFACE_HEADER, self.module);
+        self.out.push_str(
+            "\nstatic const char gridrpc_interface[]\n    \
+             __attribute__((section(\".gridrpc\"), used)) =",
+        );
+        for line in text.split_inclusive('\n') {
+            for piece in line.as_bytes().chunks(MAX_LITERAL) {
+                let _ = write!(self.out, "\n    {}", c::bytes(piece));
+            }
+        }
+        self.out.push_str(";\n");
+    }
+
+    /// Code of the file, with the lines of the file.
+    fn code(&mut self, before: &str, text: &str, origin: &Origin, after: &str) {
+        let file = origin.file.as_deref().unwrap_or(self.file_name);
+        if origin.line > 0 {
+            let _ = writeln!(self.out, "#line {} {}", origin.line, c::string(file));
+        }
+        let _ = writeln!(self.out, "{before}{text}{after}");
+        if origin.line > 0 {
+            let here = format!("<stub of {}>", self.module.name);
+            let next = self.lines() + 2;
+            let _ = writeln!(self.out, "#line {next} {}", c::string(&here));
+        }
+    }
+
+    /// How many lines are written.
+    fn lines(&mut self) -> usize {
+        let (bytes, lines) = self.counted;
+        let more = self.out.as_bytes()[bytes..].iter().filter(|byte| **byte == b'\n').count();
+        self.counted = (self.out.len(), lines + more);
+        lines + more
+    }
+
+    /// The variables of a class: an object has a process of its own, so there is one set of them.
+    fn state(&mut self, class: &Class) {
+        if let Some(state) = &class.state {
+            let _ = writeln!(self.out, "\n/* The state of {}. */", class.name);
+            self.code("", state, &class.state_at, "");
+        }
+    }
+
+    /// All that a function needs; yields the name of what the worker runs.
+    fn function(&mut self, number: usize, class: Option<&Class>, function: &Function) -> String {
+        let name = match class {
+            Some(class) => format!("{number}_{}_{}", class.name, function.name),
+            None => format!("{number}_{}", function.name),
+        };
+        let _ = writeln!(self.out, "\n/* {}. */", function.name);
+        let fortran = matches!(function.body, Body::Calls { .. }) && function.fortran();
+        let call = call::Call { name: &name, function, fortran, cpp: self.cpp };
+        self.out.push_str(&call.trampolines());
+        let statement = match &function.body {
+            Body::None => String::new(),
+            Body::Inline(text) => {
+                let _ = writeln!(self.out, "{}", call.body_declaration());
+                self.code("{", text, &function.body_at, "}");
+                self.out.push('\n');
+                call.body_call()
+            }
+            Body::Calls { name: target, arguments, .. } => {
+                let language = function.effective_language();
+                if language == Some(Language::Fortran) {
+                    let format = self.module.fortran_format.as_deref().unwrap_or("%s_");
+                    let symbol = crate::check::fortran_symbol(format, target);
+                    let symbol = symbol.unwrap_or_else(|| target.clone());
+                    self.out.push_str(&call.alias(&symbol, arguments));
+                    call.alias_call(arguments)
+                } else if self.mentioned.contains(target.as_str()) {
+                    call.direct_call(target, arguments)
+                } else {
+                    self.out.push_str(&call.alias(target, arguments));
+                    call.alias_call(arguments)
+                }
+            }
+        };
+        let run = format!("gridrpc_run_{name}");
+        let _ = write!(
+            self.out,
+            "static void {run}(void **gridrpc_arguments) GRIDRPC_NOEXCEPT\n\
+             {{\n    (void)gridrpc_arguments;\n{statement}}}\n"
+        );
+        run
+    }
+}
+
+/// Bytes of one string literal.
+const MAX_LITERAL: usize = 200;

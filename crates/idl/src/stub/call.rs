@@ -1,0 +1,221 @@
+//! How the arguments that a worker has become those of a function.
+//!
+//! A worker gives an array of pointers. C gets scalars by value; Fortran gets all by address, and
+//! behind all arguments the lengths of those that are text.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::c;
+use crate::module::{Dimension, Function, Kind, Mode, Parameter};
+use crate::types::Type;
+
+/// A function of which code is written.
+pub(super) struct Call<'a> {
+    /// What is unique in the names of what belongs to it.
+    pub name: &'a str,
+    pub function: &'a Function,
+    /// It calls a Fortran function.
+    pub fortran: bool,
+    pub cpp: bool,
+}
+
+impl Call<'_> {
+    fn parameters(&self) -> &[Parameter] {
+        &self.function.parameters
+    }
+
+    /// For each callback a function that hands its arguments to the worker.
+    pub fn trampolines(&self) -> String {
+        let mut out = String::new();
+        for (number, own) in self.callbacks().enumerate() {
+            let declarations: Vec<String> = own
+                .iter()
+                .enumerate()
+                .map(|(at, parameter)| self.passed(parameter, &format!("p{at}")))
+                .collect();
+            let pointers: Vec<String> = own
+                .iter()
+                .enumerate()
+                .map(|(at, parameter)| match parameter.kind {
+                    Kind::Scalar(kind) if !self.fortran && !kind.is_text() => format!("&p{at}"),
+                    _ => format!("p{at}"),
+                })
+                .collect();
+            let pointers = if own.is_empty() { "0".to_owned() } else { pointers.join(", ") };
+            let _ = write!(
+                out,
+                "static void gridrpc_callback_{}_{number}({})\n{{\n    \
+                 void *gridrpc_arguments[] = {{ {pointers} }};\n    \
+                 gridrpc_call_back({number}, gridrpc_arguments);\n}}\n\n",
+                self.name,
+                list(&declarations),
+            );
+        }
+        out
+    }
+
+    fn callbacks(&self) -> impl Iterator<Item = &[Parameter]> {
+        self.parameters().iter().filter_map(|parameter| match &parameter.kind {
+            Kind::Callback(own) => Some(&own[..]),
+            _ => None,
+        })
+    }
+
+    /// A parameter as the function sees it; without a name, its type.
+    fn passed(&self, parameter: &Parameter, name: &str) -> String {
+        match &parameter.kind {
+            Kind::Scalar(kind) if is_returned_string(parameter) => {
+                c::declare(c::type_name(*kind), &format!("*{name}"))
+            }
+            Kind::Scalar(kind) if self.fortran && !kind.is_text() => {
+                c::declare(c::type_name(*kind), &format!("*{name}"))
+            }
+            Kind::Scalar(kind) => c::declare(c::type_name(*kind), name),
+            Kind::Array { element, .. } => c::declare(c::type_name(*element), &format!("*{name}")),
+            Kind::Callback(own) => {
+                let types: Vec<String> = own.iter().map(|inner| self.passed(inner, "")).collect();
+                format!("void (*{name})({})", list(&types))
+            }
+        }
+    }
+
+    /// The argument for a parameter.
+    fn argument(&self, index: usize) -> String {
+        let parameter = &self.parameters()[index];
+        let pointer = format!("gridrpc_arguments[{index}]");
+        match &parameter.kind {
+            Kind::Scalar(kind) if kind.is_text() && !is_returned_string(parameter) => {
+                format!("(char *){pointer}")
+            }
+            Kind::Scalar(kind) if !self.fortran && !is_returned_string(parameter) => {
+                format!("*({}){pointer}", c::pointer_to(*kind))
+            }
+            Kind::Scalar(kind) | Kind::Array { element: kind, .. } => {
+                format!("({}){pointer}", c::pointer_to(*kind))
+            }
+            Kind::Callback(_) => {
+                let before = &self.parameters()[..index];
+                let number =
+                    before.iter().filter(|other| matches!(other.kind, Kind::Callback(_))).count();
+                format!("gridrpc_callback_{}_{number}", self.name)
+            }
+        }
+    }
+
+    /// The head of the function that has an inline body.
+    pub fn body_declaration(&self) -> String {
+        let declarations: Vec<String> = self
+            .parameters()
+            .iter()
+            .map(|parameter| {
+                format!("{} __attribute__((unused))", self.passed(parameter, &parameter.name))
+            })
+            .collect();
+        format!("static void gridrpc_body_{}({})", self.name, list(&declarations))
+    }
+
+    pub fn body_call(&self) -> String {
+        let all: Vec<usize> = (0..self.parameters().len()).collect();
+        self.call(&format!("gridrpc_body_{}", self.name), &all)
+    }
+
+    /// Declares a function elsewhere under a name of our own, so that no other declaration can be
+    /// in its way, and floats are passed as they are.
+    pub fn alias(&self, symbol: &str, arguments: &[usize]) -> String {
+        let mut types: Vec<String> =
+            arguments.iter().map(|index| self.passed(&self.parameters()[*index], "")).collect();
+        types.extend(self.lengths(arguments).iter().map(|_| "__SIZE_TYPE__".to_owned()));
+        let (name, types) = (self.name, list(&types));
+        format!(
+            "GRIDRPC_EXTERN void gridrpc_target_{name}({types}) __asm__({});\n\n",
+            c::string(symbol)
+        )
+    }
+
+    pub fn alias_call(&self, arguments: &[usize]) -> String {
+        self.call(&format!("gridrpc_target_{}", self.name), arguments)
+    }
+
+    /// A call of a function that the file declares itself. It may have a complex type of its own,
+    /// for which C takes any pointer.
+    pub fn direct_call(&self, target: &str, arguments: &[usize]) -> String {
+        let values: Vec<String> = arguments
+            .iter()
+            .map(|index| match self.parameters()[*index].kind {
+                Kind::Array { element: Type::SComplex | Type::DComplex, .. } if !self.cpp => {
+                    format!("gridrpc_arguments[{index}]")
+                }
+                _ => self.argument(*index),
+            })
+            .collect();
+        statement(target, &values)
+    }
+
+    fn call(&self, target: &str, arguments: &[usize]) -> String {
+        let mut values: Vec<String> = arguments.iter().map(|index| self.argument(*index)).collect();
+        let lengths = self.lengths(arguments);
+        values.extend(lengths.iter().map(|index| format!("gridrpc_length_{index}")));
+        let distinct: BTreeSet<usize> = lengths.into_iter().collect();
+        let mut text = String::new();
+        for index in distinct {
+            let length = self.length(index);
+            let _ = writeln!(text, "    __SIZE_TYPE__ gridrpc_length_{index} = {length};");
+        }
+        text + &statement(target, &values)
+    }
+
+    /// Those of a Fortran function's arguments that are text, whose lengths it is told.
+    fn lengths(&self, arguments: &[usize]) -> Vec<usize> {
+        let is_text = |index: &&usize| match self.parameters()[**index].kind {
+            Kind::Scalar(kind) => kind.is_text() || kind == Type::Char,
+            Kind::Array { element, .. } => element == Type::Char,
+            Kind::Callback(_) => false,
+        };
+        arguments.iter().filter(is_text).copied().filter(|_| self.fortran).collect()
+    }
+
+    /// The length of one of them. An array of characters is an array of texts that are as long as
+    /// its first dimension.
+    fn length(&self, index: usize) -> String {
+        match &self.parameters()[index].kind {
+            Kind::Array { dimensions, .. } => self.first_size(dimensions),
+            Kind::Scalar(kind) if kind.is_text() => {
+                format!("__builtin_strlen({})", self.argument(index))
+            }
+            _ => "1".to_owned(),
+        }
+    }
+
+    fn first_size(&self, dimensions: &[Dimension]) -> String {
+        let kind = |index: usize| match self.parameters().get(index)?.kind {
+            Kind::Scalar(kind) | Kind::Array { element: kind, .. } => Some(kind),
+            Kind::Callback(_) => None,
+        };
+        match dimensions.first().and_then(|dimension| dimension.size.as_ref()) {
+            Some(size) => format!("(__SIZE_TYPE__)({})", c::expression(size, &kind)),
+            None => "0".to_owned(),
+        }
+    }
+}
+
+/// A string that the function makes, and stores a pointer to.
+fn is_returned_string(parameter: &Parameter) -> bool {
+    parameter.kind == Kind::Scalar(Type::String)
+        && matches!(parameter.mode, Mode::Out | Mode::InOut)
+}
+
+/// Parameters or types in parentheses; for none C wants `void`.
+fn list(items: &[String]) -> String {
+    if items.is_empty() { "void".to_owned() } else { items.join(", ") }
+}
+
+fn statement(target: &str, values: &[String]) -> String {
+    let mut text = format!("    {target}(");
+    for (at, value) in values.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}\n        {value}");
+    }
+    text.push_str(");\n");
+    text
+}

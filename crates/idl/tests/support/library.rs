@@ -1,0 +1,205 @@
+//! Compiles a module and loads it, as a worker does.
+
+// Not every file of tests needs all of it.
+#![allow(dead_code)]
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use gridrpc_idl::{Module, parse, stub_source};
+use libloading::Library;
+
+#[repr(C)]
+struct Services {
+    callback: extern "C" fn(c_uint, *mut *mut c_void),
+    is_canceled: extern "C" fn() -> c_int,
+}
+
+#[repr(C)]
+struct Entry {
+    name: *const c_char,
+    run: extern "C" fn(*mut *mut c_void),
+}
+
+#[repr(C)]
+struct RawModule {
+    version: c_uint,
+    count: c_uint,
+    entries: *const Entry,
+    bind: extern "C" fn(*const Services),
+}
+
+static SERVICES: Services = Services { callback, is_canceled };
+
+/// What answers callbacks: gets the callback's index and its arguments.
+type Answer = Box<dyn FnMut(u32, *mut *mut c_void)>;
+
+thread_local! {
+    static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
+}
+
+extern "C" fn callback(index: c_uint, arguments: *mut *mut c_void) {
+    ANSWER.with_borrow_mut(|answer| match answer {
+        Some(answer) => answer(index, arguments),
+        None => panic!("nobody waits for a callback"),
+    });
+}
+
+extern "C" fn is_canceled() -> c_int {
+    1
+}
+
+/// A module that is loaded.
+pub struct Loaded {
+    pub module: Module,
+    pub path: PathBuf,
+    raw: &'static RawModule,
+    _library: Library,
+}
+
+/// Another file of a module.
+pub struct Extra {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{command:?}\n{text}");
+    text
+}
+
+/// Is there a program of that name?
+pub fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+/// The module of an IDL file without errors.
+pub fn checked(idl: &str) -> Module {
+    let parsed = parse(idl);
+    let found: Vec<String> =
+        parsed.diagnostics.iter().map(|found| found.render("test.idl", idl)).collect();
+    parsed.module.unwrap_or_else(|| panic!("{}", found.concat()))
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stubs").join(name);
+    fs::create_dir_all(&folder).expect("a folder for the module");
+    folder
+}
+
+/// Compiles only; yields what the compiler says.
+pub fn compile_only(idl: &str) -> Result<(), String> {
+    let module = checked(idl);
+    let folder = folder(&module.name);
+    let stub = folder.join("stub.c");
+    fs::write(&stub, stub_source(&module, "test.idl")).expect("the stub");
+    let output = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-fPIC", "-fsyntax-only"])
+        .arg(stub)
+        .output()
+        .expect("cc runs");
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into())
+    }
+}
+
+/// Compiles a module with other files, and loads it. Warnings are errors.
+pub fn load(idl: &str, extras: &[Extra]) -> Loaded {
+    let module = checked(idl);
+    let folder = folder(&module.name);
+    let (compiler, ending, standard) =
+        if module.is_cpp() { ("g++", "cpp", "-std=gnu++17") } else { ("cc", "c", "-std=gnu11") };
+    let stub = folder.join(format!("stub.{ending}"));
+    fs::write(&stub, stub_source(&module, "test.idl")).expect("the stub");
+
+    let mut objects = Vec::new();
+    let mut sources = vec![(stub, compiler)];
+    for extra in extras {
+        let path = folder.join(extra.name);
+        fs::write(&path, extra.text).expect("another file");
+        let compiler = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("f90") => "gfortran",
+            Some("cpp") => "g++",
+            _ => "cc",
+        };
+        sources.push((path, compiler));
+    }
+    for (source, compiler) in sources {
+        let object = source.with_extension("o");
+        let mut command = Command::new(compiler);
+        if compiler != "gfortran" {
+            command.args([standard, "-Wall", "-Wextra", "-Werror"]);
+        }
+        run(command
+            .args(["-O1", "-fPIC", "-fvisibility=hidden", "-c", "-o"])
+            .args([&object, &source]));
+        objects.push(object);
+    }
+    let path = folder.join(format!("{}.so", module.name));
+    let linker = match extras.iter().any(|extra| extra.name.ends_with(".f90")) {
+        true => "gfortran",
+        false => compiler,
+    };
+    run(Command::new(linker).args(["-shared", "-Wl,-z,defs", "-o"]).arg(&path).args(objects));
+
+    // SAFETY: the module was made right here, and loading it runs nothing but what it needs.
+    let library = unsafe { Library::new(&path) }.expect("the module loads");
+    // SAFETY: the symbol is of this type, and lives as long as the library, which is never closed
+    // before `Loaded` ends.
+    let raw: &'static RawModule = unsafe {
+        &**library.get::<*const RawModule>(b"gridrpc_module_v1").expect("the module's symbol")
+    };
+    assert_eq!(raw.version, 1);
+    (raw.bind)(&SERVICES);
+    Loaded { module, path, raw, _library: library }
+}
+
+impl Loaded {
+    fn entries(&self) -> &[Entry] {
+        // SAFETY: the stub says how many there are.
+        unsafe { std::slice::from_raw_parts(self.raw.entries, self.raw.count as usize) }
+    }
+
+    /// The names of all entries.
+    pub fn names(&self) -> Vec<&str> {
+        self.entries()
+            .iter()
+            // SAFETY: names are string literals of the stub.
+            .map(|entry| unsafe { CStr::from_ptr(entry.name) }.to_str().expect("a name"))
+            .collect()
+    }
+
+    /// Runs an entry with what its arguments point to.
+    pub fn run(&self, name: &str, arguments: &mut [*mut c_void]) {
+        let at = self.names().iter().position(|other| *other == name);
+        let at = at.unwrap_or_else(|| panic!("no entry `{name}`"));
+        let function = self.module.function(name).expect("it is declared");
+        assert_eq!(arguments.len(), function.parameters.len(), "arguments of {name}");
+        (self.entries()[at].run)(arguments.as_mut_ptr());
+    }
+
+    /// The same, with callbacks answered by `answer`.
+    pub fn run_answering(
+        &self,
+        name: &str,
+        arguments: &mut [*mut c_void],
+        answer: impl FnMut(u32, *mut *mut c_void) + 'static,
+    ) {
+        ANSWER.set(Some(Box::new(answer)));
+        self.run(name, arguments);
+        ANSWER.set(None);
+    }
+}
+
+/// Pointers to values, as a worker has them.
+#[macro_export]
+macro_rules! arguments {
+    ($($value:expr),* $(,)?) => { &mut [$(std::ptr::from_mut(&mut $value).cast::<std::ffi::c_void>()),*] };
+}

@@ -1,0 +1,13 @@
+//! Calls of module functions from the caller's own memory, and results back into it.
+
+mod callback;
+mod given;
+mod landing;
+mod prepare;
+mod target;
+
+pub use callback::{CallbackFrame, CallbackValue};
+pub use given::{ArgumentError, Given, Memory};
+pub use landing::{Landed, Landing, MadeArray, MadeMemory};
+pub use prepare::{CallOptions, Lending, Prepared, prepare};
+pub use target::{ModuleSearch, SearchError, Target};

@@ -1,0 +1,201 @@
+//! Memory that callers lend for the length of a call: sent from where it lies, and received into.
+//!
+//! Over a socket an array goes from the caller's memory to the kernel and back without a copy in
+//! between. A call may end before its data has been sent or has come, by a deadline say, and then
+//! the memory is the caller's again: [`Source::detach`] and [`Sink::close`] see to that.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::sys;
+
+/// Bytes on their way out through a socket.
+#[derive(Debug)]
+pub struct Source {
+    bytes: Mutex<Bytes>,
+    len: usize,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Owned(Vec<u8>),
+    Lent(NonNull<u8>),
+}
+
+// SAFETY: lent memory is only read, under the lock, while its owner has promised to keep it.
+unsafe impl Send for Bytes {}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Source {
+    /// Bytes of our own.
+    #[must_use]
+    pub fn owned(bytes: Vec<u8>) -> Source {
+        Source { len: bytes.len(), bytes: Mutex::new(Bytes::Owned(bytes)) }
+    }
+
+    /// Bytes of a caller's.
+    ///
+    /// # Safety
+    /// They must stay readable and unchanged until the source is dropped or detached.
+    #[must_use]
+    pub unsafe fn lent(start: NonNull<u8>, len: usize) -> Source {
+        Source { len, bytes: Mutex::new(Bytes::Lent(start)) }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Gives the bytes to `use_them`.
+    pub fn with<R>(&self, use_them: impl FnOnce(&[u8]) -> R) -> R {
+        match &*lock(&self.bytes) {
+            Bytes::Owned(bytes) => use_them(bytes),
+            Bytes::Lent(start) => {
+                // SAFETY: lent for as long as this variant is there, see `lent`.
+                use_them(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) })
+            }
+        }
+    }
+
+    /// The caller wants its memory back: what may still be sent is copied.
+    pub fn detach(&self) {
+        let mut bytes = lock(&self.bytes);
+        if let Bytes::Lent(start) = *bytes {
+            // SAFETY: as in `with`.
+            let copy = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }.to_vec();
+            *bytes = Bytes::Owned(copy);
+        }
+    }
+
+    /// The buffer, if it is our own.
+    #[must_use]
+    pub fn into_owned(self) -> Option<Vec<u8>> {
+        match self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Bytes::Owned(bytes) => Some(bytes),
+            Bytes::Lent(_) => None,
+        }
+    }
+}
+
+/// Where the bytes of a section that comes through a socket are to lie.
+#[derive(Debug)]
+pub struct Sink {
+    start: Mutex<Option<Place>>,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Place(NonNull<u8>);
+
+// SAFETY: it is only written to, under the lock, while its owner has promised to keep it.
+unsafe impl Send for Place {}
+
+/// What arrives for a place that has been closed is read into this and forgotten, bytes.
+const SCRATCH: usize = 16 << 10;
+
+impl Sink {
+    /// A caller's memory.
+    ///
+    /// # Safety
+    /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
+    #[must_use]
+    pub unsafe fn new(start: NonNull<u8>, len: usize) -> Sink {
+        Sink { start: Mutex::new(Some(Place(start))), len }
+    }
+
+    /// How many bytes it takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it takes none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The caller wants its memory back: nothing is written to it from here on.
+    pub fn close(&self) {
+        *lock(&self.start) = None;
+    }
+
+    /// Receives at most `limit` bytes to the place from `at` on.
+    ///
+    /// # Errors
+    /// As `recv(2)`.
+    pub(crate) fn receive(
+        &self,
+        socket: BorrowedFd<'_>,
+        at: usize,
+        limit: usize,
+    ) -> io::Result<usize> {
+        let room = limit.min(self.len.saturating_sub(at));
+        match &*lock(&self.start) {
+            // SAFETY: `at + room` is within the memory that `new` was promised.
+            Some(Place(start)) => unsafe {
+                let place = std::slice::from_raw_parts_mut(start.add(at).as_ptr(), room);
+                sys::receive_into(socket, place)
+            },
+            None => {
+                let mut scratch = [0; SCRATCH];
+                let room = room.min(SCRATCH);
+                sys::receive_into(socket, &mut scratch[..room])
+            }
+        }
+    }
+
+    /// Copies bytes that have been received elsewhere.
+    pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
+        let count = bytes.len().min(self.len.saturating_sub(at));
+        if let Some(Place(start)) = &*lock(&self.start) {
+            // SAFETY: `at + count` is within the memory that `new` was promised.
+            unsafe { start.add(at).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), count) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detached_bytes_no_longer_depend_on_their_owner() {
+        let mut memory = [1_u8, 2, 3];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: `memory` outlives the source.
+        let source = unsafe { Source::lent(start, 3) };
+        assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
+        source.detach();
+        memory[0] = 9;
+        assert_eq!(memory[0], 9);
+        assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
+        assert_eq!(source.into_owned(), Some(vec![1, 2, 3]));
+    }
+
+    #[test]
+    fn a_closed_sink_is_not_written_to() {
+        let mut memory = [0_u8; 4];
+        let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+        // SAFETY: `memory` outlives the sink.
+        let sink = unsafe { Sink::new(start, 4) };
+        sink.write(1, &[7, 8]);
+        sink.write(3, &[9, 9, 9]);
+        sink.close();
+        sink.write(0, &[5]);
+        assert_eq!(memory, [0, 7, 8, 9]);
+    }
+}

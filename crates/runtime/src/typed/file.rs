@@ -1,0 +1,87 @@
+//! Module files: shared libraries that carry their interface.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gridrpc_idl::{INTERFACE_HEADER, Module};
+use object::{Object, ObjectSection};
+use thiserror::Error;
+
+/// The section of the file that holds the interface.
+const SECTION: &str = ".gridrpc";
+/// The longest interface that is read, bytes.
+const LONGEST: usize = 16 << 20;
+
+/// Why a file is no module.
+#[derive(Debug, Error)]
+pub enum ModuleError {
+    /// It cannot be read.
+    #[error("could not read `{}`: {error}", file.display())]
+    Read {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is something else.
+    #[error("`{}` is no module: {why}", file.display())]
+    NotAModule {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// It was compiled by another version.
+    #[error(
+        "`{}` was built for another version of gridrpc (its interface starts with `{found}`, not \
+         `{}`): compile it again",
+        file.display(), INTERFACE_HEADER.trim_end()
+    )]
+    Version {
+        /// Which file.
+        file: PathBuf,
+        /// How its interface starts.
+        found: String,
+    },
+}
+
+/// A module, known by its file.
+#[derive(Debug)]
+pub struct ModuleFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it offers.
+    pub interface: Arc<Module>,
+}
+
+/// Reads a module's interface without running any of its code.
+///
+/// # Errors
+/// When the file cannot be read or is no module of this version.
+pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
+    let bytes =
+        std::fs::read(file).map_err(|error| ModuleError::Read { file: file.to_owned(), error })?;
+    let not = |why: String| ModuleError::NotAModule { file: file.to_owned(), why };
+    let library = object::File::parse(&*bytes)
+        .map_err(|error| not(format!("it is no shared library ({error})")))?;
+    let section = library.section_by_name(SECTION).ok_or_else(|| {
+        not("it is a shared library without an interface; modules are made by `gridrpc compile`"
+            .to_owned())
+    })?;
+    let text = section.data().map_err(|error| not(error.to_string()))?;
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if text.len() > LONGEST {
+        return Err(not(format!("its interface has {} bytes", text.len())));
+    }
+    let text = std::str::from_utf8(text).map_err(|_| not("its interface is not UTF-8".into()))?;
+    let Some(declarations) = text.strip_prefix(INTERFACE_HEADER) else {
+        let found = text.lines().next().unwrap_or_default().chars().take(40).collect();
+        return Err(ModuleError::Version { file: file.to_owned(), found });
+    };
+    let parsed = gridrpc_idl::parse(declarations);
+    let module = parsed.module.ok_or_else(|| {
+        let first = parsed.diagnostics.first().map(|diagnostic| diagnostic.message.clone());
+        not(format!("its interface is broken: {}", first.unwrap_or_default()))
+    })?;
+    Ok(ModuleFile { path: file.to_owned(), interface: Arc::new(module) })
+}

@@ -1,0 +1,14 @@
+//! Typed arguments of module functions, as client and worker both see them: module files, element
+//! types, sizes from scalars, selected elements, lists of strings.
+
+mod elements;
+mod file;
+mod runs;
+mod scalars;
+mod texts;
+
+pub use elements::{callbacks, dtype, integer_fits};
+pub use file::{ModuleError, ModuleFile, read_interface};
+pub use runs::{Shape, gather, scatter};
+pub use scalars::{Scalar, Scalars};
+pub use texts::{decode_texts, encode_texts};

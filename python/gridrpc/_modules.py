@@ -1,0 +1,270 @@
+"""Functions and classes of compiled modules, as Python callables and objects."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import keyword
+import math
+import operator
+from collections import namedtuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from gridrpc import _native
+from gridrpc.errors import FunctionNotFound, ObjectLost
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    import numpy as np
+
+    from gridrpc._grid import Grid
+    from gridrpc._native import Call
+
+#: Methods that run at the start and at the end of an object.
+INITIALIZE, FINALIZE = "_initialize", "_finalize"
+
+#: Seconds that an object's `_finalize` may take when it is closed.
+FINALIZE_TIME = 10.0
+
+
+class ModuleFunction:
+    """A function of a compiled module, from `Grid.function`.
+
+    Call it with arguments by position or by name, as its interface lists them. Lengths that are
+    dimensions of arrays may be left out. Arrays are contiguous NumPy arrays of the right type;
+    INOUT ones are changed in place; results are returned, one as itself, several as a named tuple.
+    `out=`: an array, or several, that take the results instead of new ones. Errors of arguments
+    (ArgumentError) come before anything is sent.
+    """
+
+    def __init__(self, grid: Grid, name: str, on: _native.Reserved | None = None) -> None:
+        try:
+            self._target = grid._native.target(grid._modules, name)
+        except LookupError as error:
+            raise FunctionNotFound(str(error)) from None
+        self._grid = grid
+        self._on = on
+        self.__name__ = self._target.name.rpartition("/")[2]
+        self.__qualname__ = self._target.name
+
+    @property
+    def name(self) -> str:
+        """`module/function`."""
+        return self._target.name
+
+    @functools.cached_property
+    def description(self) -> dict[str, Any]:
+        """Its interface: parameters with modes, types and dimensions."""
+        described: dict[str, Any] = json.loads(self._target.description)
+        return described
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        passed = self._target.passed
+        # A length that may be left out cannot stand before one that may not.
+        parameters = [
+            inspect.Parameter(name, kind) for name, may_be_left_out in passed if not may_be_left_out
+        ]
+        parameters += [
+            inspect.Parameter(name, by_name, default=None)
+            for name, may_be_left_out in passed
+            if may_be_left_out
+        ]
+        if self._target.returned:
+            parameters.append(inspect.Parameter("out", by_name, default=None))
+        return inspect.Signature(parameters)
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return describe(self.description, self._target.returned)
+
+    def __call__(
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+    ) -> Any:
+        grid = self._grid
+        grid._check_process()
+        native = grid._native
+        return native.call_target(grid, self._target, args, kw or None, out, deadline, self._on)
+
+    def submit(
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
+    ) -> Call[Any]:
+        """Call it and return at once, with what will be the result.
+
+        Arrays must stay as they are until the call has ended; those that are changed in place
+        have changed when `result` has returned.
+        """
+        return self._submit(self._grid, args, kwargs, out, deadline)
+
+    def submit_on(
+        self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], deadline: float | None
+    ) -> Call[Any]:
+        """What `Grid.submit` and `Grid.map` do with it."""
+        if grid is not self._grid:
+            raise ValueError(f"{self.name} was found by another grid: find it with this one")
+        out = kwargs.pop("out", None)
+        return self._submit(grid, args, kwargs, out, deadline)
+
+    def _submit(
+        self,
+        grid: Grid,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        out: Any,
+        deadline: float | None,
+    ) -> Call[Any]:
+        grid._check_process()
+        native = grid._native
+        try:
+            return native.submit_target(
+                grid, self._target, args, kwargs or None, out, deadline, self._on
+            )
+        except RuntimeError as error:
+            raise grid._refusal(error) from None
+
+    def __repr__(self) -> str:
+        return f"<gridrpc function {self.name}{self.__signature__}>"
+
+
+def describe(description: dict[str, Any], returned: list[str]) -> str:
+    """The help text of a function."""
+    lines = [(description["description"] or "").strip(), "", description["signature"], ""]
+    for parameter in description["parameters"]:
+        sizes = "".join(f"[{size}]" for size in parameter.get("dimensions", []))
+        kind = "callback" if "callback" in parameter else f"{parameter['type']}{sizes}"
+        lines.append(f"  {parameter['name']}: {parameter['mode']} {kind}")
+    if returned:
+        lines += ["", f"Returns {', '.join(returned)}."]
+    if description["idempotent"]:
+        lines += ["", "Idempotent: it is run again if its worker is lost."]
+    return "\n".join(lines).strip()
+
+
+@functools.cache
+def _result_type(function: str, names: tuple[str, ...]) -> Callable[..., Any]:
+    name = function.rpartition("/")[2].replace(".", "_") + "_result"
+    name = name if name.isidentifier() and not keyword.iskeyword(name) else "result"
+    return namedtuple(name, names, rename=True)
+
+
+def named_results(function: str, names: list[str], values: list[Any]) -> Any:
+    """Several results of a function as a tuple that names them."""
+    return _result_type(function, tuple(names))(*values)
+
+
+class RemoteObject:
+    """An object of a class of a compiled module, from `Grid.object`: its methods are attributes."""
+
+    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
+        try:
+            methods = grid._modules.methods(name)
+        except LookupError as error:
+            raise FunctionNotFound(str(error)) from None
+        self._grid = grid
+        self._name = name
+        self._closed = False
+        self._on = grid._native.reserve()
+        self._methods = {
+            method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
+        }
+        try:
+            self._start(start_timeout)
+        except BaseException:
+            self._release()
+            raise
+
+    def _start(self, start_timeout: float | None) -> None:
+        if start_timeout is not None:
+            standing, why = self._grid._native.standing(self._on, start_timeout)
+            if standing == "starting":
+                raise TimeoutError(
+                    f"the worker of {self._name} takes longer than {start_timeout} s"
+                )
+            if standing != "ready":
+                raise ObjectLost(f"{self._name} could not be started: {why}")
+        if INITIALIZE in self._methods:
+            self._methods[INITIALIZE]()
+
+    def __getattr__(self, name: str) -> ModuleFunction:
+        methods = self.__dict__.get("_methods", {})
+        if name in methods:
+            method: ModuleFunction = methods[name]
+            return method
+        known = ", ".join(sorted(methods))
+        raise AttributeError(f"{self.__dict__.get('_name')} has no method `{name}`; it has {known}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._methods})
+
+    def close(self) -> None:
+        """End the object: run its method `_finalize`, if it has one, and end its worker.
+
+        Calls of it that have not ended are cancelled. Calling this again does nothing.
+        """
+        if self._closed:
+            return
+        try:
+            standing, _ = self._grid._native.standing(self._on, 0.0)
+            if FINALIZE in self._methods and standing == "ready" and not self._grid._closed:
+                self._methods[FINALIZE](deadline=FINALIZE_TIME)
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        self._closed = True
+        self._grid._native.release(self._on)
+
+    def __enter__(self) -> RemoteObject:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self.__dict__.get("_closed", True) and not self._grid._forked:
+            self._release()
+
+    def __repr__(self) -> str:
+        standing = "closed" if self._closed else self._grid._native.standing(self._on, 0.0)[0]
+        return f"<gridrpc object {self._name}: {standing}>"
+
+
+def empty(
+    shape: int | tuple[int, ...], dtype: Any = float, order: Literal["C", "F"] = "C"
+) -> np.ndarray[Any, Any]:
+    """A new array in shared memory, which calls of module functions do not copy.
+
+    As `numpy.empty`: its elements are arbitrary. A worker sees the array itself: what a function
+    changes in it, and what the caller changes while a call runs, both see.
+    """
+    import numpy as np
+
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise TypeError(f"arrays of {kind} cannot lie in shared memory")
+    if order not in {"C", "F"}:
+        raise ValueError(f"order is {order!r}: give 'C' or 'F'")
+    # NumPy's integers are none of Python's.
+    whole = shape if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple(operator.index(length) for length in whole)
+    if any(length < 0 for length in shape):
+        raise ValueError("negative dimensions are not allowed")
+    count = math.prod(shape)
+    memory = _native.shared_memory(count * kind.itemsize)
+    return np.ndarray(shape, kind, memoryview(memory), order=order)
+
+
+def empty_like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`empty` with the shape, type and order of another array."""
+    fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+    return empty(array.shape, array.dtype, "F" if fortran else "C")
