@@ -66,11 +66,13 @@ test-rust: $(STAMPS)/venv ## unit tests, simulation and native grids
 	cargo test --locked --workspace --quiet
 
 .PHONY: test-fuzz
-test-fuzz: ## throw broken bytes at the decoder, for 20 s
-	crates/wire/fuzz/run 20
+test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
+	scripts/fuzz wire decode 10
+	scripts/fuzz idl parse 10
+	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser numerics ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -80,6 +82,10 @@ test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and 
 .PHONY: browser
 browser: ## see that Chromium and its driver are there
 	@scripts/ensure-browser
+
+.PHONY: numerics
+numerics: ## see that OpenBLAS and the Fortran compiler are there
+	@scripts/ensure-numerics
 
 .PHONY: lint
 lint: lint-rust lint-python lint-types ## check format, style and types (with -k: all of them)

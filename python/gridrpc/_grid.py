@@ -108,6 +108,7 @@ class Grid:
         """
         self._check_process()
         if isinstance(fn, ModuleFunction):
+            _refuse_idempotent(idempotent)
             return fn.submit_on(self, args, kwargs, deadline)
         return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
 
@@ -162,18 +163,15 @@ class Grid:
             known = self._targets[name] = ModuleFunction(self, name)
         return known
 
-    def object(
-        self, name: str, *args: Any, start_timeout: float | None = None, **kwargs: Any
-    ) -> RemoteObject:
+    def object(self, name: str, *, start_timeout: float | None = None) -> RemoteObject:
         """A new remote object of a class of a compiled module, "module/Class".
 
         It has a worker process of its own, which keeps its state; its methods are called like
-        functions, one after the other. Arguments go to its method `_initialize`, if it has one.
-        Use it as a context manager, or call `close`. `start_timeout`: seconds within which its
+        functions, one after the other. Use it as a context manager, or call `close`. `start_timeout`: seconds within which its
         worker has to have answered. Raises FunctionNotFound, TimeoutError, ObjectLost.
         """
         self._check_open()
-        return RemoteObject(self, name, args, kwargs, start_timeout)
+        return RemoteObject(self, name, start_timeout)
 
     def _refusal(self, error: RuntimeError) -> GridError:
         text = str(error)
@@ -207,6 +205,7 @@ class Grid:
         items = zip(*iterables, strict=False)
         calls: Iterator[Call[Any]]
         if isinstance(fn, ModuleFunction):
+            _refuse_idempotent(idempotent)
             module_function = fn
             calls = (module_function.submit_on(self, i, {}, deadline) for i in items)
             return (call.result() for call in self._ahead(calls, ordered))
@@ -346,6 +345,11 @@ class Grid:
             f"<gridrpc.Grid: {ready} of {self.config.workers} {self.config.worker} workers ready, "
             f"{live} calls alive, {queued} of them queued>"
         )
+
+
+def _refuse_idempotent(idempotent: bool) -> None:
+    if idempotent:
+        raise TypeError("a module's function is idempotent if its IDL says `Idempotent`")
 
 
 def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:

@@ -6,9 +6,11 @@ import functools
 import inspect
 import json
 import keyword
+import math
+import operator
 from collections import namedtuple
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
 from gridrpc.errors import FunctionNotFound, ObjectLost
@@ -154,14 +156,7 @@ def named_results(function: str, names: list[str], values: list[Any]) -> Any:
 class RemoteObject:
     """An object of a class of a compiled module, from `Grid.object`: its methods are attributes."""
 
-    def __init__(
-        self,
-        grid: Grid,
-        name: str,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        start_timeout: float | None,
-    ) -> None:
+    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
         try:
             methods = grid._modules.methods(name)
         except LookupError as error:
@@ -174,14 +169,12 @@ class RemoteObject:
             method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
         }
         try:
-            self._start(args, kwargs, start_timeout)
+            self._start(start_timeout)
         except BaseException:
             self._release()
             raise
 
-    def _start(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], start_timeout: float | None
-    ) -> None:
+    def _start(self, start_timeout: float | None) -> None:
         if start_timeout is not None:
             standing, why = self._grid._native.standing(self._on, start_timeout)
             if standing == "starting":
@@ -189,9 +182,7 @@ class RemoteObject:
             if standing != "ready":
                 raise ObjectLost(f"{self._name} could not be started: {why}")
         if INITIALIZE in self._methods:
-            self._methods[INITIALIZE](*args, **kwargs)
-        elif args or kwargs:
-            raise TypeError(f"{self._name} has no method `{INITIALIZE}` that could take arguments")
+            self._methods[INITIALIZE]()
 
     def __getattr__(self, name: str) -> ModuleFunction:
         methods = self.__dict__.get("_methods", {})
@@ -243,7 +234,7 @@ class RemoteObject:
 
 
 def empty(
-    shape: int | tuple[int, ...], dtype: Any = float, order: str = "C"
+    shape: int | tuple[int, ...], dtype: Any = float, order: Literal["C", "F"] = "C"
 ) -> np.ndarray[Any, Any]:
     """A new array in shared memory, which calls of module functions do not copy.
 
@@ -255,14 +246,16 @@ def empty(
     kind = np.dtype(dtype)
     if kind.hasobject:
         raise TypeError(f"arrays of {kind} cannot lie in shared memory")
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    count = 1
-    for length in shape:
-        if length < 0:
-            raise ValueError("negative dimensions are not allowed")
-        count *= int(length)
+    if order not in {"C", "F"}:
+        raise ValueError(f"order is {order!r}: give 'C' or 'F'")
+    # NumPy's integers are none of Python's.
+    whole = shape if isinstance(shape, (tuple, list)) else (shape,)
+    shape = tuple(operator.index(length) for length in whole)
+    if any(length < 0 for length in shape):
+        raise ValueError("negative dimensions are not allowed")
+    count = math.prod(shape)
     memory = _native.shared_memory(count * kind.itemsize)
-    return np.ndarray(shape, kind, memory, order="F" if order == "F" else "C")
+    return np.ndarray(shape, kind, memory, order=order)
 
 
 def empty_like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
 import sys
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ def main() -> None:
         return
     gc.enable()
     _reseed()
+    # Lines are to be seen when they are printed, also through a pipe.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
     try:
         _serve(_native.Worker(descriptor))
     except ConnectionError as error:

@@ -124,8 +124,8 @@ static void check_kinds(const union gridrpc_slot *s)
 
 /* One argument of every kind, as C promotes it. */
 #define KINDS                                                                                      \
-    (char)'x', (short)-2, INT32_MIN, INT64_MIN, UINT64_MAX, 0.5f, -1e300, 1.0f - 2.0f * _Complex_I, \
-        3.0 - 4.0 * _Complex_I, (void *)&target, NULL
+    (char)'x', (short)-2, INT32_MIN, INT64_MIN, UINT64_MAX, 0.5f, -1e300,                          \
+        1.0f - 2.0f * _Complex_I, 3.0 - 4.0 * _Complex_I, (void *)&target, NULL
 
 static void check_many(const union gridrpc_slot *s)
 {

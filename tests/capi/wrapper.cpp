@@ -226,8 +226,10 @@ void numbers()
     assert(refused(in(GRPC_TYPE_DOUBLE_NP), std::complex<double>(1, 2)) ==
            "argument `x` of `m/f` is real, not complex");
     assert(refused(in(GRPC_TYPE_INT_NP), nullptr) != "taken");
-    assert(refused(in(GRPC_TYPE_INT_NP), "text") == "argument `x` of `m/f` is a number, not a string");
-    assert(refused(in(GRPC_TYPE_STRING_NP), 1) == "argument `x` of `m/f` is a string, not a number");
+    assert(refused(in(GRPC_TYPE_INT_NP), "text") ==
+           "argument `x` of `m/f` is a number, not a string");
+    assert(refused(in(GRPC_TYPE_STRING_NP), 1) ==
+           "argument `x` of `m/f` is a string, not a number");
 }
 
 template <class T> void passed(grpc_parameter_np only, T &&argument, const void *expected)
@@ -291,7 +293,8 @@ void strings()
                  parameter("l", GRPC_MODE_IN_NP, GRPC_TYPE_STRING_NP, true)};
     body = [](const std::vector<void *> &arguments) {
         assert(std::strcmp(static_cast<char *>(arguments[0]), "given") == 0);
-        char **out = static_cast<char **>(arguments[1]), **inout = static_cast<char **>(arguments[2]);
+        char **out = static_cast<char **>(arguments[1]);
+        char **inout = static_cast<char **>(arguments[2]);
         assert(*out == nullptr && std::strcmp(*inout, "before") == 0);
         *out = strdup("came");
         *inout = strdup("after");

@@ -24,6 +24,23 @@ PROGRAM = re.compile(
 )
 
 
+#: A block of IDL: a module that the programs of its page use.
+IDL = re.compile(r"^```idl\n(?P<source>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory) -> Path:
+    """A folder with the modules of all pages."""
+    folder = tmp_path_factory.mktemp("modules")
+    for page in PAGES:
+        for match in IDL.finditer((ROOT / page).read_text(encoding="utf-8")):
+            name = re.search(r"^Module (\w+);", match["source"], re.MULTILINE)[1]
+            (folder / f"{name}.idl").write_text(match["source"], encoding="utf-8")
+            program = Path(sys.prefix) / "bin" / "gridrpc"
+            subprocess.run([program, "compile", f"{name}.idl"], cwd=folder, check=True)
+    return folder
+
+
 def programs() -> list:
     found = []
     for page in PAGES:
@@ -35,7 +52,9 @@ def programs() -> list:
 
 
 @pytest.mark.parametrize(("program", "output"), programs())
-def test_program_runs(tmp_path, program, output):
+def test_program_runs(tmp_path, modules, program, output):
+    for module in modules.glob("*.so"):
+        (tmp_path / module.name).symlink_to(module)
     script = tmp_path / "script.py"
     script.write_text(program, encoding="utf-8")
     ran = subprocess.run(
@@ -62,4 +81,5 @@ def test_guide_has_all_keys_of_the_configuration_with_their_defaults():
     (block,) = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     table = tomllib.loads(block)["grid"]
     defaults = {field.name: field.default for field in fields(Config)}
-    assert {**table, "preload": tuple(table["preload"])} == defaults
+    lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
+    assert {**table, **lists} == defaults

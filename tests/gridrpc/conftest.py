@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,65 @@ def each_grid(request: pytest.FixtureRequest) -> Iterator[gridrpc.Grid]:
 def native_grid(request: pytest.FixtureRequest) -> Iterator[gridrpc.Grid]:
     """A grid of native workers for each transport."""
     with opened(workers=2, worker="native", transport=request.param) as grid:
+        yield grid
+
+
+#: The program `gridrpc` that belongs to this Python.
+PROGRAM = Path(sys.prefix) / "bin" / "gridrpc"
+
+CompileIdl = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def compile_idl(tmp_path_factory: pytest.TempPathFactory) -> CompileIdl:
+    """Compiles IDL, each text once; gives the module's file, alone in its folder.
+
+    `files`: further files beside it, by name.
+    """
+    compiled: dict[str, Path] = {}
+
+    def compile_idl(source: str, *arguments: str, files: dict[str, str] | None = None) -> Path:
+        if source not in compiled:
+            folder = tmp_path_factory.mktemp("module")
+            for name, text in (files or {}).items():
+                (folder / name).write_text(text)
+            (folder / "source.idl").write_text(source)
+            command = [PROGRAM, "compile", "source.idl", "-o", "made", "--", *arguments]
+            ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, ran.stderr
+            compiled[source] = folder / ran.stdout.strip()
+        return compiled[source]
+
+    return compile_idl
+
+
+KINDS = [("native", "unix"), ("native", "tcp"), ("python", "unix"), ("python", "tcp")]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids="-".join)
+def each_module_grid(
+    request: pytest.FixtureRequest, compile_idl: CompileIdl
+) -> Iterator[gridrpc.Grid]:
+    """A grid with the module IDL of the test's file, for each kind of workers and transport."""
+    worker, transport = request.param
+    modules = [compile_idl(request.module.IDL)]
+    with opened(workers=2, worker=worker, transport=transport, modules=modules) as grid:
+        yield grid
+
+
+@pytest.fixture(scope="module")
+def module_grid(request: pytest.FixtureRequest, compile_idl: CompileIdl) -> Iterator[gridrpc.Grid]:
+    """A grid of native workers with the module IDL of the test's file."""
+    with opened(workers=2, worker="native", modules=[compile_idl(request.module.IDL)]) as grid:
+        yield grid
+
+
+@pytest.fixture
+def own_module_grid(
+    request: pytest.FixtureRequest, compile_idl: CompileIdl
+) -> Iterator[gridrpc.Grid]:
+    """The same for one test, which may break it."""
+    with opened(workers=2, worker="native", modules=[compile_idl(request.module.IDL)]) as grid:
         yield grid
 
 

@@ -382,7 +382,8 @@ private:
         }
     }
 
-    template <class To, class From> void store(const Parameter &parameter, Number &number, From from)
+    template <class To, class From>
+    void store(const Parameter &parameter, Number &number, From from)
     {
         if (!fits<To>(from))
             refuse(parameter, "does not fit: " + std::to_string(from));

@@ -45,7 +45,7 @@ enum grpc_error_codes_np {
     GRPC_INVALID_SESSION_ID = 8,        /* there is no such session, or no longer */
     GRPC_RPC_REFUSED = 9,               /* the server does not take the call */
     GRPC_COMMUNICATION_FAILED = 10,     /* the connection, or the worker behind it, was lost */
-    GRPC_SESSION_FAILED = 11,           /* a session that was waited for failed; it has the reason */
+    GRPC_SESSION_FAILED = 11,           /* a session that was waited for failed */
     GRPC_NOT_COMPLETED = 12,            /* the session still runs */
     GRPC_NONE_COMPLETED = 13,           /* all sessions still run */
     GRPC_INVALID_OBJECT_HANDLE_NP = 14, /* as GRPC_INVALID_FUNCTION_HANDLE, of an object's handle */
@@ -66,7 +66,7 @@ typedef int grpc_sessionid_t;
 /* How a session is getting on: what grpc_session_info_get_np stores as status. */
 enum grpc_session_status_np {
     GRPC_SESSION_DONE = 1,                   /* it has ended */
-    GRPC_SESSION_ARG_IS_NOT_TRANSMITTED = 2, /* its arguments are on the way, or it waits for a worker */
+    GRPC_SESSION_ARG_IS_NOT_TRANSMITTED = 2, /* it waits, or its arguments are on the way */
     GRPC_SESSION_EXECUTING = 3,              /* it runs */
     GRPC_SESSION_DOWN = 4,                   /* it was lost */
     GRPC_SESSION_UNKNOWN_STATUS = 5          /* the question could not be answered */
@@ -106,9 +106,9 @@ typedef struct grpc_session_attr_s_np {
 /* When a call that is not waited for returns: what happens to its arguments before that. */
 typedef enum grpc_argument_transfer_e_np {
     GRPC_ARGUMENT_TRANSFER_UNDEFINED = 0, /* as the configuration has it */
-    GRPC_ARGUMENT_TRANSFER_WAIT = 1,      /* they are sent; the caller may change them afterwards */
+    GRPC_ARGUMENT_TRANSFER_WAIT = 1,      /* they are sent; the caller may change them then */
     GRPC_ARGUMENT_TRANSFER_NOWAIT = 2,    /* nothing; the caller leaves them alone until the end */
-    GRPC_ARGUMENT_TRANSFER_COPY = 3       /* they are copied; the caller may change them afterwards */
+    GRPC_ARGUMENT_TRANSFER_COPY = 3       /* they are copied; the caller may change them then */
 } grpc_argument_transfer_t_np;
 
 /* Attributes of handles, and what the value points to. */
@@ -119,7 +119,7 @@ typedef enum grpc_handle_attr_name_e_np {
     GRPC_HANDLE_ATTR_SUBJECT = 3,           /* char; kept, without effect */
     GRPC_HANDLE_ATTR_FUNCNAME = 4,          /* char: function or class, "module/name" */
     GRPC_HANDLE_ATTR_JOBSTARTTIMEOUT = 5,   /* int: s until a worker must have started; 0 none */
-    GRPC_HANDLE_ATTR_JOBSTOPTIMEOUT = 6,    /* int: s to wait for its end; -1 no limit, 0 not at all */
+    GRPC_HANDLE_ATTR_JOBSTOPTIMEOUT = 6,    /* int: s to wait for its end; -1 no limit, 0 none */
     GRPC_HANDLE_ATTR_WAIT_ARG_TRANSFER = 7, /* grpc_argument_transfer_t_np */
     GRPC_HANDLE_ATTR_QUEUENAME = 8,         /* char; kept, without effect */
     GRPC_HANDLE_ATTR_MPI_NCPUS = 9          /* int; kept, without effect */
@@ -181,7 +181,7 @@ typedef struct grpc_exec_info_client_s_np {
     struct timeval callbackTransferResultToRemoteRealTime; /* and their results */
     struct timeval callbackTransferResultToRemoteCpuTime;
 
-    struct timeval waitForWorkerRealTime; /* not in Ninf-G: from the call until a worker was chosen */
+    struct timeval waitForWorkerRealTime; /* not in Ninf-G: until a worker was chosen */
 } grpc_exec_info_client_t_np;
 
 /* What compressing one argument brought. Nothing is compressed today: `valid` is 0. */
@@ -261,7 +261,7 @@ grpc_error_t grpc_config_file_read_np(const char *config_file_name);
 
 /* ---- Function handles ------------------------------------------------------------------------ */
 
-/* Makes a handle of a function on the default server: the first of the configuration, or this host. */
+/* Makes a handle of a function on the default server: the first configured, or this host. */
 grpc_error_t grpc_function_handle_default(grpc_function_handle_t *handle, const char *func_name);
 
 /* The same on a given server: a tag or host name of the configuration, or a host name. */
@@ -418,7 +418,7 @@ grpc_error_t grpc_session_attr_release_np(void *value);
 /* Calls the function and waits for its end. */
 grpc_error_t grpc_call(grpc_function_handle_t *handle, ...);
 
-/* Begins a call, and stores its session. Results are in their places when it has been waited for. */
+/* Begins a call, and stores its session. Results are there when it has been waited for. */
 grpc_error_t grpc_call_async(grpc_function_handle_t *handle, grpc_sessionid_t *session_id, ...);
 
 /* grpc_call with session attributes. */
@@ -553,7 +553,7 @@ grpc_error_t grpc_perror_np(const char *text);
 
 /* ---- Session information --------------------------------------------------------------------- */
 
-/* Stores a session's information, to be released by the caller, and its status; either may be NULL. */
+/* Stores a session's information, to be released, and its status; either may be NULL. */
 grpc_error_t grpc_session_info_get_np(grpc_sessionid_t session_id, grpc_session_info_t_np **info,
                                       int *status);
 

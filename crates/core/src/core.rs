@@ -362,7 +362,11 @@ impl<T: Clone> Core<T> {
         let failures = worker.failed_starts;
         if failures < self.settings.max_failed_starts {
             self.set_timer(now + (RESTART_DELAY << failures.min(8)), Timer::Restart(id));
-        } else if self.workers.iter().all(|worker| !worker.is_common() || worker.phase == Phase::Absent) {
+        } else if self
+            .workers
+            .iter()
+            .all(|worker| !worker.is_common() || worker.phase == Phase::Absent)
+        {
             self.end_all(&End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
         }
@@ -474,7 +478,13 @@ impl<T: Clone> Core<T> {
     }
 
     /// Ends a call before its function has answered.
-    pub(crate) fn end_early(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) -> bool {
+    pub(crate) fn end_early(
+        &mut self,
+        now: Time,
+        id: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
         if let Place::Sent(to) = call.place {
             let worker = &mut self.workers[to.index()];

@@ -83,7 +83,13 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    pub(crate) fn queue_for(&mut self, now: Time, id: CallId, to: WorkerId, out: &mut Vec<Action<T>>) {
+    pub(crate) fn queue_for(
+        &mut self,
+        now: Time,
+        id: CallId,
+        to: WorkerId,
+        out: &mut Vec<Action<T>>,
+    ) {
         self.calls.wait_for(id, to);
         let live = self.calls.all_waiting().0;
         if let Some(reserved) = &mut self.workers[to.index()].reserved {

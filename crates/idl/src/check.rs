@@ -53,9 +53,9 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
         let function = function::check(function, None, &mut places, report);
         module.functions.push(function);
     }
-    let mut places = Places::new(source);
+    let (mut places, mut state_places) = (Places::new(source), Places::new(source));
     for class in &file.classes {
-        let class = check_class(class, source, &mut places, report);
+        let class = check_class(class, &mut places, &mut state_places, report);
         module.classes.push(class);
     }
     if module.is_cpp() {
@@ -163,8 +163,8 @@ fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: 
 
 fn check_class(
     class: &syntax::Class,
-    source: &str,
     places: &mut Places<'_>,
+    state_places: &mut Places<'_>,
     report: &mut Report,
 ) -> Class {
     usable(&class.name, report);
@@ -192,9 +192,7 @@ fn check_class(
         state_at: Origin::default(),
     };
     if let Some(state) = class.states.first() {
-        // Methods may come before it.
-        let mut behind = Places::new(source);
-        checked.state_at = origin(&mut behind, state);
+        checked.state_at = origin(state_places, state);
     }
     for method in &class.methods {
         let life = matches!(method.name.text.as_str(), "_initialize" | "_finalize");

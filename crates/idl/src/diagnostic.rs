@@ -1,6 +1,7 @@
 //! What is wrong with a file, said so that one can mend it.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// A range of bytes of the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -92,7 +93,7 @@ pub(crate) struct Place {
     /// From 1 on.
     pub line: usize,
     /// Of another file than the source, where a line marker says so.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
 }
 
 impl Place {
@@ -105,36 +106,39 @@ impl Place {
 /// Places of bytes that are asked for from front to back, so that the source is read once.
 pub(crate) struct Places<'s> {
     source: &'s str,
-    /// Where the current line starts.
+    /// Where the current line starts, and the one behind it, if there is one.
     start: usize,
+    next: Option<usize>,
     place: Place,
 }
 
 impl<'s> Places<'s> {
     pub fn new(source: &'s str) -> Self {
-        Places { source, start: 0, place: Place { line: 1, file: None } }
+        let place = Place { line: 1, file: None };
+        Places { source, start: 0, next: line_behind(source, 0), place }
     }
 
     /// The place of a byte that does not lie before the last one asked for.
     pub fn place(&mut self, at: usize) -> Place {
-        while let Some(len) = self.source[self.start..].find('\n') {
-            let next = self.start + len + 1;
-            if next > at {
-                break;
-            }
+        while let Some(next) = self.next.filter(|next| *next <= at) {
             match line_marker(&self.source[self.start..next]) {
                 Some((line, file)) => {
                     self.place.line = line;
                     if let Some(file) = file {
-                        self.place.file = Some(file.to_owned());
+                        self.place.file = Some(file.into());
                     }
                 }
                 None => self.place.line += 1,
             }
             self.start = next;
+            self.next = line_behind(self.source, next);
         }
         self.place.clone()
     }
+}
+
+fn line_behind(source: &str, start: usize) -> Option<usize> {
+    source[start..].find('\n').map(|len| start + len + 1)
 }
 
 /// The number of the line that follows, and its file, if this is such a line as `# 12 "file" 3`.
@@ -145,7 +149,8 @@ fn line_marker(line: &str) -> Option<(usize, Option<&str>)> {
     let number = rest[..digits].parse().ok()?;
     let file =
         rest[digits..].trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next());
-    Some((number, file))
+    // A name that no system would take is none.
+    Some((number, file.filter(|file| file.len() <= 1000)))
 }
 
 /// The line that a byte lies in, without its end.

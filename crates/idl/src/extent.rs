@@ -28,7 +28,7 @@ impl Extent {
     /// Do all elements travel?
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.start == 0 && self.end == self.size && self.step == 1
+        self.selected() == self.size
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a file declares, once it has been checked.
 
+use std::sync::Arc;
+
 use crate::expression::Expr;
 use crate::types::Type;
 
@@ -71,7 +73,7 @@ pub(crate) struct Origin {
     /// From 1 on; 0 if it is not known.
     pub line: usize,
     /// If it is not the file that was parsed.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
 }
 
 /// A function, or a method of a class.

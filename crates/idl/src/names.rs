@@ -72,13 +72,12 @@ pub(crate) fn nearest<'a>(
     if written.len() > MAX_COMPARED {
         return None;
     }
-    // One slip in three characters; a name of one or two differs in its case only.
-    let allowed = written.chars().count() / 3;
+    // One slip in three characters, three at most; a name of one or two differs in its case only.
+    let allowed = (written.chars().count() / 3).min(3);
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().abs_diff(written.len()) <= allowed)
-        .filter(|candidate| *candidate != written)
-        .map(|candidate| (distance(written, candidate), candidate))
+        .map(|candidate| (distance(written, candidate, allowed), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -88,21 +87,27 @@ pub(crate) fn nearest<'a>(
 const MAX_COMPARED: usize = 64;
 
 /// Changes from one to the other: characters put in, left out, replaced, or two next to each
-/// other swapped. Another case counts as nothing.
-fn distance(a: &str, b: &str) -> usize {
-    let [a, b] = [a, b].map(|text| text.to_ascii_lowercase().into_bytes());
-    let mut before = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
+/// other swapped. Another case counts as nothing. Those that need more than `most` changes are not
+/// told apart, so that only the middle of the table is looked at.
+fn distance(a: &str, b: &str, most: usize) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let same = |i: usize, j: usize| a[i - 1].eq_ignore_ascii_case(&b[j - 1]);
+    let far = most + 1;
+    let mut before = vec![far; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).map(|j| j.min(far)).collect();
+    let mut row = before.clone();
     for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+        row.fill(far);
+        row[0] = i.min(far);
+        for j in i.saturating_sub(most).max(1)..=(i + most).min(b.len()) {
+            let replaced = last[j - 1] + usize::from(!same(i, j));
+            row[j] = replaced.min(last[j] + 1).min(row[j - 1] + 1).min(far);
+            if i > 1 && j > 1 && same(i, j - 1) && same(i - 1, j) {
                 row[j] = row[j].min(before[j - 2] + 1);
             }
         }
-        before = std::mem::replace(&mut last, row);
+        std::mem::swap(&mut before, &mut last);
+        std::mem::swap(&mut last, &mut row);
     }
     last[b.len()]
 }
@@ -119,6 +124,10 @@ mod tests {
         assert_eq!(nearest("N", names), Some("n"));
         assert_eq!(nearest("m", names), None);
         assert_eq!(nearest("vector", names), None);
+        assert_eq!(nearest("matrxi", names), Some("matrix"));
+        assert_eq!(nearest("martixs", names), Some("matrix"));
+        assert_eq!(nearest("atrix", names), Some("matrix"));
+        assert_eq!(nearest("szi", names), None);
         assert_eq!(nearest(&"x".repeat(1000), names), None);
     }
 }

@@ -99,6 +99,17 @@ impl<'s> Parser<'s, '_> {
         if self.accept(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}` {where_}"))) }
     }
 
+    /// What was not ended is shown where its end should be, not where something else begins.
+    fn semicolon(&mut self, after: &str) -> Parsed<()> {
+        if self.at(";") || self.token.kind == TokenKind::Broken {
+            return self.expect(";", after);
+        }
+        let found = self.token.kind.describe();
+        let span = Span::new(self.last_end, self.last_end);
+        self.report.error(span, format!("expected `;` {after}, found {found}"));
+        Err(Lost)
+    }
+
     /// Reports that something else should be here.
     fn unexpected(&mut self, wanted: &str) -> Lost {
         self.unexpected_with(wanted, None)
@@ -182,7 +193,7 @@ impl<'s> Parser<'s, '_> {
             "Module" => {
                 self.advance();
                 file.modules.push(self.name("the name of the module")?);
-                self.expect(";", "after the name of the module")
+                self.semicolon("after the name of the module")
             }
             "Globals" => {
                 self.advance();
@@ -224,7 +235,7 @@ impl<'s> Parser<'s, '_> {
             self.text(setting.keyword())?
         };
         file.settings.push((setting, value));
-        self.expect(";", &format!("after `{}`", setting.keyword()))
+        self.semicolon(&format!("after `{}`", setting.keyword()))
     }
 
     /// A function or a method, from its name on.
@@ -321,7 +332,7 @@ impl<'s> Parser<'s, '_> {
             }
         }
         self.advance();
-        self.expect(";", "after the call")?;
+        self.semicolon("after the call")?;
         Ok(Body::Calls { language, name, arguments })
     }
 

@@ -17,8 +17,15 @@ use crate::module::{Body, Class, Function, Language, Module, Origin};
 /// change it, and includes nothing, so that they can define `_GNU_SOURCE` and the like.
 const PRELUDE: &str = r#"#ifdef __cplusplus
 #define GRIDRPC_EXTERN extern "C"
+/* What nobody catches ends the worker, and says what it is; C could not pass it on. */
+#if __cplusplus >= 201103L
+#define GRIDRPC_NOEXCEPT noexcept
+#else
+#define GRIDRPC_NOEXCEPT throw()
+#endif
 #else
 #define GRIDRPC_EXTERN extern
+#define GRIDRPC_NOEXCEPT
 #endif
 
 struct gridrpc_services {
@@ -229,7 +236,8 @@ impl<'m> Stub<'m> {
         let run = format!("gridrpc_run_{name}");
         let _ = write!(
             self.out,
-            "static void {run}(void **gridrpc_arguments)\n{{\n    (void)gridrpc_arguments;\n{statement}}}\n"
+            "static void {run}(void **gridrpc_arguments) GRIDRPC_NOEXCEPT\n\
+             {{\n    (void)gridrpc_arguments;\n{statement}}}\n"
         );
         run
     }

@@ -2,91 +2,18 @@
 
 #[path = "support/library.rs"]
 mod library;
+#[path = "support/values.rs"]
+mod values;
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::process::Command;
 use std::ptr::null_mut;
 
 use gridrpc_idl::INTERFACE_HEADER;
-use library::{Extra, checked, compile_only, exists, load};
-
-/// A text as a worker hands it over.
-fn text(text: &str) -> CString {
-    CString::new(text).expect("no NUL")
-}
-
-/// A value as a worker hands it over: it has to live as long as the call.
-fn at<T>(value: &mut T) -> *mut c_void {
-    std::ptr::from_mut(value).cast()
-}
-
-fn pointer(text: &CString) -> *mut c_void {
-    text.as_ptr().cast_mut().cast()
-}
-
-/// The text that a function has made, which is freed.
-fn taken(made: *mut c_char) -> String {
-    // SAFETY: the function has stored a text from `strdup`, which ends in NUL.
-    let text = unsafe { CStr::from_ptr(made) }.to_str().expect("a text").to_owned();
-    // SAFETY: it came from `malloc`, and nobody has it any more.
-    unsafe { free(made.cast()) };
-    text
-}
-
-unsafe extern "C" {
-    fn free(pointer: *mut c_void);
-}
-
-/// One of each type, in the order of `SCALARS`.
-const SCALARS: &str = "IN char a, IN unsigned char b, IN short c, IN unsigned short d, IN int e, \
-    IN unsigned f, IN long g, IN unsigned long h, IN longlong i, IN unsigned long long j, \
-    IN float k, IN double l, IN int8 m, IN int16 n, IN int32 o, IN int64 p, IN uint8 q, \
-    IN uint16 r, IN uint32 s, IN uint64 t, OUT double sum[20]";
+use library::{Extra, checked, compile_only, load};
+use values::{SCALAR_BODY, SCALARS, at, check_scalars, duplicate, pointer, taken, text};
 
 const SCALAR_NAMES: &str = "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, sum";
-
-const SCALAR_BODY: &str = "sum[0] = a; sum[1] = b; sum[2] = c; sum[3] = d; sum[4] = e; \
-    sum[5] = f; sum[6] = (double)g; sum[7] = (double)h; sum[8] = (double)i; sum[9] = (double)j; \
-    sum[10] = k; sum[11] = l; sum[12] = m; sum[13] = n; sum[14] = o; sum[15] = (double)p; \
-    sum[16] = q; sum[17] = r; sum[18] = s; sum[19] = (double)t;";
-
-/// Gives a function one of each type, and sees that each has arrived.
-fn check_scalars(loaded: &library::Loaded, name: &str) {
-    let mut sum = [0f64; 20];
-    loaded.run(
-        name,
-        arguments![
-            -1i8,
-            200u8,
-            -300i16,
-            60_000u16,
-            -70_000i32,
-            4_000_000_000u32,
-            -5_000_000_000i64,
-            6_000_000_000u64,
-            -7_000_000_000i64,
-            8_000_000_000u64,
-            1.5f32,
-            -2.25f64,
-            -8i8,
-            -16i16,
-            -32i32,
-            -64i64,
-            8u8,
-            16u16,
-            32u32,
-            64u64,
-            sum
-        ],
-    );
-    assert_eq!(
-        sum,
-        [
-            -1.0, 200.0, -300.0, 60_000.0, -70_000.0, 4e9, -5e9, 6e9, -7e9, 8e9, 1.5, -2.25, -8.0,
-            -16.0, -32.0, -64.0, 8.0, 16.0, 32.0, 64.0
-        ]
-    );
-}
 
 #[test]
 fn scalars_of_every_type_reach_c_functions_and_inline_bodies() {
@@ -248,16 +175,6 @@ fn strings_and_files() {
     assert_eq!(taken(all), "/a /b /c /d");
 }
 
-/// A text from `malloc`.
-fn duplicate(text: &str) -> *mut c_char {
-    unsafe extern "C" {
-        fn strdup(text: *const c_char) -> *mut c_char;
-    }
-    let text = CString::new(text).expect("no NUL");
-    // SAFETY: the text ends in NUL, and is copied.
-    unsafe { strdup(text.as_ptr()) }
-}
-
 #[test]
 fn callbacks_reach_the_worker_and_come_back() {
     let loaded = load(
@@ -403,169 +320,6 @@ fn functions_that_no_header_declares_get_floats_and_may_have_any_name() {
     let mut n = 0i32;
     loaded.run("printf", arguments![5i32, 3i32, n]);
     assert_eq!(n, 2);
-}
-
-/// The conventions of gfortran, written in C: all by address, lengths of texts at the end.
-const LIKE_FORTRAN: &str = "#include <stddef.h>\n#include <string.h>\n\
-    void fill_(int *n, double *value, double *x, char *name, int *total, char *letter,\n\
-        char *buffer, float *z, size_t name_len, size_t letter_len, size_t buffer_len);\n\
-    void fill_(int *n, double *value, double *x, char *name, int *total, char *letter,\n\
-        char *buffer, float *z, size_t name_len, size_t letter_len, size_t buffer_len)\n\
-    {\n\
-        for (int i = 0; i < *n; i++) x[i] = *value;\n\
-        total[0] = (int)name_len; total[1] = name[0]; total[2] = (int)letter_len;\n\
-        total[3] = *letter; total[4] = (int)buffer_len;\n\
-        memset(buffer, 'x', buffer_len); z[0] = -z[0];\n\
-    }\n\
-    void CALL_BACK(int *n, void (*f)(int *, double *), double *x);\n\
-    void CALL_BACK(int *n, void (*f)(int *, double *), double *x) { f(n, x); }\n";
-
-#[test]
-fn fortran_functions_get_addresses_and_lengths() {
-    let loaded = load(
-        "Module fortran_like;
-         Define fill(IN int n, IN double value, OUT double x[n], IN string name, OUT int total[5],
-             IN char letter, OUT char buffer[n * 2 ^ 2 + (n > 1 ? 1 : 0)], INOUT scomplex z[1])
-             Calls \"Fortran\" fill(n, value, x, name, total, letter, buffer, z);",
-        &[Extra { name: "callee.c", text: &LIKE_FORTRAN }],
-    );
-    assert!(loaded.module.functions[0].fortran());
-    let (mut x, mut total, mut buffer) = ([0f64; 2], [0i32; 5], [0u8; 10]);
-    let name = text("Ada");
-    let mut z = [1f32, 2.0];
-    loaded.run(
-        "fill",
-        &mut [
-            at(&mut 2i32),
-            at(&mut 1.5f64),
-            at(&mut x),
-            pointer(&name),
-            at(&mut total),
-            at(&mut b'?'),
-            at(&mut buffer),
-            at(&mut z),
-        ],
-    );
-    assert_eq!(x, [1.5, 1.5]);
-    assert_eq!(total, [3, i32::from(b'A'), 1, i32::from(b'?'), 9]);
-    assert_eq!(&buffer, b"xxxxxxxxx\0");
-    assert_eq!(z, [-1.0, 2.0]);
-}
-
-#[test]
-fn fortran_names_follow_the_format_and_callbacks_get_addresses() {
-    let loaded = load(
-        "Module fortran_names; FortranFormat \"%l\";
-         Define f(IN int n, back(IN int n, OUT double x[n]), OUT double x[n])
-             Language \"FORTRAN\" Calls call_back(n, back, x);",
-        &[Extra { name: "callee.c", text: LIKE_FORTRAN }],
-    );
-    let mut x = [0f64; 2];
-    loaded.run_answering("f", &mut [at(&mut 2i32), null_mut(), at(&mut x)], |_, arguments| {
-        // SAFETY: the arguments are those of `back`.
-        unsafe {
-            assert_eq!(*(*arguments).cast::<i32>(), 2);
-            *(*arguments.add(1)).cast::<[f64; 2]>() = [3.0, 4.0];
-        }
-    });
-    assert_eq!(x, [3.0, 4.0]);
-}
-
-#[test]
-fn real_fortran() {
-    if !exists("gfortran") {
-        eprintln!("no gfortran here: left out");
-        return;
-    }
-    let loaded = load(
-        "Module fortran;
-         Define scale(IN int n, IN double factor, INOUT double x[n], IN string name,
-                      OUT char upper[8], OUT int length[1])
-             Calls \"Fortran\" scale(n, factor, x, name, upper, length);",
-        &[Extra {
-            name: "callee.f90",
-            text: "subroutine scale(n, factor, x, name, upper, length)\n\
-                integer :: n, length\n double precision :: factor, x(n)\n\
-                character(len=*) :: name, upper\n\
-                x = x * factor\n upper = name // '!'\n length = len(name) + 100 * len(upper)\n\
-                end subroutine\n",
-        }],
-    );
-    let (mut x, mut upper, mut length) = ([1f64, 2.0], [0u8; 8], 0i32);
-    let name = text("abc");
-    loaded.run(
-        "scale",
-        &mut [
-            at(&mut 2i32),
-            at(&mut 3f64),
-            at(&mut x),
-            pointer(&name),
-            at(&mut upper),
-            at(&mut length),
-        ],
-    );
-    assert_eq!((x, &upper, length), ([3.0, 6.0], b"abc!    ", 803));
-}
-
-#[test]
-fn cpp_modules() {
-    if !exists("g++") {
-        eprintln!("no g++ here: left out");
-        return;
-    }
-    let idl = format!(
-        "Module cpp;
-         Globals {{
-             #include <algorithm>
-             #include <complex>
-             #include <cstring>
-             #include <vector>
-             static void descend(int n, double *x) {{ std::sort(x, x + n, std::greater<>()); }} }}
-         Define sort(IN int n, INOUT double x[n]) Language \"C++\" {{ std::sort(x, x + n); }}
-         Define reverse(IN int n, INOUT double x[n]) Calls \"C++\" descend(n, x);
-         Define inline_one({SCALARS}) {{ {SCALAR_BODY} }}
-         Define multiply(IN scomplex a, IN dcomplex b, IN float c, OUT dcomplex product[1])
-             Calls \"C\" multiply(a, b, c, product);
-         Define conjugate(IN dcomplex a, OUT dcomplex r[1]) {{ *r = std::conj(a); }}
-         Define ask(back(IN int n, OUT int answer[1]), OUT int r[1]) {{ back(6, r); }}
-         Define name(OUT string s, IN string t) {{ *s = strdup(t); }}
-         DefClass Stack {{
-             DefState {{ std::vector<int> stack; }}
-             DefMethod push(IN int n) {{ stack.push_back(n); }}
-             DefMethod size(OUT long *n) {{ *n = stack.size(); }}
-         }}"
-    );
-    let loaded = load(
-        &idl,
-        &[Extra {
-            name: "callee.cpp",
-            text: "#include <complex>\n\
-                extern \"C\" void multiply(float __complex__ a, double __complex__ b, float c,\n\
-                    double __complex__ *p)\n\
-                { *p = (double __complex__)a * b * (double)c; }\n",
-        }],
-    );
-    let mut x = [3f64, 1.0, 2.0];
-    loaded.run("sort", arguments![3i32, x]);
-    assert_eq!(x, [1.0, 2.0, 3.0]);
-    loaded.run("reverse", arguments![3i32, x]);
-    assert_eq!(x, [3.0, 2.0, 1.0]);
-    check_scalars(&loaded, "inline_one");
-    let mut product = [0f64; 2];
-    loaded.run("multiply", arguments![[1f32, 2f32], [3f64, 4f64], 10f32, product]);
-    assert_eq!(product, [-50.0, 100.0]);
-    loaded.run("conjugate", arguments![[1f64, 2f64], product]);
-    assert_eq!(product, [1.0, -2.0]);
-    let mut answer = 0i32;
-    loaded.run_answering("ask", &mut [null_mut(), at(&mut answer)], |_, arguments| {
-        // SAFETY: the arguments are those of `back`.
-        unsafe { *(*arguments.add(1)).cast::<i32>() = 7 * *(*arguments).cast::<i32>() };
-    });
-    assert_eq!(answer, 42);
-    loaded.run("Stack.push", arguments![5i32]);
-    let mut size = 0i64;
-    loaded.run("Stack.size", arguments![size]);
-    assert_eq!(size, 1);
 }
 
 #[test]

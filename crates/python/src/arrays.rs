@@ -92,7 +92,13 @@ impl ArrayView {
         }
     }
 
-    fn check(&self, wanted: &str, element: Type, fortran: bool, writable: bool) -> Result<(), String> {
+    fn check(
+        &self,
+        wanted: &str,
+        element: Type,
+        fortran: bool,
+        writable: bool,
+    ) -> Result<(), String> {
         if !self.has_elements(element) {
             let format = self.element_name();
             return Err(format!(

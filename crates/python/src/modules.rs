@@ -105,14 +105,28 @@ impl Target {
     }
 }
 
-/// Whether a parameter is among what a call returns: results that the caller does not pass.
+/// Whether a parameter is among what a call returns: results that the caller does not pass, and
+/// strings that are changed, as Python's own stay what they are.
 fn is_returned(parameter: &Parameter) -> bool {
-    parameter.mode == Mode::Out && !is_file(parameter)
+    match parameter.mode {
+        Mode::Out => !is_of(parameter, Type::Filename),
+        Mode::InOut => is_of(parameter, Type::String),
+        Mode::In | Mode::Work => false,
+    }
 }
 
-fn is_file(parameter: &Parameter) -> bool {
+/// Whether a caller passes a parameter: what goes in, and the names of files that come back.
+fn is_passed(parameter: &Parameter) -> bool {
+    match parameter.mode {
+        Mode::In | Mode::InOut => true,
+        Mode::Out => is_of(parameter, Type::Filename),
+        Mode::Work => false,
+    }
+}
+
+fn is_of(parameter: &Parameter, wanted: Type) -> bool {
     match parameter.kind {
-        Kind::Scalar(of) | Kind::Array { element: of, .. } => of == Type::Filename,
+        Kind::Scalar(of) | Kind::Array { element: of, .. } => of == wanted,
         Kind::Callback(_) => false,
     }
 }
@@ -122,9 +136,7 @@ impl Target {
         let (module, function) = modules.search.resolve(name).map_err(not_found)?;
         let target = Arc::new(grid.target(&module, function).map_err(not_found)?);
         let parameters = &target.interface().parameters;
-        let passed = parameters.iter().enumerate().filter(|(_, parameter)| {
-            parameter.mode != Mode::Work && !is_returned(parameter)
-        });
+        let passed = parameters.iter().enumerate().filter(|(_, parameter)| is_passed(parameter));
         let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();
         Ok(Target { target, passed })
     }
@@ -175,9 +187,7 @@ impl Target {
 
 /// Whether an integer is the length of a dimension of an array that the caller passes.
 fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
-    let is_it = |dimension: &Dimension| {
-        matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
-    };
+    let is_it = |dimension: &Dimension| matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar);
     matches!(parameters[scalar].kind, Kind::Scalar(of) if of.is_integer())
         && parameters.iter().any(|parameter| match &parameter.kind {
             Kind::Array { dimensions, .. } => {
@@ -191,9 +201,9 @@ fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
 pub fn argument_error(error: &ArgumentError) -> PyErr {
     Python::attach(|py| {
         static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let made = KIND.import(py, "gridrpc.errors", "ArgumentError").and_then(|kind| {
-            kind.call1((error.to_string(), &error.function, &error.parameter))
-        });
+        let made = KIND
+            .import(py, "gridrpc.errors", "ArgumentError")
+            .and_then(|kind| kind.call1((error.to_string(), &error.function, &error.parameter)));
         made.map_or_else(|error| error, PyErr::from_value)
     })
 }
@@ -259,7 +269,13 @@ pub fn make(
     let mut raised = None;
     if !callbacks.is_empty() {
         let frame = CallbackFrame::new(Arc::clone(&target.target), prepared.scalars.clone());
-        let handler = PythonCallbacks { grid: Arc::clone(grid), frame, callbacks, raised: Arc::default() };
+        let handler = PythonCallbacks {
+            grid: Arc::clone(grid),
+            frame,
+            callbacks,
+            fortran: interface.fortran(),
+            raised: Arc::default(),
+        };
         raised = Some(Arc::clone(&handler.raised));
         options.callbacks = Some(Callbacks(Arc::new(handler)));
     }
@@ -285,7 +301,8 @@ fn assign_out<'py>(
 ) -> PyResult<Vec<(usize, Py<PyAny>)>> {
     let Some(out) = out else { return Ok(Vec::new()) };
     let parameters = &target.target.interface().parameters;
-    let is_array = |p: &Parameter| matches!(&p.kind, Kind::Array { element, .. } if dtype(*element).is_some());
+    let is_array =
+        |p: &Parameter| matches!(&p.kind, Kind::Array { element, .. } if dtype(*element).is_some());
     let results = parameters.iter().enumerate().filter(|(_, p)| is_returned(p) && is_array(p));
     let results: Vec<usize> = results.map(|(index, _)| index).collect();
     let mut assigned: Vec<(usize, Bound<'py, PyAny>)> = Vec::new();
@@ -325,6 +342,15 @@ struct Arguments<'t> {
 }
 
 impl Arguments<'_> {
+    /// C would see the front of a text with a zero byte in it only.
+    fn check_texts(&self, index: usize, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
+        if texts.iter().flatten().any(|text| text.contains(&0)) {
+            let problem = "has a zero byte in it, at which C would end it";
+            return Err(self.target.bad(&self.target.parameter(index).name, problem));
+        }
+        Ok(())
+    }
+
     fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
         let parameter = self.target.parameter(index);
         let bad = |problem: String| self.target.bad(&parameter.name, problem);
@@ -338,10 +364,11 @@ impl Arguments<'_> {
             }
             Kind::Scalar(of) => match of {
                 Type::String | Type::Filename => {
-                    let text = text(object).map_err(|_| {
-                        bad(format!("has to be a string, not {}", kind_of(object)))
-                    })?;
-                    Ok(Given::Texts(vec![text]))
+                    let text = text(object)
+                        .map_err(|_| bad(format!("has to be a string, not {}", kind_of(object))))?;
+                    let texts = vec![text];
+                    self.check_texts(index, &texts)?;
+                    Ok(Given::Texts(texts))
                 }
                 of => scalar(*of, object).map(Given::Scalar).map_err(&bad),
             },
@@ -349,9 +376,13 @@ impl Arguments<'_> {
                 if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
                     return Err(bad("has to be a list of strings, not one string".into()));
                 }
-                let items = object.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+                let items = object.try_iter().map_err(|_| {
+                    bad(format!("has to be a list of strings, not {}", kind_of(object)))
+                })?;
+                let items = items.collect::<PyResult<Vec<_>>>()?;
                 let texts = items.iter().map(text).collect::<PyResult<Vec<_>>>();
                 let texts = texts.map_err(|_| bad("has to be a list of strings".into()))?;
+                self.check_texts(index, &texts)?;
                 Ok(Given::Texts(texts))
             }
             Kind::Array { element, .. } => {
@@ -392,24 +423,41 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
                 return Ok(Scalar::Complex(complex.real(), complex.imag()));
             }
             let complex = object.call_method0("__complex__").ok();
-            let complex = complex.as_ref().and_then(|complex| complex.cast::<PyComplex>().ok());
-            match (complex, object.extract::<f64>()) {
-                (Some(complex), _) => Ok(Scalar::Complex(complex.real(), complex.imag())),
-                (None, Ok(real)) => Ok(Scalar::Complex(real, 0.0)),
-                (None, Err(_)) => Err(format!("has to be a number, not {}", kind_of(object))),
+            if let Some(complex) = complex.as_ref().and_then(|found| found.cast::<PyComplex>().ok())
+            {
+                return Ok(Scalar::Complex(complex.real(), complex.imag()));
             }
+            let real =
+                if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+            real.map(|real| Scalar::Complex(real, 0.0))
+                .ok_or_else(|| format!("has to be a number, not {}", kind_of(object)))
         }
         Type::Float | Type::Double => {
-            let number = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+            // NumPy makes real numbers of its complex ones, with a warning.
+            let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
+            let is_complex = kind.is_ok_and(|kind| kind.eq("c").unwrap_or(false));
+            let refused = is_complex || object.is_instance_of::<PyString>();
+            let number = if refused { None } else { object.extract().ok() };
             number
                 .map(Scalar::Float)
                 .ok_or_else(|| format!("has to be a number ({wanted}), not {}", kind_of(object)))
         }
         _ => {
+            if matches!(of, Type::Char | Type::UChar)
+                && let Some(code) = character(object)
+            {
+                let code = code?;
+                let signed = code.cast_signed().into();
+                return Ok(Scalar::Int(if of.is_signed() { signed } else { code.into() }));
+            }
             if object.is_instance_of::<PyFloat>() {
                 return Err(format!("has to be an integer ({wanted}), not {}", kind_of(object)));
             }
-            if let Ok(value) = object.extract::<i64>() {
+            // What fits in fewer bits is checked with the sizes.
+            let is_wide_unsigned = !of.is_signed() && of.size() == Some(8);
+            if let Ok(value) = object.extract::<i64>()
+                && (value >= 0 || !is_wide_unsigned)
+            {
                 return Ok(Scalar::Int(value));
             }
             let unsigned = if of.is_signed() { None } else { object.extract::<u64>().ok() };
@@ -424,6 +472,19 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
             })
         }
     }
+}
+
+/// A character, given as text or bytes of length one; `None` if it is neither.
+fn character(object: &Bound<'_, PyAny>) -> Option<Result<u8, String>> {
+    let bytes = if let Ok(text) = object.cast::<PyString>() {
+        text.to_cow().map(|text| text.into_owned().into_bytes()).unwrap_or_default()
+    } else {
+        object.cast::<PyBytes>().ok()?.as_bytes().to_vec()
+    };
+    Some(match bytes[..] {
+        [byte] => Ok(byte),
+        _ => Err("has to be one character, or an integer".into()),
+    })
 }
 
 impl Pending {
@@ -515,6 +576,8 @@ struct PythonCallbacks {
     grid: Arc<client::Grid>,
     frame: CallbackFrame,
     callbacks: Vec<Py<PyAny>>,
+    /// Whether the first index of arrays runs fastest.
+    fortran: bool,
     /// The first error that one of them has raised.
     raised: Arc<Mutex<Option<PyErr>>>,
 }
@@ -523,7 +586,8 @@ impl CallbackHandler for PythonCallbacks {
     fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
         let payload: PayloadBuilder<'_> = self.grid.payload();
         self.frame.run(index, arguments, payload, |parameters, values| {
-            let function = self.callbacks.get(usize::from(index)).ok_or("there is no such callback")?;
+            let function =
+                self.callbacks.get(usize::from(index)).ok_or("there is no such callback")?;
             Python::attach(|py| {
                 self.call(py, function, parameters, values).map_err(|error| {
                     let text = error.to_string();
@@ -548,8 +612,17 @@ impl PythonCallbacks {
         let mut arguments = Vec::with_capacity(values.len());
         for (parameter, value) in parameters.iter().zip(values.iter_mut()) {
             arguments.push(match (value, &parameter.kind) {
-                (CallbackValue::Scalar(Scalar::Int(value)), _) => value.into_pyobject(py)?.into_any(),
-                (CallbackValue::Scalar(Scalar::Float(value)), _) => value.into_pyobject(py)?.into_any(),
+                (CallbackValue::Scalar(Scalar::Int(value)), Kind::Scalar(of))
+                    if !of.is_signed() =>
+                {
+                    value.cast_unsigned().into_pyobject(py)?.into_any()
+                }
+                (CallbackValue::Scalar(Scalar::Int(value)), _) => {
+                    value.into_pyobject(py)?.into_any()
+                }
+                (CallbackValue::Scalar(Scalar::Float(value)), _) => {
+                    value.into_pyobject(py)?.into_any()
+                }
                 (CallbackValue::Scalar(Scalar::Complex(re, im)), _) => {
                     PyComplex::from_doubles(py, *re, *im).into_any()
                 }
@@ -557,7 +630,7 @@ impl PythonCallbacks {
                     let dtype = dtype(*element)
                         .ok_or_else(|| PyTypeError::new_err("a callback with strings"))?;
                     let bytes = Incoming::Bytes(std::mem::take(elements));
-                    numpy_array(py, dimensions, dtype, false, Buffer::new(bytes, false))?
+                    numpy_array(py, dimensions, dtype, self.fortran, Buffer::new(bytes, false))?
                 }
                 (CallbackValue::Array { .. }, _) => py.None().into_bound(py),
             });
@@ -566,7 +639,11 @@ impl PythonCallbacks {
         for ((parameter, value), argument) in parameters.iter().zip(values).zip(&arguments) {
             if let CallbackValue::Array { elements, .. } = value {
                 let goes = matches!(parameter.mode, Mode::Out | Mode::InOut);
-                *elements = if goes { crate::buffer::View::new(argument)?.bytes().to_vec() } else { Vec::new() };
+                *elements = if goes {
+                    crate::buffer::View::new(argument)?.bytes().to_vec()
+                } else {
+                    Vec::new()
+                };
             }
         }
         Ok(())

@@ -105,7 +105,14 @@ impl Worker {
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
         let modules = Modules::default();
-        let inner = Inner { link, modules, running: None, received: 0, function: None, values: HashMap::new() };
+        let inner = Inner {
+            link,
+            modules,
+            running: None,
+            received: 0,
+            function: None,
+            values: HashMap::new(),
+        };
         Ok(Worker { inner: Mutex::new(inner) })
     }
 

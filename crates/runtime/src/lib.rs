@@ -2,8 +2,10 @@
 //! starts workers, and the worker that runs native functions.
 
 pub mod client;
+mod forks;
 pub mod link;
 pub mod loan;
+mod patience;
 pub mod payload;
 pub mod segment;
 pub mod sys;

@@ -131,8 +131,9 @@ impl Sender {
             let socket = self.socket.as_fd();
             let sent = match self.queue.get(front) {
                 Some(Out::Bytes(bytes)) => sys::send(socket, &bytes[self.sent..], &raw),
-                Some(Out::Slice(whole, range)) => whole
-                    .with(|whole| sys::send(socket, &whole[range.start + self.sent..range.end], &raw)),
+                Some(Out::Slice(whole, range)) => whole.with(|whole| {
+                    sys::send(socket, &whole[range.start + self.sent..range.end], &raw)
+                }),
                 _ => unreachable!("looked at above"),
             };
             match sent {
@@ -345,8 +346,7 @@ impl Receiver {
 
     /// Takes a buffer back that a stream came in.
     pub fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < SPARE
-            && (SMALLEST_SPARE..=LARGEST_SPARE).contains(&buffer.capacity())
+        if self.spare.len() < SPARE && (SMALLEST_SPARE..=LARGEST_SPARE).contains(&buffer.capacity())
         {
             buffer.clear();
             self.spare.push(buffer);

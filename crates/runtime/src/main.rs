@@ -192,13 +192,13 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> 
     };
     let function = match function {
         None => None,
-        Some(function) => Some(module.interface.function(function).ok_or_else(|| {
-            SearchError::NoFunction {
+        Some(function) => {
+            Some(module.interface.function(function).ok_or_else(|| SearchError::NoFunction {
                 module: module.interface.name.clone(),
                 function: function.to_owned(),
                 known: module.interface.functions.iter().map(|f| f.name.clone()).collect(),
-            }
-        })?),
+            })?)
+        }
     };
     if as_idl {
         print!("{}", module.interface);
@@ -209,7 +209,8 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> 
         };
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}", describe::text(&module, function));
+        let named = name.split_once('/').map(|(_, name)| name).zip(function);
+        print!("{}", describe::text(&module, named));
     }
     Ok(())
 }

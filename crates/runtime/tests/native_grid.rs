@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Settings};
 use gridrpc_runtime::client::{
-    Call, Config, FunctionRef, Grid, Launch, Outcome, Request, Transport,
+    Call, Config, FunctionRef, Grid, Launch, Outcome, Output, Request, Transport,
 };
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
@@ -23,6 +23,7 @@ fn open(workers: u32, transport: Transport) -> Grid {
         settings: Settings { workers, cores: 2, ..Settings::default() },
         shared_threshold: 32 << 10,
         keep_free: 256 << 20,
+        output: Output::Plain,
     })
     .expect("a grid");
     assert!(grid.wait_until_ready(WAIT).expect("workers"), "workers did not answer");
@@ -51,7 +52,16 @@ fn send(
     deadline: Option<Duration>,
 ) -> Arc<Call> {
     let function = Arc::clone(function);
-    let request = Request { function, payload, blobs: Vec::new(), deadline, idempotent: false };
+    let request = Request {
+        function,
+        payload,
+        blobs: Vec::new(),
+        deadline,
+        idempotent: false,
+        on: None,
+        callbacks: None,
+        sinks: Vec::new(),
+    };
     grid.submit(request).expect("taken")
 }
 
@@ -181,6 +191,7 @@ fn a_program_that_cannot_start_workers_is_reported() {
             settings: Settings { workers: 2, ..Settings::default() },
             shared_threshold: 32 << 10,
             keep_free: 0,
+            output: Output::Plain,
         })
         .expect("a grid");
         let error = grid.wait_until_ready(WAIT).expect_err("no workers");

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Unit = Literal["s", "us", "MB", "/s", "copies", "x"]
+Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
 Values = dict[str, float]
 
 
@@ -74,11 +74,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be reached: a bound on the median itself, or on its ratio to the peer's."""
+    """What is to be reached: a bound on the median itself, or on its ratio to the peer's or limit's."""
 
     bound: float
     at_least: bool = False
     of_peer: bool = False
+    of_limit: bool = False
 
     def reached(self, value: float) -> bool:
         """Whether `value` (a median, or a ratio) is on the right side."""
@@ -105,17 +106,22 @@ class Row:
 
     @property
     def ratio_to_limit(self) -> float:
-        """Of the medians; NaN without a limit."""
+        """NaN without a limit. By rounds where those are paired, else of the medians."""
         if self.limit is None or not self.limit.median:
             return float("nan")
-        return self.ours.median / self.limit.median
+        by_round = self.ours.ratio_to(self.limit)
+        return self.ours.median / self.limit.median if math.isnan(by_round) else by_round
 
     @property
     def reached(self) -> bool | None:
         """None if there is nothing to reach, or what it takes could not be measured."""
         if self.target is None:
             return None
-        value = self.ratio_to_peer if self.target.of_peer else self.ours.median
+        value = self.ours.median
+        if self.target.of_peer:
+            value = self.ratio_to_peer
+        elif self.target.of_limit:
+            value = self.ratio_to_limit
         return None if math.isnan(value) else self.target.reached(value)
 
     @property

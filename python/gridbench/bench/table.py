@@ -67,4 +67,6 @@ def _target(target: Target, row: Row) -> str:
     sign = ">=" if target.at_least else "<="
     if target.of_peer:
         return f"{sign} {target.bound:g} x peer"
+    if target.of_limit:
+        return f"{sign} {target.bound:.3g} x limit"
     return f"{sign} {target.bound:g} {row.unit}"

@@ -66,8 +66,8 @@ pub struct InformationSource {
 pub struct ClientConfig {
     /// How much is logged, 0 nothing to 5 everything.
     pub log_level: u8,
-    /// The log file, in which `%t`, `%h` and `%p` stand for time, host and process; `None`: standard
-    /// error.
+    /// The log file, in which `%t`, `%h` and `%p` stand for time, host and process; `None`:
+    /// standard error.
     pub log_file: Option<PathBuf>,
     /// Where files of arguments are kept.
     pub tmp_dir: PathBuf,

@@ -1,7 +1,8 @@
 //! All sections and attributes that Ninf-G knows, and what becomes of each of them here.
 //!
-//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has no
-//! effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the pen.
+//! Old configurations have to work unchanged, so that nothing of Ninf-G is an error; but what has
+//! no effect is told, by name and line. A name that Ninf-G does not know is taken for a slip of the
+//! pen.
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,6 +276,20 @@ mod tests {
             let mut seen = HashSet::new();
             for (attribute, _) in section.rows() {
                 assert!(seen.insert(attribute), "{name}.{attribute}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_guide_tells_of_every_attribute() {
+        let guide = include_str!("../../../../docs/coming-from-ninf-g.md");
+        for (name, section) in SECTIONS {
+            assert!(guide.contains(name), "{name}");
+            for (attribute, role) in section.rows() {
+                let (with, without) = guide.split_once("### What has no effect").unwrap();
+                let ignored = matches!(role, Role::Ignored { .. });
+                let part = if ignored { without } else { with };
+                assert!(part.contains(&format!("`{attribute}`")), "{name}.{attribute}");
             }
         }
     }

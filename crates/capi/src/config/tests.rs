@@ -408,7 +408,7 @@ fn log_paths_are_filled_in() {
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         "</?(CLIENT|SERVER|SERVER_DEFAULT|INCLUDE|FUNCTION_INFO|INFORMATION_SOURCE|X)>",
-        "(hostname|tag|heartbeat|loglevel|filename|path|environment|crypt|debug) [-a-z0-9=\"#]{0,9}",
+        "(hostname|tag|heartbeat|loglevel|filename|path|environment|crypt) [-a-z0-9=\"#]{0,9}",
         ".{0,20}",
     ]
 }

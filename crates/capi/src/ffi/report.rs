@@ -1,14 +1,16 @@
 //! The last error of each thread, and the functions that tell it.
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::io::Write;
 
-use super::guard;
+use super::{guard, text};
+use crate::environment;
 use crate::errors::{ErrorCode, text_of};
 
 thread_local! {
-    static LAST: RefCell<(ErrorCode, String)> = const { RefCell::new((ErrorCode::NoError, String::new())) };
+    static LAST: RefCell<(ErrorCode, String)> =
+        const { RefCell::new((ErrorCode::NoError, String::new())) };
     /// What `grpc_error_detail_np` returned last.
     static DETAIL: RefCell<CString> = RefCell::default();
 }
@@ -25,26 +27,26 @@ pub fn last() -> (ErrorCode, String) {
     LAST.try_with(|last| last.borrow().clone()).unwrap_or((ErrorCode::NoError, String::new()))
 }
 
+/// What is known about the end of a session, or why nothing is.
+fn of_session(id: c_int) -> (ErrorCode, String) {
+    let ended = || {
+        let environment = environment::current()?;
+        Ok(environment.sessions.get(id)?.settle(&environment))
+    };
+    match ended().map(|ended| ended.map(|ended| ended.result.clone())) {
+        Ok(None) => (ErrorCode::NotCompleted, String::new()),
+        Ok(Some(Ok(()))) => (ErrorCode::NoError, String::new()),
+        Ok(Some(Err(failure))) | Err(failure) => (failure.code, failure.detail),
+    }
+}
+
 /// Prints an error as perror does.
-fn print(text: &str, code: ErrorCode, detail: &str) {
+pub fn print(text: &str, code: ErrorCode, detail: &str) {
     let message = code.text().to_string_lossy();
     let prefix = if text.is_empty() { String::new() } else { format!("{text}: ") };
     let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
     // If standard error is closed there is nobody to tell.
     let _ = writeln!(std::io::stderr(), "{prefix}{message}{detail}");
-}
-
-/// A text from C; NULL is an empty one.
-///
-/// # Safety
-///
-/// `text` is NULL or the address of a text that ends in a 0.
-unsafe fn text<'a>(text: *const c_char) -> std::borrow::Cow<'a, str> {
-    if text.is_null() {
-        return "".into();
-    }
-    // SAFETY: The caller says so.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy()
 }
 
 #[unsafe(no_mangle)]
@@ -63,15 +65,15 @@ unsafe extern "C" fn grpc_perror_np(prefix: *const c_char) -> c_int {
     guard(ErrorCode::Other as c_int, || {
         let (code, detail) = last();
         // SAFETY: What the function's caller gives is a text or NULL.
-        print(&unsafe { text(prefix) }, code, &detail);
+        print(&unsafe { text(prefix) }.unwrap_or_default(), code, &detail);
         ErrorCode::NoError as c_int
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn grpc_error_detail_np(_session_id: c_int) -> *const c_char {
+extern "C" fn grpc_error_detail_np(session_id: c_int) -> *const c_char {
     guard(c"internal error".as_ptr(), || {
-        let (code, detail) = last();
+        let (code, detail) = if session_id < 0 { last() } else { of_session(session_id) };
         let detail =
             if detail.is_empty() { code.text().to_string_lossy().into_owned() } else { detail };
         let detail = CString::new(detail.replace('\0', " ")).unwrap_or_default();
@@ -99,7 +101,7 @@ extern "C" fn Ninf_perror_string() -> *mut c_char {
 unsafe extern "C" fn gridrpc_note_error(code: c_int, detail: *const c_char) -> c_int {
     guard(ErrorCode::Other as c_int, || {
         // SAFETY: The C part gives a literal.
-        let detail = unsafe { text(detail) };
+        let detail = unsafe { text(detail) }.unwrap_or_default();
         note(ErrorCode::from_number(code).unwrap_or(ErrorCode::Other), detail)
     })
 }
@@ -107,6 +109,7 @@ unsafe extern "C" fn gridrpc_note_error(code: c_int, detail: *const c_char) -> c
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::CStr;
 
     fn detail() -> String {
         let address = grpc_error_detail_np(-1);

@@ -1,7 +1,7 @@
 //! Argument stacks.
 //!
-//! The address that a program gets is a number in disguise: nothing lies there, so that a stack that
-//! has been destructed, or never was one, is found out and not followed.
+//! The address that a program gets is a number in disguise: nothing lies there, so that a stack
+//! that has been destructed, or never was one, is found out and not followed.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -44,7 +44,6 @@ fn stacks() -> MutexGuard<'static, Stacks> {
 }
 
 /// The arguments of a stack. `None`: there is no such stack.
-#[allow(dead_code)] // Calls with stacks come with the calls themselves.
 pub fn arguments(stack: *const c_void) -> Option<Vec<Address>> {
     stacks().stacks.get(&stack.addr()).map(|stack| stack.arguments.clone())
 }

@@ -1,6 +1,6 @@
 //! The types of `grpc.h` and `ninf.h` as Rust sees them.
 
-use std::ffi::{c_int, c_longlong, c_ulonglong, c_void};
+use std::ffi::{c_char, c_int, c_longlong, c_ulonglong, c_void};
 
 /// `grpc_function_handle_t`, `grpc_object_handle_t_np` and both kinds of attributes.
 #[repr(C)]
@@ -39,3 +39,19 @@ pub struct Arguments {
 // C counts on the same numbers: variadic.h.
 const _: () = assert!(size_of::<Slot>() == 16 && align_of::<Slot>() == 8);
 const _: () = assert!(size_of::<Handle>() == 32);
+
+/// `grpc_parameter_np`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Parameter {
+    /// Stays as long as the process.
+    pub name: *const c_char,
+    /// `grpc_mode_t_np`.
+    pub mode: c_int,
+    /// `grpc_type_t_np`.
+    pub of: c_int,
+    /// 1 if an address of elements is passed.
+    pub is_array: c_int,
+    /// 1 if a function is passed.
+    pub is_callback: c_int,
+}

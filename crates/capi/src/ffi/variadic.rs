@@ -1,113 +1,154 @@
 //! The Rust side of variadic.h: codes of parameters, and calls with their arguments in slots.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 
-use super::types::{Arguments, Handle};
-use super::{guard, report};
-use crate::errors::ErrorCode;
+use super::functions::{address, read};
+use super::invoke::Callee;
+use super::types::{Arguments as Slots, Handle};
+use super::{attributes, enter, null, store, text};
+use crate::call::arguments::Arguments;
+use crate::call::function::Function;
+use crate::environment::current;
+use crate::failure::Failure;
+use crate::handles::{function, object};
 
-const FAILED: c_int = ErrorCode::Other as c_int;
-
-fn not_initialized() -> c_int {
-    report::note(ErrorCode::NotInitialized, "")
+/// Tells the C part how to take the arguments of a function.
+///
+/// # Safety
+/// There is room for both.
+pub unsafe fn tell_codes(
+    function: &Function,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> Result<(), Failure> {
+    // SAFETY: The caller says so.
+    unsafe {
+        store(codes, "the place for the codes", function.codes.as_ptr())?;
+        store(count, "the place for the count", function.codes.len())
+    }
 }
 
-/// The same for functions of Ninf.
-fn ninf_not_initialized() -> c_int {
-    not_initialized();
-    -1
+impl Slots {
+    /// The arguments, with the codes that they were taken by.
+    ///
+    /// # Safety
+    /// There are as many as it says.
+    pub unsafe fn taken<'a>(arguments: *const Slots) -> (Arguments<'a>, *const u8) {
+        // SAFETY: The caller says so.
+        unsafe {
+            let Slots { codes, slots, count } = arguments.read();
+            let slots = if count == 0 { &[] } else { std::slice::from_raw_parts(slots, count) };
+            (Arguments::Slots(slots), codes)
+        }
+    }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn gridrpc_parameter_codes(
-    _handle: *const Handle,
-    _codes: *mut *const u8,
-    _count: *mut usize,
+unsafe extern "C" fn gridrpc_parameter_codes(
+    handle: *const Handle,
+    codes: *mut *const u8,
+    count: *mut usize,
 ) -> c_int {
-    guard(FAILED, not_initialized)
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL, and the C part the rest.
+        unsafe {
+            let handle = read(handle).ok_or_else(function::invalid)?;
+            tell_codes(&function::find(&environment, &handle)?.function, codes, count)
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn gridrpc_method_codes(
-    _handle: *const Handle,
-    _method_name: *const c_char,
-    _codes: *mut *const u8,
-    _count: *mut usize,
+unsafe extern "C" fn gridrpc_method_codes(
+    handle: *const Handle,
+    method_name: *const c_char,
+    codes: *mut *const u8,
+    count: *mut usize,
 ) -> c_int {
-    guard(FAILED, not_initialized)
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle and a text or NULL, and the C part the rest.
+        unsafe {
+            let handle = read(handle).ok_or_else(object::invalid)?;
+            let object = object::find(&environment, &handle)?;
+            let name = text(method_name).ok_or_else(|| null("the method's name"))?;
+            tell_codes(object.method(&name)?, codes, count)
+        }
+    })
+}
+
+const VOID: c_int = -1;
+
+/// Where the session of a call goes to; none if the call is waited for. There is none yet.
+///
+/// # Safety
+/// `session_id` is NULL or the address of room for one.
+pub unsafe fn check_place(wait: bool, session_id: *mut c_int) -> Result<(), Failure> {
+    // SAFETY: The caller says so.
+    if wait { Ok(()) } else { unsafe { store(session_id, "the place for the session", VOID) } }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn gridrpc_entry_codes(
-    _entry: *const c_char,
-    _codes: *mut *const u8,
-    _count: *mut usize,
+unsafe extern "C" fn gridrpc_call(
+    handle: *mut Handle,
+    has_attr: c_int,
+    attr: *mut Handle,
+    wait: c_int,
+    session_id: *mut c_int,
+    arguments: *const Slots,
 ) -> c_int {
-    guard(-1, ninf_not_initialized)
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives handles or NULL, and arguments as the interface says.
+        unsafe {
+            check_place(wait != 0, session_id)?;
+            let place = address(handle);
+            let handle = read(handle).ok_or_else(function::invalid)?;
+            let found = function::find(&environment, &handle)?;
+            let callee = Callee::function(&found, handle, place);
+            let (arguments, codes) = Slots::taken(arguments);
+            callee.check_codes(codes)?;
+            let attr = (has_attr != 0).then(|| attributes::of_session(&environment, attr));
+            let attr = attr.transpose()?;
+            if wait != 0 {
+                return callee.call(&environment, attr, arguments);
+            }
+            session_id.write(callee.begin(&environment, attr, arguments)?);
+            Ok(())
+        }
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn gridrpc_executable_codes(
-    _executable: *const c_void,
-    _codes: *mut *const u8,
-    _count: *mut usize,
+unsafe extern "C" fn gridrpc_invoke(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    has_attr: c_int,
+    attr: *mut Handle,
+    wait: c_int,
+    session_id: *mut c_int,
+    arguments: *const Slots,
 ) -> c_int {
-    guard(-1, ninf_not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_group_codes(
-    _group: c_int,
-    _codes: *mut *const u8,
-    _count: *mut usize,
-) -> c_int {
-    guard(-1, ninf_not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_call(
-    _handle: *mut Handle,
-    _has_attr: c_int,
-    _attr: *mut Handle,
-    _wait: c_int,
-    _session_id: *mut c_int,
-    _arguments: *const Arguments,
-) -> c_int {
-    guard(FAILED, not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_invoke(
-    _handle: *mut Handle,
-    _method_name: *const c_char,
-    _has_attr: c_int,
-    _attr: *mut Handle,
-    _wait: c_int,
-    _session_id: *mut c_int,
-    _arguments: *const Arguments,
-) -> c_int {
-    guard(FAILED, not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_entry_call(
-    _entry: *const c_char,
-    _wait: c_int,
-    _arguments: *const Arguments,
-) -> c_int {
-    guard(-1, ninf_not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_executable_call(
-    _executable: *mut c_void,
-    _wait: c_int,
-    _arguments: *const Arguments,
-) -> c_int {
-    guard(-1, ninf_not_initialized)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn gridrpc_group_call(_group: c_int, _arguments: *const Arguments) -> c_int {
-    guard(-1, ninf_not_initialized)
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives handles and a text or NULL, and arguments as the interface says.
+        unsafe {
+            check_place(wait != 0, session_id)?;
+            let place = address(handle);
+            let handle = read(handle).ok_or_else(object::invalid)?;
+            let found = object::find(&environment, &handle)?;
+            let name = text(method_name).ok_or_else(|| null("the method's name"))?;
+            let callee = Callee::method(&found, &name, handle, place)?;
+            let (arguments, codes) = Slots::taken(arguments);
+            callee.check_codes(codes)?;
+            let attr = (has_attr != 0).then(|| attributes::of_session(&environment, attr));
+            let attr = attr.transpose()?;
+            if wait != 0 {
+                return callee.call(&environment, attr, arguments);
+            }
+            session_id.write(callee.begin(&environment, attr, arguments)?);
+            Ok(())
+        }
+    })
 }

@@ -34,7 +34,7 @@ pub(super) fn declare(
     if *pointers > 0 && count > 1 {
         report.error_with(
             name.span,
-            "an array of pointers, or a pointer to one",
+            "pointers to pointers and arrays of pointers are not supported",
             format!("elements lie one behind the other: write `{}[...]` without `*`", name.text),
         );
         return declared(mode, Form::Unknown);

@@ -134,7 +134,14 @@ impl Lowering<'_, '_> {
         {
             return Some((own.declared.len() + at, true, outer.own.declared[at].clone()));
         }
-        if !self.scope.is_broken() {
+        if self.scope.is_broken() {
+            return None;
+        }
+        let message = format!("there is no parameter `{name}`");
+        if self.report.is_full() {
+            // Looking for what was meant takes time: not for what is not shown.
+            self.wrong(span, message, None);
+        } else {
             let fits = |other: &Declared| match other.form {
                 Form::Scalar(kind) => kind.is_integer(),
                 _ => false,
@@ -145,9 +152,13 @@ impl Lowering<'_, '_> {
                 .or_else(|| self.scope.outer.and_then(|outer| outer.nearest(name, fits)));
             let hint = match near {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "a size can use parameters that are `IN` and whole numbers".to_owned(),
+                None => match self.purpose {
+                    Purpose::Size => "a size can use parameters that are `IN` and whole numbers",
+                    Purpose::Cost => "a cost can use parameters that are `IN` and numbers",
+                }
+                .to_owned(),
             };
-            self.wrong(span, format!("there is no parameter `{name}`"), Some(hint));
+            self.wrong(span, message, Some(hint));
         }
         None
     }

@@ -57,9 +57,15 @@ pub(super) fn check(
         body_at,
     };
     if let Body::Calls { arguments, .. } = &checked.body {
-        unused(&checked, arguments, written, report);
+        // If one is misspelt, it is not missing on top of that.
+        if let syntax::Body::Calls { arguments: named, .. } = &function.body
+            && named.len() == arguments.len()
+            && !function.parameters.broken
+        {
+            unused(&checked, arguments, written, report);
+        }
         if checked.effective_language() == Some(Language::Fortran) {
-            fortran(&checked, written, report);
+            fortran(&checked, arguments, written, report);
         }
     }
     if checked.backend == Backend::Normal {
@@ -89,8 +95,11 @@ fn parameters(
 
 /// An array that gives sizes needs to be there before any of them is known.
 fn sized_by_arrays(list: &[Parameter], arrays: &[(usize, Span)], report: &mut Report) {
-    let mut told = HashSet::new();
+    let mut seen = HashSet::new();
     for (index, span) in arrays {
+        if !seen.insert(*index) {
+            continue;
+        }
         let Kind::Array { dimensions, .. } = &list[*index].kind else { continue };
         let simple = dimensions.iter().all(|dimension| {
             let mut elements = false;
@@ -99,7 +108,7 @@ fn sized_by_arrays(list: &[Parameter], arrays: &[(usize, Span)], report: &mut Re
             }
             dimension.range.is_none() && !elements
         });
-        if !simple && told.insert(*index) {
+        if !simple {
             report.error_with(
                 *span,
                 format!("`{}` gives a size here, but has itself no plain one", list[*index].name),
@@ -136,7 +145,9 @@ fn arguments_of(arguments: &[Text], scope: &Scope<'_>, report: &mut Report) -> V
             Some(index) => indices.push(index),
             None if scope.is_broken() => {}
             None => {
-                let hint = match scope.nearest(&argument.text, |_| true) {
+                // Looking for what was meant takes time: not for what is not shown.
+                let near = (!report.is_full()).then(|| scope.nearest(&argument.text, |_| true));
+                let hint = match near.flatten() {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "a call is given parameters of the function".to_owned(),
                 };
@@ -187,8 +198,16 @@ fn expressions<'a>(parameter: &'a Parameter, own: usize, found: &mut Vec<(&'a Ex
 }
 
 /// What cannot be passed to a Fortran function.
-fn fortran(function: &Function, written: &[syntax::Parameter], report: &mut Report) {
-    for (parameter, written) in function.parameters.iter().zip(written) {
+fn fortran(
+    function: &Function,
+    arguments: &[usize],
+    written: &[syntax::Parameter],
+    report: &mut Report,
+) {
+    for (index, (parameter, written)) in function.parameters.iter().zip(written).enumerate() {
+        if !arguments.contains(&index) {
+            continue;
+        }
         let wrong = match &parameter.kind {
             Kind::Scalar(Type::String) if parameter.mode.is_output() => {
                 Some("a Fortran function cannot give back a string of any length")

@@ -63,6 +63,7 @@ impl<'s> Parser<'s, '_> {
                     self.too_many("parameters", parameter.name.span);
                     return Err(Lost);
                 }
+                Err(Lost) if self.report.is_full() => return Err(Lost),
                 Err(Lost) => {
                     parameters.broken = true;
                     self.skip_parameter();
@@ -261,7 +262,8 @@ impl<'s> Parser<'s, '_> {
         };
         let mut range = None;
         if self.at(":") {
-            let colon = self.advance().span;
+            self.advance();
+            let first = self.token.span;
             let mut parts = vec![self.expression()?];
             while self.accept(",") {
                 if parts.len() == 3 {
@@ -274,7 +276,7 @@ impl<'s> Parser<'s, '_> {
                 }
                 parts.push(self.expression()?);
             }
-            range = Some((parts, Span::new(colon.end, self.last_end)));
+            range = Some((parts, Span::new(first.start, self.last_end)));
         }
         self.expect("]", "after the size")?;
         Ok(Dimension { size, range, span: Span::new(start.start, self.last_end) })

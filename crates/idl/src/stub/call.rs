@@ -3,6 +3,7 @@
 //! A worker gives an array of pointers. C gets scalars by value; Fortran gets all by address, and
 //! behind all arguments the lengths of those that are text.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::c;
@@ -153,23 +154,37 @@ impl Call<'_> {
 
     fn call(&self, target: &str, arguments: &[usize]) -> String {
         let mut values: Vec<String> = arguments.iter().map(|index| self.argument(*index)).collect();
-        values.extend(self.lengths(arguments));
-        statement(target, &values)
+        let lengths = self.lengths(arguments);
+        values.extend(lengths.iter().map(|index| format!("gridrpc_length_{index}")));
+        let distinct: BTreeSet<usize> = lengths.into_iter().collect();
+        let mut text = String::new();
+        for index in distinct {
+            let length = self.length(index);
+            let _ = writeln!(text, "    __SIZE_TYPE__ gridrpc_length_{index} = {length};");
+        }
+        text + &statement(target, &values)
     }
 
-    /// The lengths of the texts among the arguments of a Fortran function. An array of characters
-    /// is an array of texts whose length is its first dimension.
-    fn lengths(&self, arguments: &[usize]) -> Vec<String> {
-        let arguments = if self.fortran { arguments } else { &[] };
-        let length = |index: &usize| match &self.parameters()[*index].kind {
-            Kind::Scalar(kind) if kind.is_text() => {
-                Some(format!("__builtin_strlen({})", self.argument(*index)))
-            }
-            Kind::Scalar(Type::Char) => Some("1".to_owned()),
-            Kind::Array { element: Type::Char, dimensions } => Some(self.first_size(dimensions)),
-            _ => None,
+    /// Those of a Fortran function's arguments that are text, whose lengths it is told.
+    fn lengths(&self, arguments: &[usize]) -> Vec<usize> {
+        let is_text = |index: &&usize| match self.parameters()[**index].kind {
+            Kind::Scalar(kind) => kind.is_text() || kind == Type::Char,
+            Kind::Array { element, .. } => element == Type::Char,
+            Kind::Callback(_) => false,
         };
-        arguments.iter().filter_map(length).collect()
+        arguments.iter().filter(is_text).copied().filter(|_| self.fortran).collect()
+    }
+
+    /// The length of one of them. An array of characters is an array of texts that are as long as
+    /// its first dimension.
+    fn length(&self, index: usize) -> String {
+        match &self.parameters()[index].kind {
+            Kind::Array { dimensions, .. } => self.first_size(dimensions),
+            Kind::Scalar(kind) if kind.is_text() => {
+                format!("__builtin_strlen({})", self.argument(index))
+            }
+            _ => "1".to_owned(),
+        }
     }
 
     fn first_size(&self, dimensions: &[Dimension]) -> String {

@@ -1,5 +1,8 @@
 //! Compiles a module and loads it, as a worker does.
 
+// Not every file of tests needs all of it.
+#![allow(dead_code)]
+
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fs;

@@ -62,6 +62,8 @@ struct Inner {
     profile: Profile,
     outcome: Option<Outcome>,
     done: bool,
+    /// Threads that sleep until it has ended: to wake nobody is a system call as well.
+    sleepers: usize,
     watches: Vec<(Arc<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
@@ -97,6 +99,7 @@ impl Call {
             profile,
             outcome: None,
             done: false,
+            sleepers: 0,
             watches: Vec::new(),
             kept: Vec::new(),
         };
@@ -153,14 +156,16 @@ impl Call {
             inner.profile.stamps = stamps;
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
-            inner.profile.bytes_out =
-                sections.iter().map(|section| section.len() as u64).sum();
+            inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
         inner.outcome = Some(outcome);
         inner.done = true;
         let watches = std::mem::take(&mut inner.watches);
+        let sleepers = inner.sleepers;
         drop(inner);
-        self.finished.notify_all();
+        if sleepers > 0 {
+            self.finished.notify_all();
+        }
         for (watch, token) in watches {
             watch.ended(token);
         }
@@ -181,9 +186,12 @@ impl Call {
     /// Waits until it has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        inner.sleepers += 1;
         let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !inner.done);
-        waited.unwrap_or_else(PoisonError::into_inner).0.done
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        inner.sleepers -= 1;
+        inner.done
     }
 
     /// Takes the outcome, once.
@@ -207,6 +215,15 @@ impl Call {
         } else {
             inner.watches.push((Arc::<W>::clone(watch), token));
         }
+    }
+}
+
+/// Bytes of a section that were moved. What the worker has written into the caller's own memory was
+/// not.
+fn moved(section: &Incoming) -> u64 {
+    match section {
+        Incoming::Argument(..) => 0,
+        other => other.len() as u64,
     }
 }
 

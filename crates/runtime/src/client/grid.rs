@@ -17,13 +17,13 @@ use thiserror::Error;
 use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
-use crate::client::fork;
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::forks;
 use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::Pool;
@@ -215,7 +215,7 @@ impl Grid {
     pub fn open(config: Config) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
         check_workers(workers)?;
-        fork::notice();
+        forks::notice();
         let system = |what| move |error| GridError::System { what, error };
         let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
             .map_err(|errno| system("making an event descriptor")(errno.into()))?;
@@ -250,7 +250,7 @@ impl Grid {
             transport,
             shared_threshold,
             workers: AtomicU32::new(workers),
-            generation: fork::generation(),
+            generation: forks::generation(),
         })
     }
 
@@ -308,9 +308,8 @@ impl Grid {
     #[must_use]
     pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
         let state = self.common.lock();
-        let starting = |state: &mut State| {
-            !state.closing && state.core.standing(of) == Standing::Starting
-        };
+        let starting =
+            |state: &mut State| !state.closing && state.core.standing(of) == Standing::Starting;
         let waited = self.common.changed.wait_timeout_while(state, timeout, starting);
         drop(waited);
         self.standing(of)
@@ -338,7 +337,8 @@ impl Grid {
     /// Makes a function known.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
         let mut state = self.common.lock();
-        let function = Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
+        let function =
+            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             state.core.replace_function(id);
@@ -535,7 +535,7 @@ impl Grid {
     }
 
     fn check_process(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     fn drop_segments(&self, state: &mut State) {
@@ -560,7 +560,7 @@ impl Waiter {
     /// # Errors
     /// `GridError::Forked` if it may not.
     pub fn check(&self) -> Result<(), GridError> {
-        if fork::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
+        if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
     /// Waits until the call has ended, at most so long. Returns whether it has.

@@ -9,12 +9,12 @@ use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
-use crate::client::fork;
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::state::Outlet;
+use crate::forks;
 use crate::link::{LinkError, Placement, Receiver, Sender};
 use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
@@ -54,7 +54,7 @@ impl Reactor {
 
     fn start_spawner(&mut self) -> io::Result<()> {
         let mut spawner = Spawner::start(&self.config.launch)?;
-        fork::close_in_children(spawner.receiver.socket().as_raw_fd());
+        forks::close_in_children(spawner.receiver.socket().as_raw_fd());
         let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
         self.epoll.add(spawner.receiver.socket(), watched)?;
         if let Some(stderr) = spawner.child.stderr.take() {
@@ -268,7 +268,7 @@ impl Reactor {
     pub(super) fn bury_spawner(&mut self) {
         let Some(mut spawner) = self.spawner.take() else { return };
         let _ = self.epoll.delete(spawner.receiver.socket());
-        fork::forget(spawner.receiver.socket().as_raw_fd());
+        forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
         let _ = spawner.child.kill();
         let ended = spawner.child.wait();

@@ -6,7 +6,6 @@
 mod arrays;
 mod call;
 mod callbacks;
-mod fork;
 mod function;
 mod grid;
 pub mod invoke;

@@ -108,7 +108,12 @@ impl Outlet {
         self.stream.write(&labelled(label, &lines));
     }
 
-    /// Nothing more will come: what has begun is a line too.
+    /// Whether a line has begun whose end has not come.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.begun.is_empty()
+    }
+
+    /// What has begun is a line too: its end will not come, or not soon.
     pub(crate) fn end(&mut self) {
         if let Passing::Labelled(label) = &self.passing
             && !self.begun.is_empty()

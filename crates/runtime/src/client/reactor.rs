@@ -12,11 +12,12 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
-use crate::client::grid::{Common, Config, Transport};
 use crate::client::callbacks::{Runner, Wanted};
+use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::output;
 use crate::link::{LinkError, Received, Receiver};
+use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
@@ -108,6 +109,12 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
+    /// Workers that have begun a line, and when it is passed on as it is.
+    begun_lines: VecDeque<(Instant, u32, u32)>,
+    patience: Patience,
+    /// Whether there is only one call: with more, the processors have better things to do than to
+    /// look out for answers.
+    lone: bool,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
@@ -118,6 +125,8 @@ const MORE_WORKERS: usize = 1 << 16;
 const EVENTS: usize = 64;
 /// How long a worker that has closed its connection has to end by itself.
 const LEAVE_GRACE: Duration = Duration::from_secs(1);
+/// How long a line waits for its end.
+const LINE: Duration = Duration::from_millis(200);
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
@@ -155,12 +164,16 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             leaving: VecDeque::new(),
+            begun_lines: VecDeque::new(),
+            patience: Patience::new(),
+            lone: false,
             closing: None,
             finished: false,
         })
     }
 
-    /// Does what is due, waits for something to happen, at most until `until`, and deals with it.
+    /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
+    /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
     pub(super) fn turn(&mut self, until: Option<Instant>) -> bool {
         let mut timeout = self.prepare_to_wait();
@@ -168,7 +181,8 @@ impl Reactor {
             return false;
         }
         let leaving = self.end_leaving();
-        for until in [until, leaving].into_iter().flatten() {
+        let lines = self.end_lines();
+        for until in [until, leaving, lines].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -176,11 +190,23 @@ impl Reactor {
             }
         }
         let mut events = [EpollEvent::empty(); EVENTS];
-        let count = match self.epoll.wait(&mut events, timeout) {
+        let Reactor { epoll, patience, lone, .. } = self;
+        let lone = *lone;
+        let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
+        let mut count = 0;
+        if until.is_some() && lone && timeout != EpollTimeout::ZERO {
+            patience.look(|| {
+                count = wait(EpollTimeout::ZERO);
+                count > 0
+            });
+        }
+        if count == 0 {
+            count = wait(timeout);
+        }
         for event in &events[..count] {
             self.dispatch(*event);
         }
@@ -202,6 +228,7 @@ impl Reactor {
             self.say_goodbye();
         }
         let idle = to_start.is_empty() && to_kill.is_empty();
+        self.lone = state.core.live() == 1;
         let until = if idle { state.core.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);
@@ -254,17 +281,21 @@ impl Reactor {
                     self.hear_worker(index);
                 }
             }
-            Token::WorkerStdout { index, generation } | Token::WorkerStderr { index, generation } => {
+            Token::WorkerStdout { index, generation }
+            | Token::WorkerStderr { index, generation } => {
                 if self.is_current(index, generation)
                     && let Some(inlet) = &mut self.inlets[index as usize]
                 {
                     let stderr = matches!(token, Token::WorkerStderr { .. });
-                    let output = if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
-                    if let Some(output) = output
-                        && !output.read()
-                    {
+                    let output =
+                        if stderr { Some(&mut inlet.stderr) } else { inlet.stdout.as_mut() };
+                    let Some(output) = output else { return };
+                    if !output.read() {
                         // Ended or closed by the worker: a descriptor at its end is always ready.
                         let _ = self.epoll.delete(output.descriptor());
+                    } else if output.has_begun() {
+                        let generation = inlet.generation;
+                        self.begun_lines.push_back((Instant::now() + LINE, index, generation));
                     }
                 }
             }
@@ -299,6 +330,22 @@ impl Reactor {
             // It is ending by itself, most likely, and then its exit status tells more.
             self.leaving.push_back((Instant::now() + LEAVE_GRACE, index, generation));
         }
+    }
+
+    /// Passes on lines that have been begun and not ended for a while, such as a question; says when the
+    /// next is due.
+    fn end_lines(&mut self) -> Option<Instant> {
+        while let Some((due, index, generation)) = self.begun_lines.front().copied() {
+            if due > Instant::now() {
+                return Some(due);
+            }
+            self.begun_lines.pop_front();
+            let inlet = self.inlets[index as usize].as_mut();
+            if let Some(inlet) = inlet.filter(|inlet| inlet.generation == generation) {
+                inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
+            }
+        }
+        None
     }
 
     /// Ends workers that have closed their connection but go on; says when the next is due.

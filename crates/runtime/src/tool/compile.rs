@@ -111,7 +111,8 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
         );
         return Err(CompileError::Broken { file: file.to_owned(), errors: without_body.len() });
     }
-    let folder = if options.folder.as_os_str().is_empty() { Path::new(".") } else { &options.folder };
+    let folder =
+        if options.folder.as_os_str().is_empty() { Path::new(".") } else { &options.folder };
     let writing = |path: &Path| {
         let path = path.to_owned();
         move |error| CompileError::Write { path, error }
@@ -235,12 +236,20 @@ impl Recipe {
     /// Files are named as seen from the IDL file.
     fn beside(&self, word: &str) -> String {
         let path = self.folder.join(word);
-        if !word.starts_with('-') && path.exists() { path.display().to_string() } else { word.into() }
+        if !word.starts_with('-') && path.exists() {
+            path.display().to_string()
+        } else {
+            word.into()
+        }
     }
 
     fn compile(&self, source: &Path, object: &Path) -> Result<(), CompileError> {
         let mut command = start(&self.compiler);
-        command.args(["-O2", "-g", "-fPIC", "-c"]).arg(source).arg("-o").arg(object);
+        command
+            .args(["-O2", "-g", "-fPIC", "-fvisibility=hidden", "-c"])
+            .arg(source)
+            .arg("-o")
+            .arg(object);
         command.arg("-I").arg(&self.folder).args(&self.compile_options);
         run(command, &self.compiler)
     }

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::typed::ModuleFile;
 
-/// One function, or all of a module, in words.
+/// One function under the name that calls use, or all of a module, in words.
 #[must_use]
-pub fn text(module: &ModuleFile, function: Option<&Function>) -> String {
+pub fn text(module: &ModuleFile, function: Option<(&str, &Function)>) -> String {
     let interface = &module.interface;
     match function {
-        Some(function) => one_function(interface, &function.name, function),
+        Some((name, function)) => one_function(interface, name, function),
         None => {
             let mut text = format!("module {}\n  {}\n", interface.name, module.path.display());
             for (name, function) in all(interface) {
@@ -27,9 +27,10 @@ pub fn text(module: &ModuleFile, function: Option<&Function>) -> String {
 fn all(module: &Module) -> Vec<(String, Function)> {
     let functions = module.functions.iter().map(|f| (f.name.clone(), f.clone()));
     let methods = module.classes.iter().flat_map(|class| {
-        class.methods.iter().map(move |method| {
-            (format!("{}.{}", class.name, method.name), method.clone())
-        })
+        class
+            .methods
+            .iter()
+            .map(move |method| (format!("{}.{}", class.name, method.name), method.clone()))
     });
     functions.chain(methods).collect()
 }

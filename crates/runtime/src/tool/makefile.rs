@@ -18,6 +18,7 @@ pub fn makefile(module: &Module, idl: &str) -> String {
     let _ = write!(
         text,
         "# Made from {idl}.\n\
+         MODULE = {name}\n\
          GRIDRPC ?= gridrpc\n\n\
          all: {name}.so {all} {name}.nrf\n\n\
          {name}.so: {idl}\n\t$(GRIDRPC) compile {idl}\n\n"

@@ -59,8 +59,8 @@ pub struct ModuleFile {
 /// # Errors
 /// When the file cannot be read or is no module of this version.
 pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| ModuleError::Read { file: file.to_owned(), error })?;
+    let bytes =
+        std::fs::read(file).map_err(|error| ModuleError::Read { file: file.to_owned(), error })?;
     let not = |why: String| ModuleError::NotAModule { file: file.to_owned(), why };
     let library = object::File::parse(&*bytes)
         .map_err(|error| not(format!("it is no shared library ({error})")))?;

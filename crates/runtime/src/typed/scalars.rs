@@ -46,7 +46,8 @@ impl Scalar {
     /// The number whose bytes in this type are these; `None` for strings and files.
     #[must_use]
     pub fn from_bytes(of: Type, bytes: &[u8]) -> Option<Scalar> {
-        let f32_at = |at: usize| Some(f64::from(f32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?)));
+        let f32_at =
+            |at: usize| Some(f64::from(f32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?)));
         let f64_at = |at: usize| Some(f64::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
         Some(match of {
             Type::String | Type::Filename => return None,
@@ -75,12 +76,22 @@ fn integer_at(of: Type, bytes: &[u8]) -> Option<i64> {
 #[derive(Clone, Debug, Default)]
 pub struct Scalars {
     scalars: Vec<Option<i64>>,
-    /// First elements of integer arrays, for sizes that name them.
+    /// Elements of those integer arrays that sizes name.
     elements: Vec<(usize, Vec<i64>)>,
 }
 
-/// Elements of an array that sizes may name.
-const ELEMENTS: usize = 64;
+/// Whether a size or a range names elements of this array.
+fn is_named(function: &Function, array: usize) -> bool {
+    function.parameters.iter().any(|parameter| {
+        let Kind::Array { dimensions, .. } = &parameter.kind else { return false };
+        dimensions.iter().any(|dimension| {
+            let range =
+                dimension.range.iter().flat_map(|range| [&range.start, &range.end, &range.step]);
+            let mut parts = range.chain([&dimension.size]).flatten();
+            parts.any(|part| part.scalars().contains(&array))
+        })
+    })
+}
 
 impl Scalars {
     /// Nothing is known yet of the arguments of a function.
@@ -96,7 +107,7 @@ impl Scalars {
         }
     }
 
-    /// The elements of an integer array that sizes name.
+    /// The elements of an integer array, if sizes name them.
     pub fn set_elements(&mut self, function: &Function, parameter: usize, bytes: &[u8]) {
         let Some(Kind::Array { element, .. }) =
             function.parameters.get(parameter).map(|parameter| &parameter.kind)
@@ -104,7 +115,10 @@ impl Scalars {
             return;
         };
         let Some(size) = element.size().filter(|_| element.is_integer()) else { return };
-        let elements = bytes.chunks_exact(size).take(ELEMENTS);
+        if !is_named(function, parameter) {
+            return;
+        }
+        let elements = bytes.chunks_exact(size);
         let elements = elements.filter_map(|bytes| integer_at(*element, bytes)).collect();
         self.elements.push((parameter, elements));
     }
@@ -149,6 +163,9 @@ mod tests {
         ] {
             assert_eq!(Scalar::from_bytes(of, &value.to_bytes(of)), Some(value), "{of:?}");
         }
-        assert_eq!(Scalar::from_bytes(Type::Double, &Scalar::Int(3).to_bytes(Type::Double)), Some(Scalar::Float(3.0)));
+        assert_eq!(
+            Scalar::from_bytes(Type::Double, &Scalar::Int(3).to_bytes(Type::Double)),
+            Some(Scalar::Float(3.0))
+        );
     }
 }

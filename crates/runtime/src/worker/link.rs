@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::link::{LinkError, Received, Receiver, Sender, Stream};
 use crate::loan::Source;
+use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
 use crate::sys::{self, Mapping, monotonic_ns};
@@ -79,6 +80,7 @@ pub enum Answer<'a> {
 #[derive(Debug)]
 pub struct WorkerLink {
     receiver: Receiver,
+    patience: Patience,
     sender: Sender,
     worker: u32,
     progress: Option<Mapping>,
@@ -171,6 +173,7 @@ impl WorkerLink {
         debug::attend(worker);
         Ok(WorkerLink {
             receiver,
+            patience: Patience::new(),
             sender,
             worker,
             progress,
@@ -218,10 +221,17 @@ impl WorkerLink {
                 continue;
             }
             self.flush()?;
-            if self.desk.ended || fill(&mut self.receiver)? == 0 {
+            if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(None);
             }
         }
+    }
+
+    /// Reads once; looks for a moment before it sleeps.
+    fn wait_and_fill(&mut self) -> io::Result<usize> {
+        let WorkerLink { patience, receiver, .. } = self;
+        patience.look(|| is_readable(receiver));
+        fill(receiver)
     }
 
     /// The next call that has come in whole, and whether its answer may wait for others.
@@ -241,9 +251,7 @@ impl WorkerLink {
 
     /// Whether nobody waits for the call that runs any more: it may return early.
     pub fn is_cancelled(&mut self) -> bool {
-        let mut waited = [PollFd::new(self.receiver.socket(), PollFlags::POLLIN)];
-        let more = poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0);
-        if more && !self.desk.cancelled {
+        if is_readable(&self.receiver) && !self.desk.cancelled {
             match fill(&mut self.receiver) {
                 Ok(0) | Err(_) => self.desk.cancelled = true,
                 Ok(_) => self.desk.cancelled |= self.take_all().is_err(),
@@ -468,6 +476,11 @@ fn take_blob(
         _ => None,
     };
     sections.iter().map(|section| part(section).map(Incoming::Shared).ok_or_else(outside)).collect()
+}
+
+fn is_readable(receiver: &Receiver) -> bool {
+    let mut waited = [PollFd::new(receiver.socket(), PollFlags::POLLIN)];
+    poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Reads once, also when a signal interrupts it.

@@ -91,7 +91,8 @@ impl CallbackFrame {
         let mut shapes = Vec::with_capacity(own.len());
         for (index, (parameter, value)) in own.iter().zip(&came).enumerate() {
             let misfit = || format!("argument `{}` does not fit its interface", parameter.name);
-            let content = |array: &Array| sections.get(usize::from(array.section)).map(Incoming::bytes);
+            let content =
+                |array: &Array| sections.get(usize::from(array.section)).map(Incoming::bytes);
             let mut shape = Shape::new(Vec::new(), false, 1);
             values.push(match (&parameter.kind, value) {
                 (Kind::Scalar(_), Value::Int(value)) => CallbackValue::Scalar(Scalar::Int(*value)),

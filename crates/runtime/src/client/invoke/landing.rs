@@ -111,7 +111,8 @@ impl Landing {
         let mut sections: Vec<Option<Incoming>> = sections.into_iter().map(Some).collect();
         let mut landed = Vec::new();
         for (parameter, name, plan) in std::mem::take(&mut self.plans) {
-            let misfit = || format!("{}: result `{name}` does not fit its interface", self.function);
+            let misfit =
+                || format!("{}: result `{name}` does not fit its interface", self.function);
             let value = values.get(parameter).ok_or_else(misfit)?;
             let mut take = |index: u16| sections.get_mut(usize::from(index)).and_then(Option::take);
             match (plan, value) {
@@ -137,7 +138,10 @@ impl Landing {
                     for (path, content) in paths.iter().zip(texts.ok_or_else(misfit)?) {
                         std::fs::write(path, content.unwrap_or_default()).map_err(|error| {
                             let path = path.display();
-                            format!("{}: could not write `{path}`, result `{name}`: {error}", self.function)
+                            format!(
+                                "{}: could not write `{path}`, result `{name}`: {error}",
+                                self.function
+                            )
                         })?;
                     }
                 }
@@ -147,12 +151,7 @@ impl Landing {
         Ok(landed)
     }
 
-    fn put(
-        &self,
-        section: Incoming,
-        shape: &Shape,
-        to: Destination,
-    ) -> Option<Option<MadeMemory>> {
+    fn put(&self, section: Incoming, shape: &Shape, to: Destination) -> Option<Option<MadeMemory>> {
         let in_room = match &section {
             Incoming::Argument(index, len) => Some(self.room(*index, *len)?),
             _ => None,

@@ -220,14 +220,16 @@ impl Preparation<'_> {
             (Kind::Array { element, dimensions }, given) => {
                 let known =
                     Known { function: self.function, given: self.given, scalars: &self.scalars };
-                let extents = extents(self.function, index, &known).map_err(|error| error.to_string())?;
+                let extents = extents(self.function, index, &known)
+                    .map_err(|error| format!("cannot be sent: {error}"))?;
                 let sizes: Vec<u64> = extents.iter().map(|extent| extent.size).collect();
                 if matches!(element, Type::String | Type::Filename) {
                     let count = sizes.iter().product::<u64>() as usize;
                     return self.add_texts(index, *element, count, given);
                 }
                 let Some(dtype) = dtype(*element) else { return Err("cannot be sent".into()) };
-                let shape = Shape::new(extents, self.function.fortran(), element.size().unwrap_or(1));
+                let shape =
+                    Shape::new(extents, self.function.fortran(), element.size().unwrap_or(1));
                 if let Given::Array(memory) = given {
                     fits(memory, &shape, &sizes, dimensions, *element)?;
                 }
@@ -239,12 +241,18 @@ impl Preparation<'_> {
                     }
                     (Mode::InOut, Given::Array(memory)) => {
                         let to = self.add_in_out(memory, &shape)?;
-                        self.plan(index, Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to });
+                        self.plan(
+                            index,
+                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                        );
                         Ok(self.array(dtype, &shape))
                     }
                     (Mode::Out, Given::Array(_) | Given::Absent) => {
                         let (to, room) = self.add_out(given, &shape)?;
-                        self.plan(index, Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to });
+                        self.plan(
+                            index,
+                            Plan::Array { dtype, shape: shape.clone(), dimensions: sizes, to },
+                        );
                         Ok(if room { self.array(dtype, &shape) } else { Value::None })
                     }
                     (_, Given::Absent) => Err("is missing".into()),
@@ -330,7 +338,8 @@ impl Preparation<'_> {
         if goes && of == Type::String {
             self.plan(index, Plan::Texts(count));
         } else if goes {
-            let paths: Option<Vec<PathBuf>> = texts.iter().map(|text| path(text.as_deref())).collect();
+            let paths: Option<Vec<PathBuf>> =
+                texts.iter().map(|text| path(text.as_deref())).collect();
             self.plan(index, Plan::Files(paths.ok_or("has to name a file")?));
         }
         if !comes {

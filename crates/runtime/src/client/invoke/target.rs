@@ -90,11 +90,11 @@ impl Grid {
         let at = |functions: &[Function], name: &str| functions.iter().position(|f| f.name == name);
         let place = match name.split_once('.') {
             None => at(&interface.functions, name).map(|index| (None, index)),
-            Some((class, method)) => interface
-                .classes
-                .iter()
-                .position(|known| known.name == class)
-                .and_then(|class| Some((Some(class), at(&interface.classes[class].methods, method)?))),
+            Some((class, method)) => {
+                interface.classes.iter().position(|known| known.name == class).and_then(|class| {
+                    Some((Some(class), at(&interface.classes[class].methods, method)?))
+                })
+            }
         };
         let Some(place) = place else {
             return Err(SearchError::NoFunction {
@@ -151,7 +151,8 @@ impl ModuleSearch {
             return Ok(Arc::clone(module));
         }
         for place in &self.places {
-            let file = if place.is_dir() { place.join(format!("{module}.so")) } else { place.clone() };
+            let file =
+                if place.is_dir() { place.join(format!("{module}.so")) } else { place.clone() };
             if !file.is_file() {
                 continue;
             }
@@ -206,8 +207,7 @@ fn files(place: &Path) -> Vec<PathBuf> {
     }
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     let is_library = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "so");
-    let mut files: Vec<PathBuf> =
-        entries.map(|entry| entry.path()).filter(is_library).collect();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_library).collect();
     files.sort();
     files
 }

@@ -143,8 +143,11 @@ impl Arguments {
                 let texts = texts(parameter, 1, value, sections, order)?;
                 let (argument, pointer) = list(*of, texts, Vec::new())?;
                 let in_place = *of == Type::String && parameter.mode != Mode::In;
+                if in_place {
+                    return Ok((argument, pointer));
+                }
                 // SAFETY: the list has one pointer.
-                let pointer = if in_place { pointer } else { unsafe { *pointer.cast::<*mut c_void>() } };
+                let pointer = unsafe { *pointer.cast::<*mut c_void>() };
                 Ok((argument, pointer))
             }
             Kind::Scalar(of) => {
@@ -223,7 +226,9 @@ impl Arguments {
                 Place::Buffer(whole)
             }
             // The result goes back from where the function writes it.
-            _ if goes && shape.is_whole() && link.payload().has_shared_memory()
+            _ if goes
+                && shape.is_whole()
+                && link.payload().has_shared_memory()
                 && !link.payload().is_small(shape.bytes()) =>
             {
                 let lent = link.payload().take_shared(shape.bytes() as u64);
@@ -347,16 +352,14 @@ fn list(
     let shape = Shape::new(extents, false, 1);
     // The memory of a box stays where it is.
     if of == Type::String {
-        let mut pointers: Box<[_]> =
-            texts.iter().map(|text| duplicate(text.as_deref())).collect();
+        let mut pointers: Box<[_]> = texts.iter().map(|text| duplicate(text.as_deref())).collect();
         let pointer = pointers.as_mut_ptr().cast();
         return Ok((Argument { place: Place::Texts(pointers), shape }, pointer));
     }
     let files: std::io::Result<Vec<_>> =
         texts.iter().map(|text| CallFile::new(text.as_deref().unwrap_or_default())).collect();
     let files = files.map_err(|error| CallError::Memory(format!("a file: {error}")))?;
-    let mut pointers: Box<[_]> =
-        files.iter().map(|file| file.path.as_ptr().cast_mut()).collect();
+    let mut pointers: Box<[_]> = files.iter().map(|file| file.path.as_ptr().cast_mut()).collect();
     let pointer = pointers.as_mut_ptr().cast();
     Ok((Argument { place: Place::Files(files, pointers), shape }, pointer))
 }

@@ -251,7 +251,8 @@ fn store(
             }
             _ => None,
         };
-        let Some((array, bytes)) = content.filter(|(_, bytes)| bytes.len() == shape.selected_bytes())
+        let Some((array, bytes)) =
+            content.filter(|(_, bytes)| bytes.len() == shape.selected_bytes())
         else {
             return Err(failed(format!("it returned nothing that fits `{}`", parameter.name)));
         };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gridrpc_idl::{Function, Module};
 use libloading::os::unix;
 
+use crate::forks;
 use crate::typed::read_interface;
 use crate::worker::module::callback;
 
@@ -61,6 +62,21 @@ pub(super) struct Entry {
     run: extern "C" fn(arguments: *mut *mut c_void),
 }
 
+/// What functions print goes to a pipe, where C would keep it back until there are pages of it.
+fn print_lines() {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // SAFETY: C's own stream, which nothing has been written to yet or in lines already.
+    unsafe { libc::setvbuf(stdout, std::ptr::null_mut(), libc::_IOLBF, 0) };
+}
+
+/// What the system says about an error of a library.
+fn reason(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 impl Library {
     /// Loads the library and reads its interface.
     pub(super) fn load(path: &Path) -> Result<Library, String> {
@@ -68,11 +84,12 @@ impl Library {
         // SAFETY: loading runs the library's constructors. Whoever compiled it and named it to the
         // client wants its code to be run here.
         let library = unsafe { unix::Library::open(Some(path), unix::RTLD_NOW | unix::RTLD_LOCAL) };
-        let library =
-            library.map_err(|error| format!("could not load `{}`: {error}", path.display()))?;
+        let library = library
+            .map_err(|error| format!("could not load `{}`: {}", path.display(), reason(&error)))?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
-        let raw = unsafe { library.get::<RawModule>(SYMBOL.to_bytes_with_nul()) };
-        let raw = raw.map_err(|error| format!("`{}` is no module: {error}", path.display()))?;
+        let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
+        let raw =
+            raw.map_err(|error| format!("`{}` is no module: {}", path.display(), reason(&error)))?;
         let raw = raw.into_raw().cast::<RawModule>().cast_const();
         std::mem::forget(library);
         // SAFETY: the symbol lives as long as the library, which stays.
@@ -84,6 +101,8 @@ impl Library {
                 module.version
             ));
         }
+        forks::notice();
+        print_lines();
         (module.bind)(&raw const SERVICES);
         Ok(Library { interface: file.interface, raw })
     }
@@ -96,10 +115,13 @@ impl Library {
     /// The function of that name: `function`, or `Class.method`.
     pub(super) fn entry(self: &Arc<Library>, name: &str) -> Result<Entry, String> {
         // SAFETY: the names are C strings in the library.
-        let is_named = |entry: &&RawEntry| unsafe { CStr::from_ptr(entry.name) }.to_str() == Ok(name);
+        let is_named =
+            |entry: &&RawEntry| unsafe { CStr::from_ptr(entry.name) }.to_str() == Ok(name);
         let raw = self.entries().iter().find(is_named);
         let place = match name.split_once('.') {
-            None => self.interface.functions.iter().position(|f| f.name == name).map(|at| (None, at)),
+            None => {
+                self.interface.functions.iter().position(|f| f.name == name).map(|at| (None, at))
+            }
             Some((class, method)) => {
                 self.interface.classes.iter().enumerate().find(|(_, c)| c.name == class).and_then(
                     |(at, class)| {

@@ -88,7 +88,8 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
         Place::Texts(pointers) => {
             let text = |pointer: &*mut std::ffi::c_char| {
                 // SAFETY: null, or a C string that the function has left.
-                (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(*pointer) }.to_bytes().to_vec())
+                (!pointer.is_null())
+                    .then(|| unsafe { CStr::from_ptr(*pointer) }.to_bytes().to_vec())
             };
             let texts: Vec<_> = pointers.iter().map(text).collect();
             // They are freed with the arguments.

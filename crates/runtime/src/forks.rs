@@ -1,5 +1,8 @@
-//! When the client forks (a process pool beside the grid, say), the child must not keep the
-//! grid's control connection open: the spawner could not see the client's end.
+//! What happens when a process of a grid forks.
+//!
+//! When the client does (a process pool beside the grid, say), the child must not keep the grid's
+//! control connection open: the spawner could not see the client's end. When a function does, its
+//! child must not answer the call.
 
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;

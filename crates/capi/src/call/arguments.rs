@@ -1,0 +1,248 @@
+//! From what C gives to what the runtime takes.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use gridrpc_idl::{Kind, Mode, Type, Values, extents};
+use gridrpc_runtime::client::invoke::{Given, Memory};
+use gridrpc_runtime::typed::Scalar;
+
+use super::callback::Callable;
+use super::function::{Function, Take};
+use crate::failure::Failure;
+use crate::ffi::types::Slot;
+
+/// The arguments of a call as they came.
+#[derive(Clone, Copy)]
+pub enum Arguments<'a> {
+    /// From a variadic function: in slots, numbers by value unless the function takes addresses.
+    Slots(&'a [Slot]),
+    /// From a stack: addresses.
+    Addresses(&'a [*mut c_void]),
+}
+
+/// The arguments of a call for the runtime, and what is to be done with its results.
+pub struct Taken {
+    /// For the runtime.
+    pub given: Vec<Given>,
+    /// The functions that may be called back, in their order.
+    pub callbacks: Vec<Callable>,
+    /// Where strings go that come back, by parameter.
+    pub texts: Vec<(usize, TextPlace)>,
+}
+
+/// Where the addresses of strings are stored.
+#[derive(Clone, Copy, Debug)]
+pub struct TextPlace {
+    /// The place.
+    pub place: *mut *mut c_char,
+    /// Whether a string lies there that went in, and stays if it is not changed.
+    pub has_text: bool,
+}
+
+// SAFETY: the place is the caller's, who has promised to leave it alone until the call has ended, in
+// whichever thread it is waited for.
+unsafe impl Send for TextPlace {}
+// SAFETY: nothing is done through a shared reference.
+unsafe impl Sync for TextPlace {}
+
+impl Arguments<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Arguments::Slots(slots) => slots.len(),
+            Arguments::Addresses(addresses) => addresses.len(),
+        }
+    }
+
+    /// The address that an argument is, or that its number lies at.
+    fn address(&self, index: usize) -> *mut c_void {
+        match self {
+            // SAFETY: slots are made of zeros before one of their members is set.
+            Arguments::Slots(slots) => unsafe { slots[index].address },
+            Arguments::Addresses(addresses) => addresses[index],
+        }
+    }
+
+    /// # Safety
+    /// The arguments are of the kinds that `function` has.
+    unsafe fn number(&self, function: &Function, index: usize, of: Type) -> Option<Scalar> {
+        match self {
+            Arguments::Slots(slots) if !function.by_address => {
+                // SAFETY: the C part has set the member that belongs to the parameter's code.
+                Some(unsafe { by_value(of, slots[index]) })
+            }
+            // SAFETY: the caller says that the address is one of such a number.
+            _ => unsafe { behind(of, self.address(index)) },
+        }
+    }
+}
+
+/// # Safety
+/// The member of the slot that belongs to the type has been set.
+unsafe fn by_value(of: Type, slot: Slot) -> Scalar {
+    // SAFETY: the caller says so.
+    unsafe {
+        match of {
+            Type::Float | Type::Double => Scalar::Float(slot.double),
+            Type::SComplex => {
+                Scalar::Complex(f64::from(slot.scomplex[0]), f64::from(slot.scomplex[1]))
+            }
+            Type::DComplex => Scalar::Complex(slot.dcomplex[0], slot.dcomplex[1]),
+            of if of.size().is_some_and(|size| size <= size_of::<i32>()) => {
+                // As in C, what does not fit is cut off.
+                let int = Scalar::Int(slot.int.into());
+                Scalar::from_bytes(of, &int.to_bytes(of)).unwrap_or(int)
+            }
+            _ => Scalar::Int(slot.long),
+        }
+    }
+}
+
+/// # Safety
+/// `address` is NULL or that of a number of this type.
+unsafe fn behind(of: Type, address: *const c_void) -> Option<Scalar> {
+    if address.is_null() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    let size = of.size()?.min(bytes.len());
+    // SAFETY: the caller says that there are so many bytes.
+    unsafe { ptr::copy_nonoverlapping(address.cast::<u8>(), bytes.as_mut_ptr(), size) };
+    Scalar::from_bytes(of, &bytes)
+}
+
+/// # Safety
+/// `text` is NULL or the address of a text that ends in a 0.
+unsafe fn text(text: *const c_char) -> Option<Vec<u8>> {
+    // SAFETY: the caller says so.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_bytes().to_vec())
+}
+
+/// What sizes are computed from, before the runtime knows the arguments.
+struct Known<'a> {
+    function: &'a Function,
+    arguments: Arguments<'a>,
+}
+
+impl Values for Known<'_> {
+    fn scalar(&self, parameter: usize) -> Option<i64> {
+        let Take::Number(of) = *self.function.takes.get(parameter)? else { return None };
+        // SAFETY: as for all arguments.
+        match unsafe { self.arguments.number(self.function, parameter, of) } {
+            Some(Scalar::Int(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn element(&self, parameter: usize, index: u64) -> Option<i64> {
+        let Kind::Array { element, .. } = self.function.parameters().get(parameter)?.kind else {
+            return None;
+        };
+        let start = self.arguments.address(parameter);
+        let at = usize::try_from(index).ok()?.checked_mul(element.size()?)?;
+        if start.is_null() {
+            return None;
+        }
+        // SAFETY: the caller gives an array of the length that the interface says.
+        match unsafe { behind(element, start.cast::<u8>().add(at).cast()) } {
+            Some(Scalar::Int(value)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Takes the arguments of a call.
+///
+/// # Safety
+/// They are of the kinds that the function's interface has, and as long as it says.
+pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Taken, Failure> {
+    let wanted = function.takes.len();
+    let name = &function.target.name;
+    if arguments.len() != wanted {
+        let got = arguments.len();
+        return Err(Failure::other(format!(
+            "{name}: it has {wanted} parameters, but {got} are given"
+        )));
+    }
+    let mut taken =
+        Taken { given: Vec::with_capacity(wanted), callbacks: Vec::new(), texts: Vec::new() };
+    for (index, take) in function.takes.iter().enumerate() {
+        let parameter = &function.parameters()[index];
+        let bad = |problem: &str| {
+            Failure::other(format!("{name}: argument `{}` {problem}", parameter.name))
+        };
+        let address = arguments.address(index);
+        let given = match *take {
+            Take::Nothing => Given::Absent,
+            Take::Number(of) => {
+                // SAFETY: the caller says so.
+                let number = unsafe { arguments.number(function, index, of) };
+                Given::Scalar(number.ok_or_else(|| bad("is a null pointer"))?)
+            }
+            Take::Array => Given::Array(Memory { start: address.cast(), len: None, shape: None }),
+            Take::Callback => {
+                let callable = Callable::new(address).ok_or_else(|| bad("is a null pointer"))?;
+                taken.callbacks.push(callable);
+                Given::Callback
+            }
+            Take::Text | Take::Texts => {
+                let count =
+                    if *take == Take::Text { 1 } else { count(function, index, arguments)? };
+                if address.is_null() && count > 0 && *take == Take::Texts {
+                    return Err(bad("is a null pointer"));
+                }
+                // SAFETY: the caller says that they are texts, and so many.
+                unsafe { texts(&mut taken, function, index, address, count) }
+                    .ok_or_else(|| bad("is a null pointer"))?
+            }
+        };
+        taken.given.push(given);
+    }
+    Ok(taken)
+}
+
+/// How many elements an array of texts has.
+fn count(function: &Function, index: usize, arguments: Arguments<'_>) -> Result<usize, Failure> {
+    let known = Known { function, arguments };
+    let extents = extents(function.target.interface(), index, &known)
+        .map_err(|error| Failure::other(format!("{}: {error}", function.target.name)))?;
+    Ok(extents.iter().map(|extent| extent.size).product::<u64>() as usize)
+}
+
+/// The strings or file names of one argument. `None`: there is no place for results.
+///
+/// # Safety
+/// `address` is that of a text or, for arrays and results, of `count` addresses of texts.
+unsafe fn texts(
+    taken: &mut Taken,
+    function: &Function,
+    index: usize,
+    address: *mut c_void,
+    count: usize,
+) -> Option<Given> {
+    let parameter = &function.parameters()[index];
+    let is_file = matches!(
+        parameter.kind,
+        Kind::Scalar(Type::Filename) | Kind::Array { element: Type::Filename, .. }
+    );
+    let is_array = matches!(parameter.kind, Kind::Array { .. });
+    let stores = !is_file && function.goes_out(index);
+    if !is_array && !stores {
+        // SAFETY: the caller says that it is a text.
+        return Some(Given::Texts(vec![unsafe { text(address.cast()) }]));
+    }
+    let place = address.cast::<*mut c_char>();
+    if place.is_null() && count > 0 {
+        return None;
+    }
+    if stores {
+        let has_text = parameter.mode == Mode::InOut;
+        taken.texts.push((index, TextPlace { place, has_text }));
+        if parameter.mode == Mode::Out {
+            return Some(Given::Absent);
+        }
+    }
+    // SAFETY: the caller says that there are so many addresses of texts.
+    let texts = (0..count).map(|at| unsafe { text(place.add(at).read()) });
+    Some(Given::Texts(texts.collect()))
+}

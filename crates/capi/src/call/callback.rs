@@ -1,0 +1,265 @@
+//! Callbacks: functions of the program that a running function calls.
+//!
+//! They are called as the interface declares them: numbers by value, arrays by the address of their
+//! first element; for a Fortran program numbers by address as well. They run in a thread of the
+//! runtime's own, also while the program waits in a call.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use gridrpc_idl::{Kind, Parameter, Type};
+use gridrpc_runtime::client::invoke::{CallbackFrame, CallbackValue};
+use gridrpc_runtime::client::{CallbackHandler, Grid};
+use gridrpc_runtime::payload::{Incoming, Payload};
+use gridrpc_runtime::sys::monotonic_ns;
+use gridrpc_runtime::typed::Scalar;
+
+/// A function of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Callable(*mut c_void);
+
+// SAFETY: a function may be called from any thread; the program is told that it is.
+unsafe impl Send for Callable {}
+// SAFETY: as above.
+unsafe impl Sync for Callable {}
+
+impl Callable {
+    /// `None`: it is NULL.
+    pub fn new(address: *mut c_void) -> Option<Callable> {
+        (!address.is_null()).then_some(Callable(address))
+    }
+}
+
+/// What the callbacks of a call have taken. Times are in ns.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many there were.
+    pub count: AtomicU64,
+    /// In the functions themselves.
+    pub run: AtomicU64,
+    /// For taking their arguments and handing their results over.
+    pub transfer: AtomicU64,
+    /// Bytes of their arguments.
+    pub bytes_in: AtomicU64,
+    /// Bytes of their results.
+    pub bytes_out: AtomicU64,
+}
+
+/// The callbacks of one call.
+pub struct Callbacks {
+    /// Weak: a call that nobody waits for must not keep the grid.
+    pub grid: Weak<Grid>,
+    /// What is known of the call.
+    pub frame: CallbackFrame,
+    /// The functions.
+    pub functions: Vec<Callable>,
+    /// Whether numbers are passed by address.
+    pub by_address: bool,
+    /// What they take.
+    pub tally: Arc<Tally>,
+}
+
+impl CallbackHandler for Callbacks {
+    fn run(&self, index: u16, arguments: Vec<Incoming>) -> Result<Payload, String> {
+        let grid = self.grid.upgrade().ok_or("the grid is closed")?;
+        let function =
+            *self.functions.get(usize::from(index)).ok_or("there is no such callback")?;
+        let add = |to: &AtomicU64, value: u64| to.fetch_add(value, Ordering::Relaxed);
+        let begin = monotonic_ns();
+        let mut ran = 0;
+        add(&self.tally.bytes_in, arguments.iter().map(|section| section.len() as u64).sum());
+        let payload = self.frame.run(index, arguments, grid.payload(), |parameters, values| {
+            let called = monotonic_ns();
+            call(function, parameters, values, self.by_address)?;
+            ran = monotonic_ns() - called;
+            Ok(())
+        })?;
+        add(&self.tally.count, 1);
+        add(&self.tally.run, ran);
+        add(&self.tally.transfer, (monotonic_ns() - begin).saturating_sub(ran));
+        add(&self.tally.bytes_out, payload.bytes);
+        Ok(payload)
+    }
+}
+
+unsafe extern "C" {
+    /// See trampoline.h.
+    fn gridrpc_call_function(
+        function: *mut c_void,
+        words: *const u64,
+        floats: *const f64,
+        stack: *const u64,
+    );
+}
+
+const WORDS: usize = if cfg!(target_arch = "x86_64") { 6 } else { 8 };
+const FLOATS: usize = 8;
+const STACK: usize = 32;
+
+/// Where the arguments of one call are to lie.
+#[derive(Default)]
+struct Layout {
+    words: Vec<u64>,
+    floats: Vec<f64>,
+    stack: Vec<u64>,
+}
+
+impl Layout {
+    fn word(&mut self, word: u64) {
+        if self.words.len() < WORDS { self.words.push(word) } else { self.stack.push(word) }
+    }
+
+    /// Parts of one number: all in registers or all on the stack.
+    fn floats(&mut self, parts: &[u64], packed_on_stack: &[u64]) {
+        if self.floats.len() + parts.len() <= FLOATS {
+            self.floats.extend(parts.iter().map(|part| f64::from_bits(*part)));
+            return;
+        }
+        if cfg!(target_arch = "aarch64") {
+            // No number behind it is passed in a register any more.
+            self.floats.resize(FLOATS, 0.0);
+        }
+        self.stack.extend(packed_on_stack);
+    }
+
+    fn number(&mut self, of: Type, number: Scalar) {
+        let bytes = number.to_bytes(of);
+        let word = |at: usize| u64::from_ne_bytes(*bytes[at..].first_chunk().unwrap_or(&[0; 8]));
+        match of {
+            // Numbers of less than a word lie at its low end, in registers too.
+            Type::Float | Type::Double => self.floats(&[word(0)], &[word(0)]),
+            Type::SComplex if cfg!(target_arch = "aarch64") => {
+                let (re, im) = (word(0) & 0xFFFF_FFFF, word(0) >> 32);
+                self.floats(&[re, im], &[word(0)]);
+            }
+            Type::SComplex => self.floats(&[word(0)], &[word(0)]),
+            Type::DComplex => self.floats(&[word(0), word(8)], &[word(0), word(8)]),
+            _ => self.word(match number {
+                Scalar::Int(value) => value.cast_unsigned(),
+                Scalar::Float(_) | Scalar::Complex(..) => word(0),
+            }),
+        }
+    }
+}
+
+const KNOWN_CONVENTION: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) && cfg!(target_endian = "little");
+
+fn call(
+    function: Callable,
+    parameters: &[Parameter],
+    values: &mut [CallbackValue],
+    by_address: bool,
+) -> Result<(), String> {
+    let mut layout = Layout::default();
+    // What is passed by address has to lie somewhere.
+    let mut numbers: Vec<[u8; 16]> = vec![[0; 16]; values.len()];
+    for ((parameter, value), place) in parameters.iter().zip(values).zip(&mut numbers) {
+        match (value, &parameter.kind) {
+            (CallbackValue::Array { elements, .. }, _) => {
+                if elements.is_empty() {
+                    layout.word(place.as_mut_ptr() as u64);
+                } else {
+                    layout.word(elements.as_mut_ptr() as u64);
+                }
+            }
+            (CallbackValue::Scalar(number), Kind::Scalar(of)) if by_address => {
+                *place = number.to_bytes(*of);
+                layout.word(place.as_mut_ptr() as u64);
+            }
+            (CallbackValue::Scalar(number), Kind::Scalar(of)) => {
+                if !of.is_integer() && !KNOWN_CONVENTION {
+                    return Err(format!(
+                        "argument `{}` of a callback cannot be passed by value on this machine: \
+                         declare it as an array of one element",
+                        parameter.name
+                    ));
+                }
+                layout.number(*of, *number);
+            }
+            (CallbackValue::Scalar(_), _) => return Err("a callback with strange arguments".into()),
+        }
+    }
+    if layout.stack.len() > STACK {
+        return Err(format!("a callback with too many arguments: {}", parameters.len()));
+    }
+    layout.words.resize(WORDS, 0);
+    layout.floats.resize(FLOATS, 0.0);
+    layout.stack.resize(STACK, 0);
+    // SAFETY: the program has given a function with the parameters that the interface declares; the
+    // lists are as long as the C part reads.
+    unsafe {
+        gridrpc_call_function(
+            function.0,
+            layout.words.as_ptr(),
+            layout.floats.as_ptr(),
+            layout.stack.as_ptr(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    static SEEN: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+
+    #[allow(clippy::too_many_arguments)]
+    extern "C" fn many(
+        a: i8,
+        b: f32,
+        c: &mut [i32; 2],
+        d: i64,
+        e: u16,
+        f: f64,
+        g: i32,
+        h: i32,
+        i: i32,
+        j: u8,
+        k: f64,
+    ) {
+        c[1] += c[0];
+        let seen = [a.into(), b.into(), d as f64, e.into(), f, g.into(), h.into(), i.into()];
+        let mut list = SEEN.lock().unwrap();
+        list.extend(seen);
+        list.extend([f64::from(j), k]);
+    }
+
+    #[test]
+    fn arguments_arrive_whatever_their_order() {
+        let source = "Module m; Define f(cb(IN char a, IN float b, INOUT int c[2], IN long d, \
+                      IN unsigned short e, IN double f, IN int g, IN int h, IN int i, \
+                      IN unsigned char j, IN double k)) { }";
+        let parsed = gridrpc_idl::parse(source);
+        let module = parsed.module.unwrap_or_else(|| panic!("{:?}", parsed.diagnostics));
+        let Kind::Callback(parameters) = &module.functions[0].parameters[0].kind else {
+            panic!("no callback")
+        };
+        let int = |value| CallbackValue::Scalar(Scalar::Int(value));
+        let float = |value| CallbackValue::Scalar(Scalar::Float(value));
+        let mut elements = 5_i32.to_ne_bytes().to_vec();
+        elements.extend(7_i32.to_ne_bytes());
+        let mut values = vec![
+            int(-1),
+            float(0.5),
+            CallbackValue::Array { elements, dimensions: vec![2] },
+            int(1 << 40),
+            int(65_000),
+            float(2.25),
+            int(-6),
+            int(7),
+            int(-8),
+            int(250),
+            float(1e300),
+        ];
+        call(Callable(many as *mut c_void), parameters, &mut values, false).unwrap();
+        let expected =
+            [-1.0, 0.5, (1_u64 << 40) as f64, 65_000.0, 2.25, -6.0, 7.0, -8.0, 250.0, 1e300];
+        assert_eq!(*SEEN.lock().unwrap(), expected);
+        let CallbackValue::Array { elements, .. } = &values[2] else { panic!("no array") };
+        assert_eq!(elements[4..], 12_i32.to_ne_bytes());
+    }
+}

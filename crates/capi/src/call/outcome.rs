@@ -1,0 +1,179 @@
+//! What is told of a call that failed, and of what cannot be found: the codes of `grpc.h`, and all
+//! that is known beside.
+
+use std::fmt::Write;
+
+use gridrpc_core::{Cause, End, Loss, Refusal};
+use gridrpc_runtime::client::GridError;
+use gridrpc_runtime::client::invoke::{ArgumentError, SearchError};
+use nix::sys::signal::Signal;
+
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+/// What ended a call without an answer.
+pub fn ended(function: &str, end: &End) -> Failure {
+    match end {
+        End::Cancelled => {
+            Failure::new(ErrorCode::Canceled, format!("{function}: it was cancelled"))
+        }
+        End::DeadlineExceeded(worker) => {
+            let place = worker.map_or("while it waited for a worker".to_owned(), |worker| {
+                format!("on worker {worker}, which was ended unless it had stopped by itself")
+            });
+            let detail = format!("{function}: its time limit was reached {place}");
+            Failure::new(ErrorCode::Timeout, detail)
+        }
+        End::WorkerLost(loss) => {
+            Failure::new(ErrorCode::CommunicationFailed, format!("{function}: {}", lost(loss)))
+        }
+        End::NoWorkers(loss) => no_workers(function, loss),
+        End::Closed => Failure::new(
+            ErrorCode::NotInitialized,
+            format!("{function}: the library was finalized meanwhile"),
+        ),
+    }
+}
+
+fn no_workers(what: &str, loss: &Loss) -> Failure {
+    let detail = format!("{what}: no worker could be started: {}", lost(loss));
+    Failure::new(ErrorCode::ServerNotFound, detail)
+}
+
+/// How a worker was lost, in all detail.
+fn lost(loss: &Loss) -> String {
+    let mut text = loss.to_string();
+    if let Cause::Signal { signal, .. } = loss.cause
+        && let Some(name) = signal_name(signal)
+    {
+        let _ = write!(text, " ({name})");
+    }
+    if let Some(hint) = hint(&loss.cause) {
+        let _ = write!(text, "\n  hint: {hint}");
+    }
+    if !loss.stderr.is_empty() {
+        let _ = write!(text, "\n  the end of its standard error:");
+        for line in loss.stderr.lines() {
+            let _ = write!(text, "\n    {line}");
+        }
+    }
+    text
+}
+
+fn signal_name(number: u32) -> Option<&'static str> {
+    Signal::try_from(i32::try_from(number).ok()?).ok().map(Signal::as_str)
+}
+
+fn hint(cause: &Cause) -> Option<&'static str> {
+    let signal = match cause {
+        Cause::Exit(_) => {
+            return Some("the function ended its process, by exit perhaps; it has to return");
+        }
+        Cause::Signal { out_of_memory: true, .. } => {
+            return Some("memory ran out: use fewer workers, or smaller arguments");
+        }
+        Cause::Signal { signal, .. } => Signal::try_from(i32::try_from(*signal).ok()?).ok()?,
+        Cause::Failed(_) => return None,
+    };
+    match signal {
+        Signal::SIGSEGV | Signal::SIGBUS => Some(
+            "the function used memory that it does not have: are its arrays as long as its \
+             interface says?",
+        ),
+        Signal::SIGFPE => Some("the function divided by zero, or computed with traps enabled"),
+        Signal::SIGABRT => Some("the function called abort, or an assertion of its failed"),
+        Signal::SIGILL => Some("the module was compiled for another processor"),
+        Signal::SIGKILL => Some("somebody ended it, or memory ran out"),
+        Signal::SIGXCPU => Some("its limit of processor time was reached"),
+        _ => None,
+    }
+}
+
+/// What a worker says of a call that it could not run.
+pub fn raised(function: &str, error: &str, message: &str) -> Failure {
+    let code = match error {
+        "gridrpc.FunctionNotFound" | "gridrpc.ModuleError" => ErrorCode::FunctionNotFound,
+        "gridrpc.ProtocolError" => ErrorCode::CommunicationFailed,
+        _ => ErrorCode::Other,
+    };
+    let kind = match error.strip_prefix("gridrpc.") {
+        Some("OutOfMemory") => "the worker is out of memory: ",
+        Some("CallbackFailed") => "a callback failed: ",
+        _ => "",
+    };
+    Failure::new(code, format!("{function}: {kind}{message}"))
+}
+
+/// Why the grid does not do what it was asked.
+pub fn refused(what: &str, error: &GridError) -> Failure {
+    let code = match error {
+        GridError::Refused(Refusal::NoWorkers(loss)) => return no_workers(what, loss),
+        GridError::Refused(Refusal::ReservedLost(loss)) => {
+            let detail = format!("{what}: the object is lost with its worker: {}", lost(loss));
+            return Failure::new(ErrorCode::CommunicationFailed, detail);
+        }
+        GridError::Refused(Refusal::Released) => ErrorCode::InvalidObjectHandle,
+        GridError::Refused(Refusal::Closed) | GridError::Forked => ErrorCode::NotInitialized,
+        GridError::Refused(Refusal::UnknownBlob(_))
+        | GridError::System { .. }
+        | GridError::Config(_) => ErrorCode::Other,
+    };
+    Failure::new(code, format!("{what}: {error}"))
+}
+
+/// The worker of an object is gone.
+pub fn object_lost(class: &str, loss: &Loss) -> Failure {
+    let detail = format!("{class}: the object is lost with its worker: {}", lost(loss));
+    Failure::new(ErrorCode::CommunicationFailed, detail)
+}
+
+impl From<ArgumentError> for Failure {
+    fn from(error: ArgumentError) -> Self {
+        Failure::other(error.to_string())
+    }
+}
+
+impl From<SearchError> for Failure {
+    fn from(error: SearchError) -> Self {
+        Failure::new(ErrorCode::FunctionNotFound, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn loss(cause: Cause) -> Loss {
+        Loss { worker: 3, pid: 42, host: "here".into(), cause, stderr: "one\ntwo".into() }
+    }
+
+    #[test]
+    fn a_loss_is_told_in_all_detail() {
+        let cause = Cause::Signal { signal: 11, out_of_memory: false };
+        let Failure { code, detail } = ended("m/f", &End::WorkerLost(Arc::new(loss(cause))));
+        assert_eq!(code, ErrorCode::CommunicationFailed);
+        for part in ["m/f", "worker 3", "42", "here", "SIGSEGV", "hint:", "\n    one\n    two"] {
+            assert!(detail.contains(part), "{detail}");
+        }
+        let detail = lost(&loss(Cause::Exit(7)));
+        assert!(detail.contains("status 7") && detail.contains("exit"), "{detail}");
+    }
+
+    #[test]
+    fn every_end_has_its_code() {
+        let lost = || Arc::new(loss(Cause::Failed("why".into())));
+        for (end, code) in [
+            (End::Cancelled, ErrorCode::Canceled),
+            (End::Closed, ErrorCode::NotInitialized),
+            (End::DeadlineExceeded(None), ErrorCode::Timeout),
+            (End::DeadlineExceeded(Some(1)), ErrorCode::Timeout),
+            (End::NoWorkers(lost()), ErrorCode::ServerNotFound),
+            (End::WorkerLost(lost()), ErrorCode::CommunicationFailed),
+        ] {
+            assert_eq!(ended("f", &end).code, code, "{end:?}");
+        }
+        assert_eq!(raised("f", "gridrpc.FunctionNotFound", "").code, ErrorCode::FunctionNotFound);
+        assert_eq!(raised("f", "ValueError", "bad").detail, "f: bad");
+    }
+}

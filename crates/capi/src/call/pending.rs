@@ -1,0 +1,222 @@
+//! One call from its begin until its results are in the caller's memory.
+
+use std::ffi::{CStr, c_char};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use gridrpc_core::Reservation;
+use gridrpc_runtime::client::invoke::{
+    CallOptions, CallbackFrame, Landed, Landing, Lending, prepare,
+};
+use gridrpc_runtime::client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
+use gridrpc_runtime::sys::monotonic_ns;
+
+use super::arguments::{Arguments, Taken, TextPlace, take};
+use super::callback::{Callbacks, Tally};
+use super::function::Function;
+use super::info::{CallInfo, CallbackInfo};
+use super::outcome;
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+/// How a call is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// After which time it fails.
+    pub deadline: Option<Duration>,
+    /// The reserved worker that has to run it.
+    pub on: Option<Reservation>,
+    /// Whether the caller's memory may be used after the call has begun.
+    pub lending: Lending,
+}
+
+/// A call that has begun.
+#[derive(Debug)]
+pub struct Pending {
+    /// The call.
+    pub call: Arc<Call>,
+    function: Arc<Function>,
+    landing: Landing,
+    texts: Vec<(usize, TextPlace)>,
+    tally: Option<Arc<Tally>>,
+}
+
+/// How a call ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Why it failed, if it did.
+    pub result: Result<(), Failure>,
+    /// Its times and places.
+    pub info: CallInfo,
+}
+
+/// A thread that waits for room looks so often whether its time is over.
+const LONG: Duration = Duration::from_secs(3600);
+
+impl Pending {
+    /// Begins a call. Waits as long as too many others wait for workers.
+    ///
+    /// # Safety
+    /// The arguments are of the kinds and lengths that the interface has; they stay until the
+    /// results have landed, or the pending call is dropped.
+    pub unsafe fn begin(
+        grid: &Arc<Grid>,
+        function: &Arc<Function>,
+        arguments: Arguments<'_>,
+        options: Options,
+    ) -> Result<Pending, Failure> {
+        let target = &function.target;
+        // SAFETY: the caller says so.
+        let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
+        // SAFETY: as above.
+        let prepared = unsafe { prepare(grid, target, &given, options.lending)? };
+        let mut tally = None;
+        let callbacks = (!callbacks.is_empty()).then(|| {
+            let tally = tally.insert(Arc::new(Tally::default()));
+            RuntimeCallbacks(Arc::new(Callbacks {
+                grid: Arc::downgrade(grid),
+                frame: CallbackFrame::new(Arc::clone(target), prepared.scalars.clone()),
+                functions: callbacks,
+                by_address: function.by_address,
+                tally: Arc::clone(tally),
+            }))
+        });
+        let Options { deadline, on, .. } = options;
+        let (mut request, landing) =
+            prepared.request(target, CallOptions { deadline, on, callbacks });
+        let begun = Instant::now();
+        let call = loop {
+            match grid.submit(request) {
+                Ok(call) => break call,
+                Err(SubmitError::Failed(error)) => {
+                    return Err(outcome::refused(&target.name, &error));
+                }
+                Err(SubmitError::Full(full)) => {
+                    let left = deadline.map_or(LONG, |time| time.saturating_sub(begun.elapsed()));
+                    if left.is_zero() {
+                        let detail = format!(
+                            "{}: its time limit was reached while too many calls waited for workers",
+                            target.name
+                        );
+                        return Err(Failure::new(ErrorCode::Timeout, detail));
+                    }
+                    let _ = grid.wait_for_room(full.payload.bytes, left);
+                    request = *full;
+                    request.deadline = deadline.map(|time| time.saturating_sub(begun.elapsed()));
+                }
+            }
+        };
+        Ok(Pending { call, function: Arc::clone(function), landing, texts, tally })
+    }
+
+    /// Takes what came of the call, which has ended, and puts its results where they belong.
+    pub fn land(self) -> Ended {
+        let Pending { call, function, landing, texts, tally } = self;
+        let name = &function.target.name;
+        let begin = monotonic_ns();
+        let result = match call.take_outcome() {
+            Some(Outcome::Returned(sections)) => match landing.land(sections) {
+                // SAFETY: the caller keeps the places until the results have landed.
+                Ok(landed) => unsafe { store(&texts, landed) },
+                Err(error) => Err(Failure::other(error)),
+            },
+            other => {
+                drop(landing);
+                Err(failed(name, other))
+            }
+        };
+        let landing = monotonic_ns().saturating_sub(begin);
+        Ended { result, info: info(&call, landing, tally.as_deref()) }
+    }
+
+    /// Gives the caller's memory back: nothing will be written to it any more. Returns the call.
+    pub fn abandon(self) -> Arc<Call> {
+        self.call
+    }
+}
+
+/// What came of a call whose results nobody takes.
+pub fn abandoned(call: &Call, function: &Function) -> Ended {
+    let result = match call.take_outcome() {
+        Some(Outcome::Returned(_)) => Err(Failure::new(
+            ErrorCode::Canceled,
+            format!("{}: its handle was destructed", function.target.name),
+        )),
+        other => Err(failed(&function.target.name, other)),
+    };
+    Ended { result, info: info(call, 0, None) }
+}
+
+fn failed(function: &str, outcome: Option<Outcome>) -> Failure {
+    match outcome {
+        Some(Outcome::Raised { error, message, .. }) => outcome::raised(function, &error, &message),
+        Some(Outcome::Ended(end)) => outcome::ended(function, &end),
+        Some(Outcome::Returned(_)) | None => {
+            Failure::other(format!("{function}: its outcome was taken before"))
+        }
+    }
+}
+
+fn info(call: &Call, landing: u64, tally: Option<&Tally>) -> CallInfo {
+    let callbacks = tally.map_or(CallbackInfo::default(), |tally| CallbackInfo {
+        count: tally.count.load(Ordering::Relaxed),
+        run: tally.run.load(Ordering::Relaxed),
+        transfer: tally.transfer.load(Ordering::Relaxed),
+        bytes_in: tally.bytes_in.load(Ordering::Relaxed),
+        bytes_out: tally.bytes_out.load(Ordering::Relaxed),
+    });
+    CallInfo { profile: call.profile(), landing, callbacks }
+}
+
+/// Stores strings that came back, for the caller to free.
+///
+/// # Safety
+/// The places are the caller's, and large enough for the addresses.
+unsafe fn store(
+    places: &[(usize, TextPlace)],
+    landed: Vec<(usize, Landed)>,
+) -> Result<(), Failure> {
+    for (parameter, landed) in landed {
+        let Landed::Texts(texts) = landed else { continue };
+        let found = places.iter().find(|(index, _)| *index == parameter);
+        let Some((_, TextPlace { place, has_text })) = found else { continue };
+        for (at, text) in texts.into_iter().enumerate() {
+            // SAFETY: a string that went in is still there.
+            let is_there = *has_text && unsafe { is_text(place.add(at).read(), text.as_deref()) };
+            if is_there {
+                continue;
+            }
+            let copy = match text {
+                Some(text) => copy(&text)?,
+                None => std::ptr::null_mut(),
+            };
+            // SAFETY: the caller says that there is room.
+            unsafe { place.add(at).write(copy) };
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `there` is NULL or the address of a text that ends in a 0.
+unsafe fn is_text(there: *const c_char, text: Option<&[u8]>) -> bool {
+    // SAFETY: the caller says so.
+    let there = (!there.is_null()).then(|| unsafe { CStr::from_ptr(there) }.to_bytes());
+    there == text
+}
+
+/// A text in memory that C's `free` frees.
+pub fn copy(text: &[u8]) -> Result<*mut c_char, Failure> {
+    // SAFETY: plain allocation.
+    let memory = unsafe { libc::malloc(text.len() + 1) }.cast::<u8>();
+    if memory.is_null() {
+        return Err(Failure::other("out of memory for a string"));
+    }
+    // SAFETY: there is room for the text and the 0 behind it.
+    unsafe {
+        memory.copy_from_nonoverlapping(text.as_ptr(), text.len());
+        memory.add(text.len()).write(0);
+    }
+    Ok(memory.cast())
+}

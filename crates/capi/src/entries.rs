@@ -1,0 +1,174 @@
+//! Entries of the original Ninf: `module/function`, or `ninf://host:port/module/function`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::handles::attributes::HandleAttributes;
+use crate::handles::function::{FunctionHandle, Manner, Record, Wanted};
+
+/// An entry that has been found.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its function, and its calls.
+    pub handle: Arc<FunctionHandle>,
+}
+
+#[derive(Debug)]
+struct Group {
+    entry: Entry,
+    sessions: Vec<i32>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// The default server, if the program has set one.
+    server: Option<String>,
+    /// Those that were called by name, of this environment.
+    known: HashMap<String, Entry>,
+    of: Weak<Environment>,
+    executables: HashMap<usize, Entry>,
+    groups: HashMap<i32, Group>,
+    last: usize,
+}
+
+static ENTRIES: LazyLock<Mutex<Entries>> = LazyLock::new(Mutex::default);
+
+fn entries() -> MutexGuard<'static, Entries> {
+    ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Addresses of executables differ by this much: programs may expect them to be aligned.
+const STRIDE: usize = 16;
+
+/// Sets the default server; an empty name is that of the configuration again.
+pub fn set_server(host: &str) {
+    let mut entries = entries();
+    entries.server = (!host.is_empty()).then(|| host.to_owned());
+    entries.known.clear();
+}
+
+/// Server and function of an entry.
+fn parts(name: &str) -> (Option<&str>, &str) {
+    match name.strip_prefix("ninf://").and_then(|rest| rest.split_once('/')) {
+        Some(("", function)) => (None, function),
+        Some((host, function)) => (Some(host), function),
+        None => (None, name),
+    }
+}
+
+/// Finds an entry by its name.
+pub fn find(environment: &Arc<Environment>, name: &str) -> Result<Entry, Failure> {
+    let mut all = entries();
+    if !std::ptr::eq(all.of.as_ptr(), Arc::as_ptr(environment)) {
+        // Those of an environment that is gone are of no use.
+        all.known.clear();
+        all.of = Arc::downgrade(environment);
+    }
+    if let Some(entry) = all.known.get(name) {
+        return Ok(entry.clone());
+    }
+    let (server, function) = parts(name);
+    let set = all.server.clone();
+    drop(all);
+    let usual = || std::env::var("NINF_SERVER").ok().filter(|server| !server.is_empty());
+    let server = server.map(str::to_owned).or(set).or_else(usual);
+    let wanted =
+        Wanted { server, name: Some(function.to_owned()), attributes: HandleAttributes::default() };
+    let entry = make(environment, &wanted)?;
+    entries().known.insert(name.to_owned(), entry.clone());
+    Ok(entry)
+}
+
+fn make(environment: &Arc<Environment>, wanted: &Wanted) -> Result<Entry, Failure> {
+    let name = wanted.name(crate::errors::ErrorCode::FunctionNotFound)?;
+    let settings = environment.settings();
+    let found = settings.function(&environment.grid, wanted.server.as_deref(), name)?;
+    let manner = Manner::new(name, &found, &wanted.attributes);
+    environment.provide_workers(name, manner.start)?;
+    let handle = FunctionHandle { function: found.what, manner, record: Arc::default() };
+    Ok(Entry { handle: Arc::new(handle) })
+}
+
+/// The same function with sessions of its own.
+fn anew(entry: &Entry) -> Entry {
+    let FunctionHandle { function, manner, .. } = &*entry.handle;
+    let record: Arc<Record> = Arc::default();
+    let (function, manner) = (Arc::clone(function), manner.clone());
+    Entry { handle: Arc::new(FunctionHandle { function, manner, record }) }
+}
+
+fn no_executable() -> Failure {
+    Failure::other("this is no executable: NULL, never made, or finalized")
+}
+
+fn no_group(group: i32) -> Failure {
+    Failure::other(format!("there is no group {group}"))
+}
+
+/// Makes an executable, and returns its address.
+pub fn new_executable(entry: Entry) -> usize {
+    let mut all = entries();
+    all.last += STRIDE;
+    let address = all.last;
+    all.executables.insert(address, anew(&entry));
+    address
+}
+
+/// The executable at an address.
+pub fn executable(address: usize) -> Result<Entry, Failure> {
+    entries().executables.get(&address).cloned().ok_or_else(no_executable)
+}
+
+/// Gives an executable up.
+pub fn remove_executable(address: usize) -> Result<Entry, Failure> {
+    entries().executables.remove(&address).ok_or_else(no_executable)
+}
+
+/// Makes a group, and returns its number.
+pub fn new_group(entry: Entry) -> i32 {
+    let mut all = entries();
+    let number = (0..i32::MAX).find(|number| !all.groups.contains_key(number)).unwrap_or(0);
+    all.groups.insert(number, Group { entry: anew(&entry), sessions: Vec::new() });
+    number
+}
+
+/// The entry of a group.
+pub fn group(number: i32) -> Result<Entry, Failure> {
+    let all = entries();
+    all.groups.get(&number).map(|group| group.entry.clone()).ok_or_else(|| no_group(number))
+}
+
+/// A session was begun in a group.
+pub fn joined(number: i32, session: i32) {
+    if let Some(group) = entries().groups.get_mut(&number) {
+        group.sessions.push(session);
+    }
+}
+
+/// The sessions of a group, which has none afterwards.
+pub fn take_sessions(number: i32) -> Result<Vec<i32>, Failure> {
+    let mut all = entries();
+    let group = all.groups.get_mut(&number).ok_or_else(|| no_group(number))?;
+    Ok(std::mem::take(&mut group.sessions))
+}
+
+/// Gives a group up.
+pub fn remove_group(number: i32) -> Result<Entry, Failure> {
+    entries().groups.remove(&number).map(|group| group.entry).ok_or_else(|| no_group(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_name_servers_or_none() {
+        assert_eq!(parts("sample/mmul"), (None, "sample/mmul"));
+        assert_eq!(parts("mmul"), (None, "mmul"));
+        assert_eq!(parts("ninf://here:3000/sample/mmul"), (Some("here:3000"), "sample/mmul"));
+        assert_eq!(parts("ninf:///mmul"), (None, "mmul"));
+        assert_eq!(parts("ninf://"), (None, "ninf://"));
+    }
+}

@@ -1,0 +1,194 @@
+//! How the workers of the embedded grid are started.
+
+use std::ffi::{CStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use gridrpc_core::Settings as Bounds;
+use gridrpc_runtime::client::{Config, Launch, Output, Preparation, Transport};
+
+use crate::config::{ClientConfig, Debug, ServerSettings};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+/// More workers than this are not started by themselves, however many handles there are.
+pub const MOST_WORKERS: u32 = 1024;
+
+/// Calls that may wait for workers before those that make more have to wait.
+const MAX_QUEUED: usize = 1 << 20;
+const SHARED_THRESHOLD: usize = 32 << 10;
+const KEEP_FREE: u64 = 512 << 20;
+
+/// Numerical libraries start as many threads as there are processors, in every worker.
+const THREADS: [&str; 5] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+];
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// What the grid is to be.
+pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config, Failure> {
+    let processors = processors();
+    let workers = match std::env::var("GRIDRPC_WORKERS") {
+        Err(_) => u32::try_from(processors).unwrap_or(1),
+        Ok(text) => match text.trim().parse() {
+            Ok(workers @ 1..=MOST_WORKERS) => workers,
+            _ => {
+                return Err(Failure::other(format!(
+                    "GRIDRPC_WORKERS is `{text}`: choose from 1 to {MOST_WORKERS}"
+                )));
+            }
+        },
+    };
+    let directory =
+        settings.work_directory.as_ref().map(|directory| directory.display().to_string());
+    Ok(Config {
+        launch: Launch {
+            program: program()?,
+            arguments: vec!["spawner".into()],
+            environment: environment(client, settings, processors, workers),
+            preparation: Preparation {
+                directory: directory.unwrap_or_default(),
+                ..Preparation::default()
+            },
+        },
+        transport: Transport::Unix,
+        settings: Bounds {
+            workers,
+            cores: processors,
+            max_queued: MAX_QUEUED,
+            ..Bounds::default()
+        },
+        shared_threshold: SHARED_THRESHOLD,
+        keep_free: KEEP_FREE,
+        output: if settings.redirect_outerr { Output::Labelled } else { Output::Kept },
+    })
+}
+
+fn environment(
+    client: &ClientConfig,
+    settings: &ServerSettings,
+    processors: usize,
+    workers: u32,
+) -> Vec<(OsString, OsString)> {
+    let share = (processors / workers as usize).max(1).to_string();
+    let threads = THREADS.iter().filter(|name| std::env::var_os(name).is_none());
+    let mut environment: Vec<(OsString, OsString)> =
+        threads.map(|name| (OsString::from(name), OsString::from(&share))).collect();
+    if let Some(debug) = debug(&settings.debug) {
+        environment.push(("GRIDRPC_DEBUG".into(), debug.into()));
+    }
+    if client.tmp_dir != ClientConfig::default().tmp_dir {
+        environment.push(("TMPDIR".into(), client.tmp_dir.clone().into()));
+    }
+    // What the configuration says of variables comes last, and so holds.
+    let own = settings.environment.iter().map(|(name, value)| (name.into(), value.into()));
+    environment.extend(own);
+    environment
+}
+
+/// What a worker does before it begins to work, so that one can look into it.
+fn debug(debug: &Debug) -> Option<String> {
+    if debug.busy_loop {
+        return Some("wait".into());
+    }
+    if !debug.enabled {
+        return None;
+    }
+    let terminal = debug.terminal.as_deref().unwrap_or("xterm");
+    let debugger = debug.debugger.as_deref().unwrap_or("gdb");
+    let display = debug.display.as_ref().map(|display| format!(" -display {display}"));
+    Some(format!("{terminal}{} -e {debugger} -p {{pid}}", display.unwrap_or_default()))
+}
+
+/// The program that workers are: named by the environment, else installed with this library, else
+/// somewhere on the path.
+fn program() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os("GRIDRPC_PROGRAM").filter(|name| !name.is_empty()) {
+        return Ok(named.into());
+    }
+    let folder = own_folder();
+    let installed =
+        folder.iter().flat_map(|folder| [folder.join("../bin/gridrpc"), folder.join("gridrpc")]);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path).map(|folder| folder.join("gridrpc"));
+    installed.chain(on_path).find(|file| is_program(file)).ok_or_else(|| {
+        let folder = folder.as_ref().map_or("...".into(), |folder| folder.display().to_string());
+        Failure::new(
+            ErrorCode::ServerNotFound,
+            format!(
+                "workers need the program `gridrpc`, which is neither at {folder}/../bin nor on \
+                 the PATH: install it there, or name it in GRIDRPC_PROGRAM"
+            ),
+        )
+    })
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+/// Where this library is, or the program that it is linked into.
+fn own_folder() -> Option<PathBuf> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let here = own_folder as *const libc::c_void;
+    // SAFETY: the address is one of this library's; the struct is filled in if that succeeds.
+    let file = unsafe {
+        if libc::dladdr(here, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let name = info.assume_init().dli_fname;
+        if name.is_null() {
+            return None;
+        }
+        CStr::from_ptr(name).to_bytes()
+    };
+    let file = Path::new(std::ffi::OsStr::from_bytes(file));
+    // A program without a folder in its name was found on the path.
+    let file = if file.is_absolute() { file.to_owned() } else { file.canonicalize().ok()? };
+    file.parent().map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debuggers_are_started_in_terminals() {
+        assert_eq!(debug(&Debug::default()), None);
+        let mut wanted = Debug { enabled: true, ..Debug::default() };
+        assert_eq!(debug(&wanted).unwrap(), "xterm -e gdb -p {pid}");
+        wanted.display = Some(":1".into());
+        wanted.debugger = Some("lldb".into());
+        assert_eq!(debug(&wanted).unwrap(), "xterm -display :1 -e lldb -p {pid}");
+        wanted.busy_loop = true;
+        assert_eq!(debug(&wanted).unwrap(), "wait");
+    }
+
+    #[test]
+    fn this_library_knows_where_it_is() {
+        assert!(own_folder().is_some_and(|folder| folder.is_dir()));
+    }
+
+    #[test]
+    fn what_the_configuration_says_of_variables_holds() {
+        let settings = ServerSettings {
+            environment: vec![("OMP_NUM_THREADS".into(), "7".into())],
+            ..ServerSettings::default()
+        };
+        let environment = environment(&ClientConfig::default(), &settings, 8, 2);
+        let last = environment.iter().rev().find(|(name, _)| name == "OMP_NUM_THREADS");
+        assert_eq!(last.unwrap().1, "7");
+        if std::env::var_os("MKL_NUM_THREADS").is_none() {
+            assert!(environment.contains(&("MKL_NUM_THREADS".into(), "4".into())));
+        }
+    }
+}

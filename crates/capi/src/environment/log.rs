@@ -1,0 +1,68 @@
+//! What the library tells of itself: to standard error or a file, as much as the configuration says.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::config::ClientConfig;
+
+/// How important a line is: those up to the configured level are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Something has no effect, or may go wrong.
+    Warning = 2,
+    /// Beginning and end.
+    Information = 3,
+    /// Every handle.
+    Debug = 4,
+    /// Every session.
+    Everything = 5,
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub struct Log {
+    level: u8,
+    file: Option<Mutex<File>>,
+}
+
+impl Log {
+    /// As the configuration says. A file that cannot be opened is no error: standard error is used.
+    pub fn open(config: &ClientConfig, host: &str) -> Log {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let path = config.log_path(&time.to_string(), host, std::process::id());
+        let mut log = Log { level: config.log_level, file: None };
+        let Some(path) = path else { return log };
+        // The folder may not be there yet, and other programs may be making it.
+        let _ = path.parent().map(std::fs::create_dir_all);
+        match OpenOptions::new().create(true).append(true).open(&path) {
+            Ok(file) => log.file = Some(Mutex::new(file)),
+            Err(error) => {
+                log.write(Level::Warning, || {
+                    format!("cannot open the log file `{}`: {error}", path.display())
+                });
+            }
+        }
+        log
+    }
+
+    /// Writes a line, if the level asks for it.
+    pub fn write(&self, level: Level, text: impl FnOnce() -> String) {
+        if level as u8 > self.level {
+            return;
+        }
+        let kind = match level {
+            Level::Warning => "warning: ",
+            Level::Information | Level::Debug | Level::Everything => "",
+        };
+        let line = format!("gridrpc: {kind}{}\n", text());
+        // If it cannot be written there is nobody to tell.
+        let _ = match &self.file {
+            Some(file) => {
+                file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
+            }
+            None => std::io::stderr().write_all(line.as_bytes()),
+        };
+    }
+}

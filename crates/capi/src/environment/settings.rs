@@ -1,0 +1,276 @@
+//! What one reading of the configuration brings: servers, and functions and classes by name.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gridrpc_runtime::client::Grid;
+use gridrpc_runtime::client::invoke::ModuleSearch;
+use gridrpc_runtime::tool::catalogue::default_places;
+use gridrpc_runtime::typed::{ModuleFile, read_interface};
+
+use crate::call::function::Function;
+use crate::config::{ArgumentTransfer, ClientConfig, Place, ServerSettings, ThisMachine, Wait};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+/// A class that objects can be made of.
+#[derive(Debug)]
+pub struct Class {
+    /// `module/class`.
+    pub name: String,
+    /// Its methods, by name.
+    pub methods: HashMap<String, Arc<Function>>,
+}
+
+/// What is to be known for a handle.
+#[derive(Clone, Debug)]
+pub struct Found<T> {
+    /// The function or class.
+    pub what: Arc<T>,
+    /// How long a session may take.
+    pub session_timeout: Option<Duration>,
+    /// How long a worker may take to start.
+    pub start: Wait,
+    /// How long to wait for a worker's end.
+    pub stop: Wait,
+    /// When calls return that are not waited for.
+    pub transfer: ArgumentTransfer,
+    /// The server, as it was named.
+    pub server: String,
+}
+
+/// What is found once is not looked for again.
+#[derive(Debug, Default)]
+struct Known {
+    places: HashMap<String, Place>,
+    functions: HashMap<String, Arc<Function>>,
+    classes: HashMap<String, Arc<Class>>,
+    files: HashMap<PathBuf, Arc<ModuleFile>>,
+}
+
+/// One reading of the configuration.
+#[derive(Debug)]
+pub struct Settings {
+    /// What it says.
+    pub config: ClientConfig,
+    search: ModuleSearch,
+    known: Mutex<Known>,
+}
+
+impl Settings {
+    /// As the configuration says.
+    pub fn new(config: ClientConfig) -> Settings {
+        let search = ModuleSearch::new(places(&config));
+        Settings { config, search, known: Mutex::default() }
+    }
+
+    /// Reads the file that a program names: NULL and an empty name mean the usual one, which need
+    /// not be there.
+    pub fn read(file: Option<&str>) -> Result<Settings, Failure> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let file = match file.filter(|file| !file.is_empty()) {
+            Some(file) => Some(PathBuf::from(file)),
+            None => variable("NG_CONFIG_FILE").map(PathBuf::from).or_else(|| {
+                let usual = PathBuf::from(variable("HOME")?).join(".ngconf");
+                usual.exists().then_some(usual)
+            }),
+        };
+        let config =
+            file.map_or_else(|| Ok(ClientConfig::default()), |file| ClientConfig::read(&file));
+        Ok(Settings::new(config?))
+    }
+
+    /// What holds for the server that is meant when a program names none.
+    pub fn default_server(&self) -> &ServerSettings {
+        self.config.default_server().map_or(&self.config.server_default, |server| &server.settings)
+    }
+
+    /// The server that a handle is to be on, by name; it has to be this machine.
+    fn server(&self, named: Option<&str>) -> Result<(String, &ServerSettings), Failure> {
+        let default = || {
+            let server = self.config.default_server();
+            server.and_then(|server| server.hostnames.first()).map_or("localhost", String::as_str)
+        };
+        let name = named.unwrap_or_else(default);
+        let known = self.lock().places.get(name).copied();
+        // Asking a name server takes time.
+        let place = known.unwrap_or_else(|| self.config.place(name, &ThisMachine));
+        self.lock().places.insert(name.to_owned(), place);
+        if place == Place::Elsewhere {
+            return Err(Failure::new(
+                ErrorCode::ServerNotFound,
+                format!(
+                    "`{name}` is neither this machine nor the tag of a server that is: workers are \
+                     started on this machine only"
+                ),
+            ));
+        }
+        let settings =
+            self.config.server(name).map_or(&self.config.server_default, |server| &server.settings);
+        Ok((name.to_owned(), settings))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A name without a module has to be that of one function or class only.
+    fn check_bare(&self, name: &str) -> Result<(), Failure> {
+        if name.contains('/') {
+            return Ok(());
+        }
+        let all = self.search.all();
+        let interfaces = all.iter().map(|module| &module.interface);
+        let having: Vec<&str> = interfaces
+            .filter(|module| module.function(name).is_some() || module.class(name).is_some())
+            .map(|module| module.name.as_str())
+            .collect();
+        if having.len() < 2 {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ErrorCode::FunctionNotFound,
+            format!("`{name}` is in modules {}: write `module/{name}`", having.join(", ")),
+        ))
+    }
+
+    /// The module of a function or class, and its name in it.
+    fn module<'n>(
+        &self,
+        server: &str,
+        name: &'n str,
+    ) -> Result<(Arc<ModuleFile>, &'n str), Failure> {
+        let Some(info) = self.config.function_info(server, name) else {
+            self.check_bare(name)?;
+            return Ok(self.search.resolve(name)?);
+        };
+        let known = self.lock().files.get(&info.path).cloned();
+        let module =
+            match known {
+                Some(module) => module,
+                None => Arc::new(read_interface(&info.path).map_err(|error| {
+                    Failure::new(ErrorCode::FunctionNotFound, error.to_string())
+                })?),
+            };
+        self.lock().files.insert(info.path.clone(), Arc::clone(&module));
+        let (of, own) = name.split_once('/').unwrap_or(("", name));
+        if !of.is_empty() && of != module.interface.name {
+            return Err(Failure::new(
+                ErrorCode::FunctionNotFound,
+                format!(
+                    "`{name}`: the configuration has module `{}` for it, `{}`",
+                    module.interface.name,
+                    info.path.display()
+                ),
+            ));
+        }
+        Ok((module, own))
+    }
+
+    fn found<T>(
+        &self,
+        server: Option<&str>,
+        name: &str,
+        find: impl FnOnce(&str) -> Result<Arc<T>, Failure>,
+    ) -> Result<Found<T>, Failure> {
+        let (server, settings) = self.server(server)?;
+        let what = find(&server)?;
+        let info = self.config.function_info(&server, name);
+        Ok(Found {
+            what,
+            session_timeout: info.and_then(|info| info.session_timeout),
+            start: settings.job_start_timeout,
+            stop: settings.job_stop_timeout,
+            transfer: settings.argument_transfer,
+            server,
+        })
+    }
+
+    /// A function, known to the grid.
+    pub fn function(
+        &self,
+        grid: &Grid,
+        server: Option<&str>,
+        name: &str,
+    ) -> Result<Found<Function>, Failure> {
+        self.found(server, name, |server| {
+            if let Some(known) = self.lock().functions.get(name) {
+                return Ok(Arc::clone(known));
+            }
+            let (module, own) = self.module(server, name)?;
+            if own.contains('.') {
+                return Err(Failure::new(
+                    ErrorCode::FunctionNotFound,
+                    format!("`{name}` is a method: make an object, and invoke it there"),
+                ));
+            }
+            let target = grid.target(&module, own)?;
+            let function = Arc::new(Function::new(target, self.config.fortran_compatible));
+            self.lock().functions.insert(name.to_owned(), Arc::clone(&function));
+            Ok(function)
+        })
+    }
+
+    /// A class, with its methods known to the grid.
+    pub fn class(
+        &self,
+        grid: &Grid,
+        server: Option<&str>,
+        name: &str,
+    ) -> Result<Found<Class>, Failure> {
+        self.found(server, name, |server| {
+            if let Some(known) = self.lock().classes.get(name) {
+                return Ok(Arc::clone(known));
+            }
+            let none = |failure: Failure| Failure::new(ErrorCode::ClassNotFound, failure.detail);
+            let (module, own) = self.module(server, name).map_err(none)?;
+            let interface = &module.interface;
+            let class = interface.class(own).ok_or_else(|| {
+                let known: Vec<&str> =
+                    interface.classes.iter().map(|class| class.name.as_str()).collect();
+                let module = &interface.name;
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Failure::new(
+                    ErrorCode::ClassNotFound,
+                    format!("module `{module}` has no class `{own}`; it has {known}"),
+                )
+            })?;
+            let mut methods = HashMap::new();
+            for method in &class.methods {
+                let target = grid.target(&module, &format!("{own}.{}", method.name))?;
+                let function = Function::new(target, self.config.fortran_compatible);
+                methods.insert(method.name.clone(), Arc::new(function));
+            }
+            let class = Arc::new(Class { name: format!("{}/{own}", interface.name), methods });
+            self.lock().classes.insert(name.to_owned(), Arc::clone(&class));
+            Ok(class)
+        })
+    }
+}
+
+/// Where modules are looked for: what the configuration names, what the environment names, the
+/// catalogue, and the current folder.
+fn places(config: &ClientConfig) -> Vec<PathBuf> {
+    let wanted = config.default_server().map_or(&config.server_default, |server| &server.settings);
+    let wanted = &wanted.information_source;
+    let sources = config.information_sources.iter();
+    let sources = sources.filter(|source| wanted.is_none() || source.tag == *wanted);
+    let listed = sources.flat_map(|source| &source.files);
+    let mut places: Vec<PathBuf> = listed.flat_map(|file| listed_in(file)).collect();
+    let infos = config.function_infos.iter().map(|info| info.path.clone());
+    // Old configurations name executables of Ninf-G, which are no modules.
+    places.extend(infos.filter(|path| read_interface(path).is_ok()));
+    places.extend(default_places());
+    places.extend(std::env::current_dir());
+    places
+}
+
+/// The modules that a file of `ng_gen` lists. Lines that say something else are those of Ninf-G.
+fn listed_in(file: &Path) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("module "));
+    lines.map(|path| folder.join(path.trim())).collect()
+}

@@ -1,0 +1,196 @@
+//! Signals: at those that the configuration lists all sessions are cancelled and the program ends,
+//! unless it handles them itself.
+//!
+//! What a signal handler may do is very little. So ours only passes the number on to a thread.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
+
+use super::Environment;
+use crate::failure::Failure;
+
+/// A handler of the program's.
+pub type Handler = unsafe extern "C" fn(i32);
+
+/// What happens at a signal.
+#[derive(Clone, Copy, Debug)]
+enum Reaction {
+    /// The program ends, and with it everything else.
+    End,
+    /// The program is told.
+    Tell(Handler),
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    reactions: HashMap<i32, Reaction>,
+    /// What was there before.
+    before: HashMap<i32, SigAction>,
+    /// What tells the thread to end.
+    thread: Option<UnixStream>,
+}
+
+/// The signals that are taken over.
+#[derive(Debug, Default)]
+pub struct Signals {
+    inner: Mutex<Inner>,
+}
+
+/// Those that a program raises by its own errors, in the thread that made them: no other thread can
+/// do anything about them.
+const DIRECTLY: [Signal; 8] = [
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGILL,
+    Signal::SIGABRT,
+    Signal::SIGTRAP,
+    Signal::SIGSYS,
+    Signal::SIGPIPE,
+];
+
+/// Where the handler writes to.
+static PIPE: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn pass_on(number: i32) {
+    let errno = Errno::last_raw();
+    let byte = [number as u8];
+    // SAFETY: write may be called in a signal handler. If it fails nobody reads any more.
+    unsafe { libc::write(PIPE.load(Ordering::Relaxed), byte.as_ptr().cast(), 1) };
+    Errno::set_raw(errno);
+}
+
+fn signal(number: i32) -> Result<Signal, Failure> {
+    Signal::try_from(number).map_err(|_| Failure::other(format!("there is no signal {number}")))
+}
+
+fn refused(signal: Signal, error: Errno) -> Failure {
+    Failure::other(format!("{signal} cannot be handled: {error}"))
+}
+
+impl Signals {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over signals that nobody handles.
+    pub fn take_over(environment: &Arc<Environment>, numbers: &[i32]) -> Result<(), Failure> {
+        for number in numbers {
+            let signal = signal(*number)?;
+            let mut inner = environment.signals.lock();
+            inner.serve(environment)?;
+            let before = set(signal, SigHandler::Handler(pass_on))?;
+            if matches!(before.handler(), SigHandler::SigDfl) {
+                inner.before.insert(*number, before);
+                inner.reactions.insert(*number, Reaction::End);
+            } else {
+                // SAFETY: it is what was there.
+                let _ = unsafe { sigaction(signal, &before) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what happens at a signal. `None`: the address is that of SIG_DFL or SIG_IGN.
+    pub fn set(
+        environment: &Arc<Environment>,
+        number: i32,
+        handler: SigHandler,
+    ) -> Result<(), Failure> {
+        let signal = signal(number)?;
+        let directly = DIRECTLY.contains(&signal);
+        let mut inner = environment.signals.lock();
+        let before = match handler {
+            SigHandler::Handler(handler) if !directly => {
+                inner.serve(environment)?;
+                let before = set(signal, SigHandler::Handler(pass_on))?;
+                inner.reactions.insert(number, Reaction::Tell(handler));
+                before
+            }
+            handler => {
+                let before = set(signal, handler)?;
+                inner.reactions.remove(&number);
+                before
+            }
+        };
+        inner.before.entry(number).or_insert(before);
+        Ok(())
+    }
+
+    fn reaction(&self, number: i32) -> Option<Reaction> {
+        self.lock().reactions.get(&number).copied()
+    }
+
+    /// Puts everything back.
+    pub fn give_back(&self) {
+        let mut inner = self.lock();
+        inner.reactions.clear();
+        for (number, before) in inner.before.drain() {
+            if let Ok(signal) = Signal::try_from(number) {
+                // SAFETY: it is what was there.
+                let _ = unsafe { sigaction(signal, &before) };
+            }
+        }
+        if let Some(mut thread) = inner.thread.take() {
+            let _ = thread.write_all(&[0]);
+            PIPE.store(-1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn set(signal: Signal, handler: SigHandler) -> Result<SigAction, Failure> {
+    let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does only what is allowed; others are the program's.
+    unsafe { sigaction(signal, &action) }.map_err(|error| refused(signal, error))
+}
+
+impl Inner {
+    /// Starts the thread, once.
+    fn serve(&mut self, environment: &Arc<Environment>) -> Result<(), Failure> {
+        if self.thread.is_some() {
+            return Ok(());
+        }
+        let system = |error: std::io::Error| Failure::other(format!("handling signals: {error}"));
+        let (ours, theirs) = UnixStream::pair().map_err(system)?;
+        // A handler must not wait.
+        ours.set_nonblocking(true).map_err(system)?;
+        let environment = Arc::downgrade(environment);
+        let thread = std::thread::Builder::new().name("gridrpc-signals".into());
+        thread.spawn(move || serve(theirs, &environment)).map_err(system)?;
+        PIPE.store(ours.as_raw_fd(), Ordering::Relaxed);
+        self.thread = Some(ours);
+        Ok(())
+    }
+}
+
+fn serve(mut signals: UnixStream, environment: &Weak<Environment>) {
+    let mut number = [0];
+    while signals.read_exact(&mut number).is_ok() && number[0] != 0 {
+        let number = i32::from(number[0]);
+        let Some(environment) = environment.upgrade() else { return };
+        match environment.signals.reaction(number) {
+            // SAFETY: the program has given a function that takes the number.
+            Some(Reaction::Tell(handler)) => unsafe { handler(number) },
+            Some(Reaction::End) => end(&environment, number),
+            None => {}
+        }
+    }
+}
+
+/// Ends the program by the signal itself, so that its parent sees it. The workers end with it: their
+/// connections do.
+fn end(environment: &Arc<Environment>, number: i32) {
+    environment.signals.give_back();
+    if let Ok(signal) = Signal::try_from(number) {
+        let _ = raise(signal);
+        // In this thread it may be blocked.
+        let _ = nix::sys::signal::kill(nix::unistd::getpid(), signal);
+    }
+}

@@ -1,0 +1,218 @@
+//! Calls with argument stacks.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+use super::functions::{address, read};
+use super::invoke::Callee;
+use super::stack::{self, Address};
+use super::types::Handle;
+use super::variadic::check_place;
+use super::{attributes, enter, enter_for, null, text};
+use crate::call::arguments::Arguments;
+use crate::environment::{Environment, current};
+use crate::failure::Failure;
+use crate::handles::attributes::SessionAttributes;
+use crate::handles::{function, object};
+
+const VOID: c_int = -1;
+
+/// Which attributes a session is to have.
+#[derive(Clone, Copy)]
+enum Attributes {
+    /// Those of the handle.
+    Usual,
+    /// These, which have to be some.
+    Given(*mut Handle),
+}
+
+/// Calls a function or, with a method's name, one of an object.
+///
+/// # Safety
+/// Handles are some or NULL, and the stack has arguments as the interface says.
+unsafe fn with<T>(
+    handle: *mut Handle,
+    method: Option<*const c_char>,
+    attributes: Attributes,
+    stack: *const c_void,
+    call: impl FnOnce(
+        &Environment,
+        &Callee<'_>,
+        Option<SessionAttributes>,
+        Arguments<'_>,
+    ) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let environment = current()?;
+    let attributes = match attributes {
+        Attributes::Usual => None,
+        // SAFETY: The caller says so.
+        Attributes::Given(given) => Some(unsafe { attributes::of_session(&environment, given) }?),
+    };
+    let arguments = stack::arguments(stack).ok_or_else(|| {
+        Failure::other("this is no argument stack: NULL, never made, or destructed")
+    })?;
+    let arguments: Vec<*mut c_void> =
+        arguments.into_iter().map(|Address(address)| address).collect();
+    let arguments = Arguments::Addresses(&arguments);
+    let place = address(handle);
+    // SAFETY: The caller says so.
+    let handle = unsafe { read(handle) };
+    let Some(method) = method else {
+        let handle = handle.ok_or_else(function::invalid)?;
+        let found = function::find(&environment, &handle)?;
+        let callee = Callee::function(&found, handle, place);
+        return call(&environment, &callee, attributes, arguments);
+    };
+    let handle = handle.ok_or_else(object::invalid)?;
+    let found = object::find(&environment, &handle)?;
+    // SAFETY: The caller says that it is a text or NULL.
+    let name = unsafe { text(method) }.ok_or_else(|| null("the method's name"))?;
+    let callee = Callee::method(&found, &name, handle, place)?;
+    call(&environment, &callee, attributes, arguments)
+}
+
+/// # Safety
+/// As for `with`.
+unsafe fn call(
+    handle: *mut Handle,
+    method: Option<*const c_char>,
+    attributes: Attributes,
+    stack: *const c_void,
+) -> c_int {
+    // SAFETY: The caller says so.
+    enter(|| unsafe {
+        with(handle, method, attributes, stack, |environment, callee, attributes, arguments| {
+            callee.call(environment, attributes, arguments)
+        })
+    })
+}
+
+/// # Safety
+/// As for `with`; the arguments stay until the session has been waited for.
+unsafe fn begin(
+    handle: *mut Handle,
+    method: Option<*const c_char>,
+    attributes: Attributes,
+    stack: *const c_void,
+) -> Result<c_int, Failure> {
+    // SAFETY: The caller says so.
+    unsafe {
+        with(handle, method, attributes, stack, |environment, callee, attributes, arguments| {
+            callee.begin(environment, attributes, arguments)
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_call_arg_stack(handle: *mut Handle, stack: *mut c_void) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { call(handle, None, Attributes::Usual, stack) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_call_arg_stack_async(handle: *mut Handle, stack: *mut c_void) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    enter_for(VOID, || unsafe { begin(handle, None, Attributes::Usual, stack) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_call_arg_stack_with_attr_np(
+    handle: *mut Handle,
+    attr: *mut Handle,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { call(handle, None, Attributes::Given(attr), stack) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_call_arg_stack_async_with_attr_np(
+    handle: *mut Handle,
+    attr: *mut Handle,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    enter_for(VOID, || unsafe { begin(handle, None, Attributes::Given(attr), stack) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_invoke_arg_stack_np(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { call(handle, Some(method_name), Attributes::Usual, stack) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_invoke_arg_stack_async_np(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    enter_for(VOID, || unsafe { begin(handle, Some(method_name), Attributes::Usual, stack) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_invoke_arg_stack_with_attr_np(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    attr: *mut Handle,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { call(handle, Some(method_name), Attributes::Given(attr), stack) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_invoke_arg_stack_async_with_attr_np(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    attr: *mut Handle,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    enter_for(VOID, || unsafe { begin(handle, Some(method_name), Attributes::Given(attr), stack) })
+}
+
+/// # Safety
+/// As for `begin`; `session_id` is NULL or the address of an int.
+unsafe fn begin_and_store(
+    handle: *mut Handle,
+    method: Option<*const c_char>,
+    session_id: *mut c_int,
+    stack: *mut c_void,
+) -> c_int {
+    enter(|| {
+        current()?;
+        // SAFETY: The caller says so.
+        unsafe {
+            check_place(false, session_id)?;
+            ptr::write(session_id, begin(handle, method, Attributes::Usual, stack)?);
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_call_argstack_async(
+    handle: *mut Handle,
+    session_id: *mut c_int,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { begin_and_store(handle, None, session_id, stack) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_invoke_argstack_async_np(
+    handle: *mut Handle,
+    method_name: *const c_char,
+    session_id: *mut c_int,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: What the function's caller gives is as the interface says.
+    unsafe { begin_and_store(handle, Some(method_name), session_id, stack) }
+}

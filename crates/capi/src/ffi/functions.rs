@@ -1,0 +1,357 @@
+//! Function handles.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_idl::{Kind, Mode, Type};
+
+use super::types::{Handle, Parameter};
+use super::{enter, null, report, store, text};
+use crate::call::function::{Function, kept_name};
+use crate::call::outcome::refused;
+use crate::environment::{Environment, current};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+use crate::handles::attributes::HandleAttributes;
+use crate::handles::function::{self, Wanted, check_count, find, invalid};
+
+/// What a handle in the caller's memory says.
+///
+/// # Safety
+/// `handle` is NULL or the address of one.
+pub unsafe fn read(handle: *const Handle) -> Option<Handle> {
+    // SAFETY: The caller says so.
+    (!handle.is_null()).then(|| unsafe { handle.read_unaligned() })
+}
+
+/// Makes handles of whatever kind where the caller wants them.
+///
+/// # Safety
+/// `handles` is NULL or the address of room for so many.
+pub unsafe fn make(
+    handles: *mut Handle,
+    count: usize,
+    invalid: Failure,
+    make: impl FnOnce(&Arc<Environment>) -> Result<Vec<Handle>, Failure>,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        check_count(count)?;
+        if count == 0 {
+            return Ok(());
+        }
+        if handles.is_null() {
+            return Err(invalid);
+        }
+        for (at, handle) in make(&environment)?.into_iter().enumerate() {
+            // SAFETY: The caller says that there is room.
+            unsafe { handles.add(at).write_unaligned(handle) };
+        }
+        Ok(())
+    })
+}
+
+/// What a program wants by names.
+///
+/// # Safety
+/// Both are texts or NULL.
+pub unsafe fn wanted(server: *const c_char, name: *const c_char) -> Wanted {
+    // SAFETY: The caller says so.
+    let (server, name) = unsafe { (text(server), text(name)) };
+    Wanted {
+        server: server.filter(|server| !server.is_empty()).map(Into::into),
+        name: name.map(Into::into),
+        attributes: HandleAttributes::default(),
+    }
+}
+
+/// What a program wants by attributes.
+///
+/// # Safety
+/// `attributes` is NULL or the address of such a handle.
+pub unsafe fn wanted_by(
+    environment: &Environment,
+    attributes: *const Handle,
+) -> Result<Wanted, Failure> {
+    // SAFETY: The caller says so.
+    let attributes = unsafe { super::attributes::of_handles(environment, attributes)? };
+    let attributes = attributes.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(Wanted::of(attributes.clone()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_default(
+    handle: *mut Handle,
+    name: *const c_char,
+) -> c_int {
+    // SAFETY: The same contract.
+    unsafe { grpc_function_handle_array_default_np(handle, 1, name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_init(
+    handle: *mut Handle,
+    server: *const c_char,
+    name: *const c_char,
+) -> c_int {
+    // SAFETY: The same contract.
+    unsafe { grpc_function_handle_array_init_np(handle, 1, server, name) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_init_with_attr_np(
+    handle: *mut Handle,
+    attributes: *mut Handle,
+) -> c_int {
+    // SAFETY: The same contract.
+    unsafe { grpc_function_handle_array_init_with_attr_np(handle, 1, attributes) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_array_default_np(
+    handles: *mut Handle,
+    count: usize,
+    name: *const c_char,
+) -> c_int {
+    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    unsafe {
+        make(handles, count, invalid(), |environment| {
+            function::make(environment, count, &wanted(std::ptr::null(), name))
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_array_init_np(
+    handles: *mut Handle,
+    count: usize,
+    server: *const c_char,
+    name: *const c_char,
+) -> c_int {
+    // SAFETY: The caller gives room for the handles, and texts or NULL.
+    unsafe {
+        make(handles, count, invalid(), |environment| {
+            function::make(environment, count, &wanted(server, name))
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_array_init_with_attr_np(
+    handles: *mut Handle,
+    count: usize,
+    attributes: *mut Handle,
+) -> c_int {
+    // SAFETY: The caller gives room for the handles, and attributes or NULL.
+    unsafe {
+        make(handles, count, invalid(), |environment| {
+            function::make(environment, count, &wanted_by(environment, attributes)?)
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_destruct(handle: *mut Handle) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL.
+        let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
+        function::destruct(&environment, &handle)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_array_destruct_np(
+    handles: *mut Handle,
+    count: usize,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        check_count(count)?;
+        if handles.is_null() && count > 0 {
+            return Err(invalid());
+        }
+        // All that are handles are given up, whatever the others are.
+        let mut result = Ok(());
+        for at in 0..count {
+            // SAFETY: The caller gives so many handles.
+            let handle = unsafe { handles.add(at).read_unaligned() };
+            result = result.and(function::destruct(&environment, &handle));
+        }
+        result
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_get_handle(handle: *mut *mut Handle, session_id: c_int) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        let session = environment.sessions.get(session_id)?;
+        let origin = &session.origin;
+        if origin.is_object || origin.address == 0 {
+            let detail = format!("session {session_id} is none of a function handle");
+            return Err(Failure::new(ErrorCode::InvalidSessionId, detail));
+        }
+        find(&environment, &origin.handle)?;
+        let address = std::ptr::with_exposed_provenance_mut(origin.address);
+        // SAFETY: The caller gives room for an address, or NULL.
+        unsafe { store(handle, "the place for the handle", address) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_get_from_session_np(
+    handle: *mut *mut Handle,
+    session_id: c_int,
+) -> c_int {
+    // SAFETY: The same contract.
+    unsafe { grpc_get_handle(handle, session_id) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_get_attr_np(
+    handle: *mut Handle,
+    attributes: *mut Handle,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL.
+        let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
+        let values = find(&environment, &handle)?.manner.attributes();
+        // SAFETY: The caller gives room for attributes, or NULL.
+        unsafe { super::attributes::make(&environment, attributes, values) }
+    })
+}
+
+/// Returns the last error of what the handle stands for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_get_error_np(handle: *mut Handle) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL.
+        let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
+        find(&environment, &handle)?.record.last().map_or(Ok(()), Err)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_perror_np(
+    handle: *mut Handle,
+    prefix: *const c_char,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL, and a text or NULL.
+        let (handle, prefix) = unsafe { (read(handle).ok_or_else(invalid)?, text(prefix)) };
+        let last = find(&environment, &handle)?.record.last();
+        let last = last.unwrap_or_else(|| Failure::new(ErrorCode::NoError, ""));
+        report::print(&prefix.unwrap_or_default(), last.code, &last.detail);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_handle_is_ready_np(handle: *mut Handle) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL.
+        let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
+        let found = find(&environment, &handle)?;
+        match environment.grid.wait_for_workers(1, Duration::ZERO) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::new(ErrorCode::NotCompleted, "no worker has started yet")),
+            Err(error) => Err(refused(&found.function.target.name, &error)),
+        }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn grpc_function_parameters_np(
+    handle: *mut Handle,
+    parameters: *mut Parameter,
+    capacity: usize,
+    count: *mut usize,
+) -> c_int {
+    enter(|| {
+        let environment = current()?;
+        // SAFETY: The caller gives a handle or NULL, and room for so many parameters.
+        unsafe {
+            let handle = read(handle).ok_or_else(invalid)?;
+            describe(&find(&environment, &handle)?.function, parameters, capacity, count)
+        }
+    })
+}
+
+/// Stores a function's parameters.
+///
+/// # Safety
+/// There is room for `capacity` of them.
+pub unsafe fn describe(
+    function: &Function,
+    parameters: *mut Parameter,
+    capacity: usize,
+    count: *mut usize,
+) -> Result<(), Failure> {
+    if parameters.is_null() && capacity > 0 {
+        return Err(null("the place for the parameters"));
+    }
+    for (at, parameter) in function.parameters().iter().take(capacity).enumerate() {
+        let (is_array, of) = match &parameter.kind {
+            Kind::Callback(_) => (false, None),
+            Kind::Scalar(of) => (false, Some(*of)),
+            Kind::Array { element, .. } => (true, Some(*element)),
+        };
+        let described = Parameter {
+            name: kept_name(&parameter.name).as_ptr(),
+            mode: match parameter.mode {
+                Mode::In => 1,
+                Mode::Out => 2,
+                Mode::InOut => 3,
+                Mode::Work => 4,
+            },
+            of: of.map_or(0, number_of),
+            is_array: c_int::from(is_array),
+            is_callback: c_int::from(of.is_none()),
+        };
+        // SAFETY: The caller says that there is room.
+        unsafe { parameters.add(at).write(described) };
+    }
+    // SAFETY: The caller gives room for a number, or NULL.
+    unsafe { store(count, "the place for the count", function.parameters().len()) }
+}
+
+/// `grpc_type_t_np`.
+fn number_of(of: Type) -> c_int {
+    match of {
+        Type::Char => 1,
+        Type::UChar => 2,
+        Type::Short => 3,
+        Type::UShort => 4,
+        Type::Int => 5,
+        Type::UInt => 6,
+        Type::Long => 7,
+        Type::ULong => 8,
+        Type::LongLong => 9,
+        Type::ULongLong => 10,
+        Type::Float => 11,
+        Type::Double => 12,
+        Type::SComplex => 13,
+        Type::DComplex => 14,
+        Type::Int8 => 15,
+        Type::UInt8 => 16,
+        Type::Int16 => 17,
+        Type::UInt16 => 18,
+        Type::Int32 => 19,
+        Type::UInt32 => 20,
+        Type::Int64 => 21,
+        Type::UInt64 => 22,
+        Type::String => 23,
+        Type::Filename => 24,
+    }
+}
+
+/// The address of something of the caller's, to be given back to it.
+pub fn address(handle: *mut Handle) -> usize {
+    handle.cast::<c_void>().expose_provenance()
+}

@@ -1,0 +1,123 @@
+//! Calls of functions and methods, with whatever arguments: what the functions of the API have in
+//! common.
+
+use std::sync::Arc;
+
+use gridrpc_core::Reservation;
+use gridrpc_runtime::client::invoke::Lending;
+
+use super::types::Handle;
+use crate::call::arguments::Arguments;
+use crate::call::function::Function;
+use crate::call::pending::{Options, Pending};
+use crate::config::ArgumentTransfer;
+use crate::environment::log::Level;
+use crate::environment::{Environment, LONG};
+use crate::failure::Failure;
+use crate::handles::attributes::SessionAttributes;
+use crate::handles::function::{FunctionHandle, Manner, Record};
+use crate::handles::object::ObjectHandle;
+use crate::sessions::{Origin, Session};
+
+/// What is called.
+pub struct Callee<'h> {
+    function: &'h Arc<Function>,
+    manner: &'h Manner,
+    record: &'h Arc<Record>,
+    on: Option<Reservation>,
+    handle: Handle,
+    /// Where the caller has the handle; 0: nowhere.
+    address: usize,
+}
+
+impl<'h> Callee<'h> {
+    /// A function.
+    pub fn function(of: &'h FunctionHandle, handle: Handle, address: usize) -> Callee<'h> {
+        let FunctionHandle { function, manner, record } = of;
+        Callee { function, manner, record, on: None, handle, address }
+    }
+
+    /// A method.
+    pub fn method(
+        of: &'h ObjectHandle,
+        name: &str,
+        handle: Handle,
+        address: usize,
+    ) -> Result<Callee<'h>, Failure> {
+        let function = of.method(name)?;
+        let (manner, record, on) = (&of.manner, &of.record, Some(of.worker));
+        Ok(Callee { function, manner, record, on, handle, address })
+    }
+
+    /// Checks that the arguments were taken for this function.
+    pub fn check_codes(&self, codes: *const u8) -> Result<(), Failure> {
+        if std::ptr::eq(codes, self.function.codes.as_ptr()) {
+            return Ok(());
+        }
+        Err(Failure::other("the handle has been made anew for another function meanwhile"))
+    }
+
+    fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
+        Options { deadline: attributes.timeout, on: self.on, lending }
+    }
+
+    /// Calls, waits for the end, and brings the results to their places.
+    ///
+    /// # Safety
+    /// The arguments are of the kinds and lengths that the interface has.
+    pub unsafe fn call(
+        &self,
+        environment: &Environment,
+        attributes: Option<SessionAttributes>,
+        arguments: Arguments<'_>,
+    ) -> Result<(), Failure> {
+        let attributes = attributes.unwrap_or_else(|| self.manner.session());
+        let options = self.options(attributes, Lending::UntilLanded);
+        // SAFETY: the caller says so; results have landed before this returns.
+        let pending =
+            unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
+        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+        while !environment.waiter.wait(&pending.call, LONG) {}
+        let ended = pending.land();
+        environment.remember(ended.info, -1, ended.code());
+        self.record.ended(ended.result.as_ref().err());
+        ended.result
+    }
+
+    /// Begins a call. Returns its session.
+    ///
+    /// # Safety
+    /// The arguments are of the kinds and lengths that the interface has, and stay until the session
+    /// has been waited for.
+    pub unsafe fn begin(
+        &self,
+        environment: &Environment,
+        attributes: Option<SessionAttributes>,
+        arguments: Arguments<'_>,
+    ) -> Result<i32, Failure> {
+        let attributes = attributes.unwrap_or_else(|| self.manner.session());
+        let lending = match attributes.transfer {
+            ArgumentTransfer::NoWait => Lending::UntilLanded,
+            ArgumentTransfer::Wait | ArgumentTransfer::Copy => Lending::Copied,
+        };
+        let options = self.options(attributes, lending);
+        // SAFETY: the caller says so.
+        let pending =
+            unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
+        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+        let origin = Origin {
+            address: self.address,
+            handle: self.handle,
+            is_object: self.on.is_some(),
+            record: Arc::clone(self.record),
+        };
+        let function = Arc::clone(self.function);
+        let id = environment
+            .sessions
+            .begin(|id, finished| Session::new(id, origin, function, pending, finished));
+        environment.log.write(Level::Everything, || {
+            format!("session {id} calls {}", self.function.target.name)
+        });
+        Ok(id)
+    }
+}

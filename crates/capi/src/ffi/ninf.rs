@@ -1,0 +1,398 @@
+//! The calls of the original Ninf, in terms of the GridRPC API.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_int, c_ulonglong, c_void};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::invoke::Callee;
+use super::sessions::report;
+use super::types::{Arguments as Slots, Handle};
+use super::variadic::tell_codes;
+use super::{enter_for, guard, null, text};
+use crate::call::arguments::Arguments;
+use crate::call::info::{CallInfo, host_name};
+use crate::entries::{self, Entry};
+use crate::environment::{Environment, current_or_initialize};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+const FAILED: c_int = -1;
+
+/// Runs a function's body. What it returns is 0 or more.
+fn ninf(body: impl FnOnce(&Arc<Environment>) -> Result<c_int, Failure>) -> c_int {
+    enter_for(FAILED, || body(&current_or_initialize()?))
+}
+
+/// Makes 0 or -1 out of a code.
+fn result(code: c_int) -> c_int {
+    if code == ErrorCode::NoError as c_int { 0 } else { FAILED }
+}
+
+/// The entry of a name.
+///
+/// # Safety
+/// `name` is NULL or the address of a text.
+unsafe fn entry(environment: &Arc<Environment>, name: *const c_char) -> Result<Entry, Failure> {
+    // SAFETY: The caller says so.
+    let name = unsafe { text(name) }.ok_or_else(|| null("the entry"))?;
+    entries::find(environment, &name)
+}
+
+/// Calls an entry.
+///
+/// # Safety
+/// The arguments are as the interface says.
+unsafe fn call(
+    environment: &Environment,
+    entry: &Entry,
+    wait: c_int,
+    arguments: Arguments<'_>,
+) -> Result<c_int, Failure> {
+    let callee = Callee::function(&entry.handle, Handle::default(), 0);
+    // SAFETY: The caller says so.
+    unsafe {
+        if wait != 0 {
+            callee.call(environment, None, arguments).map(|()| 0)
+        } else {
+            callee.begin(environment, None, arguments)
+        }
+    }
+}
+
+/// The same with arguments from the C part.
+///
+/// # Safety
+/// As above.
+unsafe fn call_taken(
+    environment: &Environment,
+    entry: &Entry,
+    wait: c_int,
+    arguments: *const Slots,
+) -> Result<c_int, Failure> {
+    // SAFETY: The caller says so.
+    unsafe {
+        let (arguments, codes) = Slots::taken(arguments);
+        Callee::function(&entry.handle, Handle::default(), 0).check_codes(codes)?;
+        call(environment, entry, wait, arguments)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_entry_codes(
+    name: *const c_char,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: The caller gives a text or NULL, and the C part the rest.
+    ninf(|environment| unsafe {
+        tell_codes(&entry(environment, name)?.handle.function, codes, count).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_executable_codes(
+    executable: *const c_void,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: The C part gives room.
+    ninf(|_| unsafe {
+        tell_codes(&entries::executable(executable.addr())?.handle.function, codes, count)
+            .map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_group_codes(
+    group: c_int,
+    codes: *mut *const u8,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: The C part gives room.
+    ninf(|_| unsafe {
+        tell_codes(&entries::group(group)?.handle.function, codes, count).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_entry_call(
+    name: *const c_char,
+    wait: c_int,
+    arguments: *const Slots,
+) -> c_int {
+    // SAFETY: The caller gives a text, and arguments as the interface says.
+    ninf(|environment| unsafe {
+        call_taken(environment, &entry(environment, name)?, wait, arguments)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_executable_call(
+    executable: *mut c_void,
+    wait: c_int,
+    arguments: *const Slots,
+) -> c_int {
+    // SAFETY: The caller gives arguments as the interface says.
+    ninf(|environment| unsafe {
+        call_taken(environment, &entries::executable(executable.addr())?, wait, arguments)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn gridrpc_group_call(group: c_int, arguments: *const Slots) -> c_int {
+    ninf(|environment| {
+        // SAFETY: The caller gives arguments as the interface says.
+        let id = unsafe { call_taken(environment, &entries::group(group)?, 0, arguments)? };
+        entries::joined(group, id);
+        Ok(id)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_set_server(host: *const c_char, _port: c_int) -> c_int {
+    enter_for(FAILED, || {
+        // SAFETY: The caller gives a text or NULL.
+        entries::set_server(&unsafe { text(host) }.unwrap_or_default());
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_parse_arg(argc: c_int, argv: *mut *mut c_char) -> c_int {
+    guard(FAILED, || {
+        let count = usize::try_from(argc).unwrap_or(0);
+        if argv.is_null() {
+            return argc.max(0);
+        }
+        let mut left = 0;
+        let mut at = 0;
+        while at < count {
+            // SAFETY: The caller gives so many texts.
+            let (argument, word) = unsafe {
+                let argument = argv.add(at).read();
+                (argument, if argument.is_null() { c"" } else { CStr::from_ptr(argument) })
+            };
+            let takes_value = at > 0 && (word == c"-server" || word == c"-port");
+            if takes_value && at + 1 < count {
+                if word == c"-server" {
+                    // SAFETY: As above.
+                    let host = unsafe { text(argv.add(at + 1).read()) };
+                    entries::set_server(&host.unwrap_or_default());
+                }
+                at += 2;
+                continue;
+            }
+            // SAFETY: `left` is not beyond `at`.
+            unsafe { argv.add(left).write(argument) };
+            left += 1;
+            at += 1;
+        }
+        if left < count {
+            // SAFETY: There were more.
+            unsafe { argv.add(left).write(ptr::null_mut()) };
+        }
+        c_int::try_from(left).unwrap_or(argc)
+    })
+}
+
+/// The arguments of a call in an array.
+///
+/// # Safety
+/// There are so many.
+unsafe fn listed<'a>(count: usize, list: *mut *mut c_void) -> Result<Arguments<'a>, Failure> {
+    if count == 0 {
+        return Ok(Arguments::Addresses(&[]));
+    }
+    if list.is_null() {
+        return Err(null("the list of arguments"));
+    }
+    // SAFETY: The caller says so.
+    Ok(Arguments::Addresses(unsafe { std::slice::from_raw_parts(list, count) }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_call_v(
+    name: *const c_char,
+    count: usize,
+    list: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: The caller gives a text, and arguments as the interface says.
+    ninf(|environment| unsafe {
+        call(environment, &entry(environment, name)?, 1, listed(count, list)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_call_v_async(
+    name: *const c_char,
+    count: usize,
+    list: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: The caller gives a text, and arguments as the interface says.
+    ninf(|environment| unsafe {
+        call(environment, &entry(environment, name)?, 0, listed(count, list)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
+    let made = enter_for(0, || {
+        let environment = current_or_initialize()?;
+        // SAFETY: The caller gives a text or NULL.
+        Ok(entries::new_executable(unsafe { entry(&environment, name)? }))
+    });
+    ptr::without_provenance_mut(made)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_executable_finalize(executable: *mut c_void) -> c_int {
+    ninf(|environment| {
+        let gone = entries::remove_executable(executable.addr())?;
+        environment.sessions.give_up(environment, &gone.handle.record);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> c_int {
+    // SAFETY: The caller gives a text or NULL.
+    ninf(|environment| Ok(entries::new_group(unsafe { entry(environment, name)? })))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_group_wait_all(group: c_int) -> c_int {
+    ninf(|environment| {
+        let sessions = entries::take_sessions(group)?;
+        report(environment.sessions.wait_for_untaken(environment, &sessions)).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_group_finalize(group: c_int) -> c_int {
+    ninf(|environment| {
+        let gone = entries::remove_group(group)?;
+        environment.sessions.give_up(environment, &gone.handle.record);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_wait(session: c_int) -> c_int {
+    result(super::sessions::grpc_wait(session))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_wait_all() -> c_int {
+    result(super::sessions::grpc_wait_all())
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_wait_any(session: *mut c_int) -> c_int {
+    // SAFETY: The same contract.
+    result(unsafe { super::sessions::grpc_wait_any(session) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
+    let n = usize::try_from(n).unwrap_or(0);
+    // SAFETY: The same contract.
+    result(unsafe { super::sessions::grpc_wait_and(sessions, n) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int, session: *mut c_int) -> c_int {
+    let n = usize::try_from(n).unwrap_or(0);
+    // SAFETY: The same contract.
+    result(unsafe { super::sessions::grpc_wait_or(sessions, n, session) })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_session_probe(session: c_int) -> c_int {
+    ninf(|environment| {
+        let found = environment.sessions.get(session)?;
+        Ok(c_int::from(found.settle(environment).is_some()))
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_session_cancel(session: c_int) -> c_int {
+    result(super::sessions::grpc_cancel(session))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_session_remove(session: c_int) -> c_int {
+    result(super::information::grpc_session_info_remove_np(session))
+}
+
+/// `Ninf_info`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct NinfInfo {
+    session: c_int,
+    ended: c_int,
+    error: c_int,
+    wait_time: f64,
+    argument_time: f64,
+    run_time: f64,
+    result_time: f64,
+    total_time: f64,
+    bytes_sent: c_ulonglong,
+    bytes_received: c_ulonglong,
+    host: [c_char; 256],
+}
+
+thread_local! {
+    static INFO: RefCell<Option<Box<NinfInfo>>> = const { RefCell::new(None) };
+}
+
+/// Keeps information for the caller, until the next in this thread.
+fn keep(
+    environment: &Environment,
+    info: &CallInfo,
+    session: c_int,
+    ended: Option<ErrorCode>,
+) -> *const NinfInfo {
+    let phases = info.phases();
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let profile = &info.profile;
+    let info = NinfInfo {
+        session,
+        ended: c_int::from(ended.is_some()),
+        error: ended.map_or(0, |code| code as c_int),
+        wait_time: seconds(phases.wait),
+        argument_time: seconds(phases.argument + phases.taking),
+        run_time: seconds(phases.run),
+        result_time: seconds(phases.result),
+        total_time: seconds(phases.total),
+        bytes_sent: profile.bytes_in,
+        bytes_received: profile.bytes_out,
+        host: host_name(if profile.sent == 0 { "" } else { &environment.host }),
+    };
+    let kept = INFO.try_with(|kept| ptr::from_ref(&**kept.borrow_mut().insert(Box::new(info))));
+    kept.unwrap_or(ptr::null())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_get_info(session: c_int) -> *const c_void {
+    enter_for(ptr::null::<NinfInfo>(), || {
+        let environment = current_or_initialize()?;
+        let found = environment.sessions.get(session)?;
+        let (info, ended) = found.info(&environment);
+        Ok(keep(&environment, &info, session, ended.map(|ended| ended.code())))
+    })
+    .cast()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_get_last_info() -> *const c_void {
+    enter_for(ptr::null::<NinfInfo>(), || {
+        let environment = current_or_initialize()?;
+        let last: &Mutex<_> = &environment.last;
+        let last = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(last.map_or(ptr::null(), |(info, session, code)| {
+            keep(&environment, &info, session, Some(code))
+        }))
+    })
+    .cast()
+}

@@ -1,0 +1,291 @@
+//! Attributes of handles and of sessions: values by name, as C has them.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::time::Duration;
+
+use crate::call::pending::copy;
+use crate::config::{ArgumentTransfer, Wait};
+use crate::failure::Failure;
+
+/// `GRPC_HANDLE_ATTR_...`, by number.
+const HOSTNAME: c_int = 0;
+const FUNCNAME: c_int = 4;
+const JOBSTARTTIMEOUT: c_int = 5;
+const JOBSTOPTIMEOUT: c_int = 6;
+const WAIT_ARG_TRANSFER: c_int = 7;
+const NAMES: c_int = 10;
+/// Those that are texts.
+const TEXTS: [c_int; 5] = [HOSTNAME, 2, 3, FUNCNAME, 8];
+
+/// `GRPC_SESSION_ATTR_...`.
+const SESSION_WAIT_ARG_TRANSFER: c_int = 0;
+const SESSION_TIMEOUT: c_int = 1;
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Text(CString),
+    Int(c_int),
+}
+
+impl Value {
+    /// A copy for the caller to free.
+    fn to_c(&self) -> Result<*mut c_void, Failure> {
+        match self {
+            Value::Text(text) => copy(text.as_bytes()).map(|copy| copy.cast()),
+            Value::Int(value) => {
+                // SAFETY: plain allocation, written only if there is any.
+                unsafe {
+                    let memory = libc::malloc(size_of::<c_int>()).cast::<c_int>();
+                    if memory.is_null() {
+                        return Err(Failure::other("out of memory for an attribute"));
+                    }
+                    memory.write(*value);
+                    Ok(memory.cast())
+                }
+            }
+        }
+    }
+}
+
+fn seconds(value: c_int) -> Option<Duration> {
+    u64::try_from(value).ok().filter(|value| *value > 0).map(Duration::from_secs)
+}
+
+fn transfer(value: c_int) -> Option<ArgumentTransfer> {
+    match value {
+        1 => Some(ArgumentTransfer::Wait),
+        2 => Some(ArgumentTransfer::NoWait),
+        3 => Some(ArgumentTransfer::Copy),
+        _ => None,
+    }
+}
+
+fn number_of(transfer: ArgumentTransfer) -> c_int {
+    match transfer {
+        ArgumentTransfer::Wait => 1,
+        ArgumentTransfer::NoWait => 2,
+        ArgumentTransfer::Copy => 3,
+    }
+}
+
+fn at_least(what: &str, value: c_int, least: c_int) -> Result<(), Failure> {
+    if value >= least {
+        return Ok(());
+    }
+    Err(Failure::other(format!("the attribute {what} is {value}: it has to be at least {least}")))
+}
+
+fn check_transfer(value: c_int) -> Result<(), Failure> {
+    if value == 0 || transfer(value).is_some() {
+        return Ok(());
+    }
+    Err(Failure::other(format!("there is no argument transfer {value}")))
+}
+
+/// What a handle is to be like.
+#[derive(Clone, Debug, Default)]
+pub struct HandleAttributes {
+    values: [Option<Value>; NAMES as usize],
+}
+
+impl HandleAttributes {
+    fn index(name: c_int) -> Result<usize, Failure> {
+        let index = usize::try_from(name).ok().filter(|index| *index < NAMES as usize);
+        index.ok_or_else(|| Failure::other(format!("a handle has no attribute {name}")))
+    }
+
+    /// # Safety
+    /// `value` is NULL or the address of what the attribute is.
+    pub unsafe fn set(&mut self, name: c_int, value: *const c_void) -> Result<(), Failure> {
+        let index = HandleAttributes::index(name)?;
+        if value.is_null() {
+            self.values[index] = None;
+            return Ok(());
+        }
+        // SAFETY: the caller says so.
+        let value = unsafe {
+            if TEXTS.contains(&name) {
+                Value::Text(CStr::from_ptr(value.cast::<c_char>()).to_owned())
+            } else {
+                Value::Int(value.cast::<c_int>().read_unaligned())
+            }
+        };
+        match (name, &value) {
+            (JOBSTARTTIMEOUT, Value::Int(value)) => at_least("JOBSTARTTIMEOUT", *value, 0)?,
+            (JOBSTOPTIMEOUT, Value::Int(value)) => at_least("JOBSTOPTIMEOUT", *value, -1)?,
+            (WAIT_ARG_TRANSFER, Value::Int(value)) => check_transfer(*value)?,
+            _ => {}
+        }
+        self.values[index] = Some(value);
+        Ok(())
+    }
+
+    /// A copy for the caller to free, or NULL if there is no value.
+    pub fn get(&self, name: c_int) -> Result<*mut c_void, Failure> {
+        match &self.values[HandleAttributes::index(name)?] {
+            None => Ok(std::ptr::null_mut()),
+            Some(value) => value.to_c(),
+        }
+    }
+
+    fn text(&self, name: c_int) -> Option<String> {
+        match &self.values[name as usize] {
+            Some(Value::Text(text)) => Some(text.to_string_lossy().into_owned()),
+            _ => None,
+        }
+    }
+
+    fn int(&self, name: c_int) -> Option<c_int> {
+        match &self.values[name as usize] {
+            Some(Value::Int(value)) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> Option<String> {
+        self.text(HOSTNAME)
+    }
+
+    /// The function or class.
+    pub fn function(&self) -> Option<String> {
+        self.text(FUNCNAME)
+    }
+
+    /// How long a worker may take to start.
+    pub fn start(&self) -> Option<Wait> {
+        let value = self.int(JOBSTARTTIMEOUT)?;
+        Some(seconds(value).map_or(Wait::Forever, Wait::For))
+    }
+
+    /// How long to wait for a worker's end.
+    pub fn stop(&self) -> Option<Wait> {
+        let value = self.int(JOBSTOPTIMEOUT)?;
+        Some(
+            u64::try_from(value)
+                .map_or(Wait::Forever, |value| Wait::For(Duration::from_secs(value))),
+        )
+    }
+
+    /// When calls return that are not waited for.
+    pub fn transfer(&self) -> Option<ArgumentTransfer> {
+        transfer(self.int(WAIT_ARG_TRANSFER)?)
+    }
+
+    /// Those of a handle.
+    pub fn of(
+        server: &str,
+        function: &str,
+        start: Wait,
+        stop: Wait,
+        transfer: ArgumentTransfer,
+    ) -> HandleAttributes {
+        let mut attributes = HandleAttributes::default();
+        let text = |text: &str| CString::new(text).ok().map(Value::Text);
+        let int = |value: c_int| Some(Value::Int(value));
+        let time = |wait, forever| match wait {
+            Wait::Forever => forever,
+            Wait::For(time) => c_int::try_from(time.as_secs()).unwrap_or(c_int::MAX),
+        };
+        attributes.values[HOSTNAME as usize] = text(server);
+        attributes.values[FUNCNAME as usize] = text(function);
+        attributes.values[JOBSTARTTIMEOUT as usize] = int(time(start, 0));
+        attributes.values[JOBSTOPTIMEOUT as usize] = int(time(stop, -1));
+        attributes.values[WAIT_ARG_TRANSFER as usize] = int(number_of(transfer));
+        attributes
+    }
+}
+
+/// What a session is to be like.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionAttributes {
+    /// When its call returns, if it is not waited for.
+    pub transfer: ArgumentTransfer,
+    /// After which time it fails.
+    pub timeout: Option<Duration>,
+}
+
+impl SessionAttributes {
+    /// # Safety
+    /// `value` is NULL or the address of what the attribute is.
+    pub unsafe fn set(&mut self, name: c_int, value: *const c_void) -> Result<(), Failure> {
+        if value.is_null() {
+            return Err(Failure::other("the value of the attribute is NULL"));
+        }
+        // SAFETY: the caller says so.
+        let value = unsafe { value.cast::<c_int>().read_unaligned() };
+        match name {
+            SESSION_WAIT_ARG_TRANSFER => {
+                check_transfer(value)?;
+                self.transfer = transfer(value).unwrap_or(self.transfer);
+            }
+            SESSION_TIMEOUT => {
+                at_least("SESSION_TIMEOUT", value, 0)?;
+                self.timeout = seconds(value);
+            }
+            _ => return Err(no_such(name)),
+        }
+        Ok(())
+    }
+
+    /// A copy for the caller to free.
+    pub fn get(&self, name: c_int) -> Result<*mut c_void, Failure> {
+        let value = match name {
+            SESSION_WAIT_ARG_TRANSFER => number_of(self.transfer),
+            SESSION_TIMEOUT => {
+                let seconds = self.timeout.map_or(0, |time| time.as_secs());
+                c_int::try_from(seconds).unwrap_or(c_int::MAX)
+            }
+            _ => return Err(no_such(name)),
+        };
+        Value::Int(value).to_c()
+    }
+}
+
+fn no_such(name: c_int) -> Failure {
+    Failure::other(format!("a session has no attribute {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_int(attributes: &mut HandleAttributes, name: c_int, value: c_int) -> bool {
+        // SAFETY: the attribute is a number.
+        unsafe { attributes.set(name, (&raw const value).cast()) }.is_ok()
+    }
+
+    #[test]
+    fn values_are_checked_and_copied() {
+        let mut attributes = HandleAttributes::default();
+        assert!(set_int(&mut attributes, JOBSTARTTIMEOUT, 7));
+        assert!(!set_int(&mut attributes, JOBSTARTTIMEOUT, -1));
+        assert_eq!(attributes.start(), Some(Wait::For(Duration::from_secs(7))));
+        assert!(set_int(&mut attributes, JOBSTOPTIMEOUT, -1));
+        assert_eq!(attributes.stop(), Some(Wait::Forever));
+        assert!(!set_int(&mut attributes, WAIT_ARG_TRANSFER, 4));
+        assert!(!set_int(&mut attributes, 10, 0) && !set_int(&mut attributes, -1, 0));
+        // SAFETY: the attribute is a text, and NULL is allowed.
+        unsafe {
+            attributes.set(HOSTNAME, c"here".as_ptr().cast()).unwrap();
+            assert_eq!(attributes.server().as_deref(), Some("here"));
+            attributes.set(HOSTNAME, std::ptr::null()).unwrap();
+        }
+        assert_eq!(attributes.server(), None);
+        assert!(attributes.get(HOSTNAME).unwrap().is_null());
+    }
+
+    #[test]
+    fn negative_times_are_errors() {
+        let mut attributes = SessionAttributes { transfer: ArgumentTransfer::Wait, timeout: None };
+        let mut set = |value: c_int| {
+            // SAFETY: the attribute is a number.
+            let set = unsafe { attributes.set(SESSION_TIMEOUT, (&raw const value).cast()) };
+            set.map(|()| attributes.timeout)
+        };
+        assert_eq!(set(3), Ok(Some(Duration::from_secs(3))));
+        assert!(set(-1).is_err());
+        assert_eq!(set(0), Ok(None));
+    }
+}

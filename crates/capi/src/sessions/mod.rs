@@ -1,0 +1,115 @@
+//! Sessions: calls that were begun without waiting for them.
+//!
+//! Each has a number. The table knows a session until it has been waited for, and some of them
+//! longer, so that one can ask how they went.
+
+mod finished;
+mod session;
+mod table;
+mod wait;
+
+pub use session::{Origin, Session};
+pub use wait::Waited;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_runtime::client::Call;
+
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::handles::function::Record;
+use finished::Finished;
+use table::Table;
+
+/// All sessions.
+#[derive(Debug)]
+pub struct Sessions {
+    table: Mutex<Table>,
+    finished: Arc<Finished>,
+}
+
+impl Sessions {
+    /// None yet. `keep`: how many that have been waited for are kept.
+    pub fn new(keep: Option<usize>) -> Sessions {
+        Sessions { table: Mutex::new(Table::new(keep)), finished: Arc::default() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes how many are kept.
+    pub fn keep(&self, keep: Option<usize>) {
+        self.table().keep(keep);
+    }
+
+    /// A call has begun. Returns its session's number.
+    pub fn begin(&self, make: impl FnOnce(i32, Arc<Finished>) -> Session) -> i32 {
+        let id = self.table().new_id();
+        let session = Arc::new(make(id, Arc::clone(&self.finished)));
+        session.origin.record.begun(id);
+        self.finished.begun();
+        self.table().insert(Arc::clone(&session));
+        if let Some(call) = session.call() {
+            call.watch(&session, 0);
+        }
+        id
+    }
+
+    /// A session that is there.
+    pub fn get(&self, id: i32) -> Result<Arc<Session>, Failure> {
+        self.table().get(id).cloned().ok_or_else(|| Failure::no_session(id))
+    }
+
+    /// Cancels a session.
+    pub fn cancel(&self, environment: &Environment, id: i32) -> Result<(), Failure> {
+        if let Some(call) = self.get(id)?.call() {
+            environment.grid.cancel(&call);
+        }
+        Ok(())
+    }
+
+    /// Cancels all sessions that run.
+    pub fn cancel_all(&self, environment: &Environment) {
+        let calls: Vec<Arc<Call>> =
+            self.table().outstanding().filter_map(|session| session.call()).collect();
+        for call in calls {
+            environment.grid.cancel(&call);
+        }
+    }
+
+    /// The handle is destructed: its sessions that still run are cancelled, and nothing is written
+    /// to the caller's memory for them any more.
+    pub fn give_up(&self, environment: &Environment, record: &Record) {
+        for id in record.take_sessions() {
+            let session = self.table().get(id).cloned();
+            let Some(session) = session else { continue };
+            match session.abandon() {
+                Some(call) => {
+                    environment.grid.cancel(&call);
+                }
+                // It has ended: its results are brought to their places now, and never later.
+                None => drop(session.settle(environment)),
+            }
+        }
+    }
+
+    /// Forgets a session that has ended. `false`: it still runs.
+    pub fn forget(&self, environment: &Environment, id: i32) -> Result<bool, Failure> {
+        let session = self.get(id)?;
+        if session.settle(environment).is_none() {
+            return Ok(false);
+        }
+        if session.take() {
+            self.table().taken(&session);
+            self.finished.taken();
+        }
+        self.table().forget(id);
+        Ok(true)
+    }
+
+    /// Nobody has to wait any more: all calls have ended.
+    pub fn close(&self) {
+        self.finished.wake();
+    }
+}

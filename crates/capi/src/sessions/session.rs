@@ -1,0 +1,171 @@
+//! One session: a call, and what came of it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_runtime::client::{Call, Watcher};
+
+use super::finished::Finished;
+use crate::call::function::Function;
+use crate::call::info::CallInfo;
+use crate::call::pending::{Ended, Pending, abandoned};
+use crate::environment::Environment;
+use crate::errors::ErrorCode;
+use crate::ffi::types::Handle;
+use crate::handles::function::Record;
+
+/// The handle that a session was begun with.
+#[derive(Debug)]
+pub struct Origin {
+    /// Where the caller has it; NULL for those that it never sees.
+    pub address: usize,
+    /// What it was.
+    pub handle: Handle,
+    /// Whether it is one of an object.
+    pub is_object: bool,
+    /// The sessions of the handle.
+    pub record: Arc<Record>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Its results have not landed.
+    Begun(Pending),
+    /// Its results will not land.
+    Abandoned(Arc<Call>),
+    /// Only while the state changes.
+    Changing,
+    Ended(Arc<Ended>),
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct Session {
+    /// Its number.
+    pub id: i32,
+    /// Where it came from.
+    pub origin: Origin,
+    function: Arc<Function>,
+    state: Mutex<State>,
+    /// The call has ended.
+    has_finished: AtomicBool,
+    /// Somebody has waited for it.
+    is_taken: AtomicBool,
+    finished: Arc<Finished>,
+}
+
+impl Watcher for Session {
+    fn ended(&self, _: u64) {
+        self.has_finished.store(true, Ordering::Release);
+        self.finished.push(self.id);
+    }
+}
+
+impl Session {
+    /// Of a call that has begun.
+    pub fn new(
+        id: i32,
+        origin: Origin,
+        function: Arc<Function>,
+        pending: Pending,
+        finished: Arc<Finished>,
+    ) -> Session {
+        Session {
+            id,
+            origin,
+            function,
+            state: Mutex::new(State::Begun(pending)),
+            has_finished: AtomicBool::new(false),
+            is_taken: AtomicBool::new(false),
+            finished,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call, as long as nobody has taken what came of it.
+    pub fn call(&self) -> Option<Arc<Call>> {
+        match &*self.state() {
+            State::Begun(pending) => Some(Arc::clone(&pending.call)),
+            State::Abandoned(call) => Some(Arc::clone(call)),
+            State::Changing | State::Ended(_) => None,
+        }
+    }
+
+    /// Whether the call has ended.
+    pub fn has_finished(&self) -> bool {
+        self.has_finished.load(Ordering::Acquire)
+    }
+
+    /// Whether somebody has waited for it.
+    pub fn is_taken(&self) -> bool {
+        self.is_taken.load(Ordering::Acquire)
+    }
+
+    /// The caller has waited for it. `false`: another one was first.
+    pub fn take(&self) -> bool {
+        !self.is_taken.swap(true, Ordering::AcqRel)
+    }
+
+    /// Puts the results into their places, once. `None`: the call has not ended.
+    pub fn settle(&self, environment: &Environment) -> Option<Arc<Ended>> {
+        let mut state = self.state();
+        match &*state {
+            State::Ended(ended) => return Some(Arc::clone(ended)),
+            State::Begun(pending) if !pending.call.done() => return None,
+            State::Abandoned(call) if !call.done() => return None,
+            State::Begun(_) | State::Abandoned(_) | State::Changing => {}
+        }
+        let ended = match std::mem::replace(&mut *state, State::Changing) {
+            State::Begun(pending) => pending.land(),
+            State::Abandoned(call) => abandoned(&call, &self.function),
+            State::Changing | State::Ended(_) => return None,
+        };
+        let ended = Arc::new(ended);
+        *state = State::Ended(Arc::clone(&ended));
+        drop(state);
+        self.origin.record.landed(self.id);
+        self.origin.record.ended(ended.result.as_ref().err());
+        environment.remember(ended.info, self.id, ended.code());
+        Some(ended)
+    }
+
+    /// Gives the caller's memory back. Returns the call if it still runs.
+    pub fn abandon(&self) -> Option<Arc<Call>> {
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, State::Changing) {
+            State::Begun(pending) if !pending.call.done() => {
+                let call = pending.abandon();
+                *state = State::Abandoned(Arc::clone(&call));
+                Some(call)
+            }
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// Whether it has ended with an error.
+    pub fn failed(&self) -> bool {
+        matches!(&*self.state(), State::Ended(ended) if ended.result.is_err())
+    }
+
+    /// Its times and places so far, and how it ended, if it has.
+    pub fn info(&self, environment: &Environment) -> (CallInfo, Option<Arc<Ended>>) {
+        if let Some(ended) = self.settle(environment) {
+            return (ended.info, Some(ended));
+        }
+        let profile = self.call().map(|call| call.profile()).unwrap_or_default();
+        (CallInfo::so_far(profile), None)
+    }
+}
+
+impl Ended {
+    /// Its code.
+    pub fn code(&self) -> ErrorCode {
+        self.result.as_ref().map_or_else(|failure| failure.code, |()| ErrorCode::NoError)
+    }
+}

@@ -1,0 +1,220 @@
+//! Waiting for sessions, for each way that the API has.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Sessions;
+use super::finished::Seen;
+use super::session::Session;
+use crate::call::pending::Ended;
+use crate::environment::{Environment, LONG};
+use crate::errors::ErrorCode;
+use crate::failure::Failure;
+
+/// Whoever waits for one of many looks at so many of them one by one. From there on it is cheaper to
+/// look whether those that have ended are among them.
+const ONE_BY_ONE: usize = 1024;
+/// As long as there are not more that have ended than these.
+const FEW: usize = 64;
+
+/// What waiting brought.
+#[derive(Debug, Default)]
+pub struct Waited {
+    /// The session that was waited for, where one of several was.
+    pub done: Option<i32>,
+    /// Those that failed.
+    pub failed: VecDeque<i32>,
+}
+
+impl Waited {
+    fn one(session: &Session, ended: &Ended) -> Waited {
+        let failed = ended.result.is_err().then_some(session.id);
+        Waited { done: Some(session.id), failed: failed.into_iter().collect() }
+    }
+}
+
+/// What was found among some sessions.
+enum Search {
+    /// One has ended.
+    Done(Arc<Session>),
+    /// All run.
+    Running,
+}
+
+impl Sessions {
+    /// Waits until a call has ended and its results have landed.
+    fn await_end(&self, environment: &Environment, session: &Session) -> Arc<Ended> {
+        loop {
+            if let Some(ended) = session.settle(environment) {
+                return ended;
+            }
+            // Without a call another thread is at its results: `settle` waits for that.
+            if let Some(call) = session.call() {
+                let _ = environment.waiter.wait(&call, LONG);
+            }
+        }
+    }
+
+    /// The session has been waited for by the caller, who may not be the only one.
+    fn took(&self, session: &Session) {
+        if session.take() {
+            self.took_first(session);
+        }
+    }
+
+    /// The same for the first one.
+    fn took_first(&self, session: &Session) {
+        let mut table = self.table();
+        table.taken(session);
+        drop(table);
+        self.finished.taken();
+        self.finished.tidy(|id| self.table().get(id).is_none_or(|session| session.is_taken()));
+    }
+
+    /// Waits for all of these.
+    pub fn wait_for(&self, environment: &Environment, ids: &[i32]) -> Result<Waited, Failure> {
+        let mut sessions = Vec::with_capacity(ids.len());
+        let table = self.table();
+        for id in ids {
+            let session = table.get(*id).ok_or_else(|| Failure::no_session(*id))?;
+            sessions.push(Arc::clone(session));
+        }
+        drop(table);
+        Ok(self.wait_for_each(environment, &sessions))
+    }
+
+    /// Waits for those of these that nobody has waited for.
+    pub fn wait_for_untaken(&self, environment: &Environment, ids: &[i32]) -> Waited {
+        let table = self.table();
+        let untaken =
+            ids.iter().filter_map(|id| table.get(*id)).filter(|session| !session.is_taken());
+        let sessions: Vec<Arc<Session>> = untaken.cloned().collect();
+        drop(table);
+        self.wait_for_each(environment, &sessions)
+    }
+
+    fn wait_for_each(&self, environment: &Environment, sessions: &[Arc<Session>]) -> Waited {
+        let mut waited = Waited::default();
+        for session in sessions {
+            let ended = self.await_end(environment, session);
+            self.took(session);
+            // The same one may have been named twice.
+            if ended.result.is_err() && waited.failed.back() != Some(&session.id) {
+                waited.failed.push_back(session.id);
+            }
+        }
+        waited
+    }
+
+    /// Waits for all that nobody has waited for.
+    pub fn wait_for_all(&self, environment: &Environment) -> Waited {
+        let mut sessions: Vec<Arc<Session>> = self.table().outstanding().cloned().collect();
+        sessions.sort_unstable_by_key(|session| session.id);
+        self.wait_for_each(environment, &sessions)
+    }
+
+    /// Waits for any. Nothing is done if there is none.
+    pub fn wait_for_any(&self, environment: &Environment) -> Waited {
+        loop {
+            let seen = self.finished.look();
+            while let Some(id) = self.finished.pop() {
+                let session = self.table().get(id).cloned();
+                if let Some(session) = session.filter(|session| session.take()) {
+                    let ended = self.await_end(environment, &session);
+                    self.took_first(&session);
+                    return Waited::one(&session, &ended);
+                }
+            }
+            if self.finished.outstanding() == 0 {
+                return Waited::default();
+            }
+            self.sleep(environment, seen);
+        }
+    }
+
+    /// The session has ended.
+    fn done(&self, environment: &Environment, session: &Session) -> Waited {
+        let ended = self.await_end(environment, session);
+        self.took(session);
+        Waited::one(session, &ended)
+    }
+
+    /// Waits until something else has ended.
+    fn sleep(&self, environment: &Environment, seen: Seen) {
+        let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
+        let _ = environment.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+    }
+
+    /// Looks at sessions one by one. One that nobody has waited for is preferred.
+    fn search(&self, ids: &[i32]) -> Result<Search, Failure> {
+        let table = self.table();
+        let mut found = Search::Running;
+        for id in ids {
+            let session = table.get(*id).ok_or_else(|| Failure::no_session(*id))?;
+            if !session.has_finished() {
+                continue;
+            }
+            if !session.is_taken() {
+                return Ok(Search::Done(Arc::clone(session)));
+            }
+            if matches!(found, Search::Running) {
+                found = Search::Done(Arc::clone(session));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Looks whether one of those that have ended is among these.
+    fn among(&self, ended: &[i32], ids: &[i32]) -> Search {
+        let candidates = ended.iter().filter(|id| ids.contains(id));
+        let mut sessions = candidates.filter_map(|id| self.table().get(*id).cloned());
+        sessions.next().map_or(Search::Running, Search::Done)
+    }
+
+    /// Finds one that has ended, if there is one.
+    fn find_done(&self, ids: &[i32]) -> Result<Search, Failure> {
+        let (first, rest) = ids.split_at(ids.len().min(ONE_BY_ONE));
+        match self.search(first)? {
+            Search::Running if !rest.is_empty() => match self.finished.few(FEW) {
+                Some(few) => Ok(self.among(&few, rest)),
+                None => self.search(rest),
+            },
+            found => Ok(found),
+        }
+    }
+
+    /// Waits for one of these.
+    pub fn wait_for_one(&self, environment: &Environment, ids: &[i32]) -> Result<Waited, Failure> {
+        if ids.is_empty() {
+            return Err(Failure::new(ErrorCode::InvalidSessionId, "no sessions are given"));
+        }
+        let mut seen = self.finished.look();
+        let mut found = self.find_done(ids)?;
+        loop {
+            if let Search::Done(session) = found {
+                return Ok(self.done(environment, &session));
+            }
+            self.sleep(environment, seen);
+            if let Some((ended, now)) = self.finished.since(seen, FEW) {
+                seen = now;
+                found = self.among(&ended, ids);
+            } else {
+                // Much has happened.
+                seen = self.finished.look();
+                found = self.find_done(ids)?;
+            }
+        }
+    }
+
+    /// One of these that has ended, if there is one.
+    pub fn probe_one(
+        &self,
+        environment: &Environment,
+        ids: &[i32],
+    ) -> Result<Option<i32>, Failure> {
+        match self.search(ids)? {
+            Search::Done(session) => Ok(session.settle(environment).map(|_| session.id)),
+            Search::Running => Ok(None),
+        }
+    }
+}

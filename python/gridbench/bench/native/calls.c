@@ -1,0 +1,120 @@
+/*
+ * Calls of native functions from C, for the benchmark. Prints numbers, one a line.
+ *
+ *   calls null COUNT            median us of a blocking call of a function without arguments
+ *   calls touch BYTES COUNT     median s of a call with an array of doubles from malloc
+ *   calls touch-shared ...      the same with an array from grpc_malloc_np
+ *   calls sessions COUNT        s for COUNT sessions, all outstanding, and for as many wait_any;
+ *                               descriptors open in between; peak memory of this process, bytes
+ */
+#include <dirent.h>
+#include <grpc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void check(grpc_error_t error, const char *what) {
+    if (error == GRPC_NO_ERROR) return;
+    fprintf(stderr, "%s: %s\n", what, grpc_error_string(error));
+    grpc_perror_np(what);
+    exit(1);
+}
+
+static int compare(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+static grpc_function_handle_t handle_of(const char *name) {
+    grpc_function_handle_t handle;
+    check(grpc_function_handle_default(&handle, name), name);
+    return handle;
+}
+
+static void null_calls(int count) {
+    grpc_function_handle_t null = handle_of("gridbench_work/null");
+    double *times = malloc((size_t)count * sizeof *times);
+    for (int i = -count / 10; i < count; i++) {
+        double begin = now();
+        check(grpc_call(&null), "grpc_call");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    printf("%.9f\n", 1e6 * median(times, count));
+    grpc_function_handle_destruct(&null);
+}
+
+static void touch(size_t bytes, int count, int shared) {
+    grpc_function_handle_t touch = handle_of("gridbench_work/touch");
+    long n = (long)(bytes / sizeof(double));
+    double *a = shared ? grpc_malloc_np(bytes) : malloc(bytes);
+    double *times = malloc((size_t)count * sizeof *times), sum = 0;
+    for (long i = 0; i < n; i++) a[i] = 1;
+    for (int i = -2; i < count; i++) {
+        double begin = now();
+        check(grpc_call(&touch, n, a, &sum), "grpc_call");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    if (sum != (double)((n + 511) / 512)) {
+        fprintf(stderr, "the sum is %g\n", sum);
+        exit(1);
+    }
+    printf("%.9f\n", median(times, count));
+    if (shared) grpc_free_np(a);
+    grpc_function_handle_destruct(&touch);
+}
+
+static int open_files(void) {
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (readdir(folder) != NULL) count++;
+    closedir(folder);
+    return count;
+}
+
+static void sessions(int count) {
+    grpc_function_handle_t null = handle_of("gridbench_work/null");
+    grpc_sessionid_t id;
+    struct rusage usage;
+    check(grpc_call(&null), "grpc_call");
+    int before = open_files();
+    double begin = now();
+    for (int i = 0; i < count; i++) check(grpc_call_async(&null, &id), "grpc_call_async");
+    int more = open_files() - before;
+    for (int i = 0; i < count; i++) {
+        check(grpc_wait_any(&id), "grpc_wait_any");
+        if (id == GRPC_SESSIONID_VOID) {
+            fprintf(stderr, "only %d of %d sessions came back\n", i, count);
+            exit(1);
+        }
+    }
+    printf("%.9f\n%d\n", now() - begin, more);
+    getrusage(RUSAGE_SELF, &usage);
+    printf("%ld\n", usage.ru_maxrss * 1024L);
+    grpc_function_handle_destruct(&null);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) {
+        fprintf(stderr, "usage: calls null|touch|touch-shared|sessions NUMBERS\n");
+        return 2;
+    }
+    check(grpc_initialize(NULL), "grpc_initialize");
+    if (strcmp(argv[1], "null") == 0) null_calls(atoi(argv[2]));
+    else if (strcmp(argv[1], "sessions") == 0) sessions(atoi(argv[2]));
+    else if (argc == 4) touch(strtoul(argv[2], NULL, 10), atoi(argv[3]), argv[1][5] == '-');
+    check(grpc_finalize(), "grpc_finalize");
+    return 0;
+}

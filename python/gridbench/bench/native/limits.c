@@ -1,0 +1,145 @@
+/*
+ * What this machine allows: a round trip over a Unix socket, a copy in memory, bytes to and fro over
+ * TCP. Prints one number, the median.
+ *
+ *   limits ping-pong COUNT     us per round trip of 64 bytes between two processes
+ *   limits memcpy BYTES COUNT  s per copy into memory that is warm
+ *   limits tcp BYTES COUNT     s for BYTES to another process and back, over the loopback interface
+ */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FRAME 64
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void die(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static void write_all(int socket, const char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t count = send(socket, bytes, length, MSG_NOSIGNAL);
+        if (count < 0) die("send");
+        bytes += count;
+        length -= (size_t)count;
+    }
+}
+
+/* Returns 0 at the end of the stream. */
+static int read_all(int socket, char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t count = recv(socket, bytes, length, 0);
+        if (count < 0) die("recv");
+        if (count == 0) return 0;
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return 1;
+}
+
+static int compare(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+/* A child that sends everything back, `length` bytes at a time. */
+static void echo(int socket, size_t length) {
+    char *bytes = malloc(length);
+    while (read_all(socket, bytes, length)) write_all(socket, bytes, length);
+    exit(0);
+}
+
+static double round_trips(int socket, size_t length, int count) {
+    char *bytes = malloc(length);
+    double *times = malloc((size_t)count * sizeof *times);
+    memset(bytes, 1, length);
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        write_all(socket, bytes, length);
+        if (!read_all(socket, bytes, length)) die("the other process ended");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    return median(times, count);
+}
+
+static void unix_pair(int pair[2]) {
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) die("socketpair");
+}
+
+static void tcp_pair(int pair[2]) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(listener, (struct sockaddr *)&address, size) < 0 || listen(listener, 1) < 0) die("bind");
+    getsockname(listener, (struct sockaddr *)&address, &size);
+    pair[0] = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(pair[0], (struct sockaddr *)&address, size) < 0) die("connect");
+    pair[1] = accept(listener, NULL, NULL);
+    setsockopt(pair[0], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(pair[1], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    close(listener);
+}
+
+static double exchange(void (*make)(int[2]), size_t length, int count) {
+    int pair[2];
+    make(pair);
+    pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child == 0) {
+        close(pair[0]);
+        echo(pair[1], length);
+    }
+    close(pair[1]);
+    double result = round_trips(pair[0], length, count);
+    close(pair[0]);
+    waitpid(child, NULL, 0);
+    return result;
+}
+
+static double copies(size_t length, int count) {
+    char *from = malloc(length), *to = malloc(length);
+    double *times = malloc((size_t)count * sizeof *times);
+    memset(from, 1, length);
+    memset(to, 2, length);
+    for (int i = 0; i < count; i++) {
+        from[i] = (char)i; /* so that no copy can be left out */
+        double begin = now();
+        memcpy(to, from, length);
+        times[i] = now() - begin;
+        if (to[i] != (char)i) die("memcpy");
+    }
+    return median(times, count);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "ping-pong") == 0) {
+        printf("%.9f\n", 1e6 * exchange(unix_pair, FRAME, atoi(argv[2])));
+    } else if (argc == 4 && strcmp(argv[1], "memcpy") == 0) {
+        printf("%.9f\n", copies(strtoul(argv[2], NULL, 10), atoi(argv[3])));
+    } else if (argc == 4 && strcmp(argv[1], "tcp") == 0) {
+        printf("%.9f\n", exchange(tcp_pair, strtoul(argv[2], NULL, 10), atoi(argv[3])));
+    } else {
+        fprintf(stderr, "usage: limits ping-pong COUNT | memcpy BYTES COUNT | tcp BYTES COUNT\n");
+        return 2;
+    }
+    return 0;
+}

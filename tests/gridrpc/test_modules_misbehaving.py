@@ -1,0 +1,219 @@
+"""Functions of compiled modules that end, break or litter their worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gridrpc
+from conftest import CompileIdl, opened
+from gridrpc import Grid
+from processes import LONG, descendants, run_script, until
+
+IDL = r"""
+Module bad;
+Globals {
+    #define _GNU_SOURCE
+    #include <fenv.h>
+    #include <pthread.h>
+    #include <signal.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/resource.h>
+    #include <sys/wait.h>
+    #include <unistd.h>
+
+    static int deeper(volatile char *above)
+    {
+        volatile char here[4096];
+        here[0] = *above;
+        return deeper(here) + here[0];
+    }
+
+    static void *for_ever(void *nothing)
+    {
+        for (;;)
+            pause();
+        return nothing;
+    }
+}
+Define add(IN int a, IN int b, OUT int r[1]) { *r = a + b; }
+Define segfault() { fputs("about to read address 8\n", stderr); *(volatile int *)8; }
+Define endless_recursion() { char c = 0; deeper(&c); }
+Define exits(IN int status) { exit(status); }
+Define exits_at_once(IN int status) { _exit(status); }
+Define aborts() { abort(); }
+Define divides(IN double by, OUT double r[1]) { feenableexcept(FE_DIVBYZERO); *r = 1 / by; }
+Define divides_integers(IN int by, OUT int r[1]) { *r = 1000 / by; }
+Define overruns(IN int n, OUT double r[n]) { memset(r - 100000, 1, 900000); abort(); }
+Define takes_all_memory(OUT long taken[1])
+    {
+        struct rlimit limit = {400 << 20, 400 << 20};
+        setrlimit(RLIMIT_AS, &limit);
+        for (*taken = 0;; *taken += 1 << 20)
+            memset(malloc(1 << 20), 1, 1 << 20);
+    }
+Define has_little_memory(IN long n, OUT double r[n])
+    { struct rlimit limit = {900 << 20, 900 << 20}; setrlimit(RLIMIT_AS, &limit); (void)r; }
+Define forks(OUT long pid[1]) { fork(); *pid = getpid(); }
+Define forks_and_waits(OUT int status[1])
+    { int pid = fork(); if (pid == 0) _exit(7); waitpid(pid, status, 0); *status >>= 8; }
+Define runs(IN string command, OUT int status[1]) { *status = system(command); }
+Define leaves_a_thread() { pthread_t t; pthread_create(&t, 0, for_ever, 0); pthread_detach(t); }
+Define closes_everything() { for (int fd = 3; fd < 1000; fd++) close(fd); }
+Define ignores_signals() { for (int s = 1; s < 32; s++) signal(s, SIG_IGN); for (;;) pause(); }
+Define prints(IN string text) { printf("%s", text); }
+"""
+
+
+def goes_on(grid: Grid) -> bool:
+    return all(grid.function("bad/add")(n, 1, deadline=LONG)[0] == n + 1 for n in range(10))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "signal"),
+    [
+        ("segfault", (), 11),
+        ("endless_recursion", (), 11),
+        ("aborts", (), 6),
+        ("divides", (0.0,), 8),
+        ("divides_integers", (0,), 8),
+    ],
+)
+def test_a_signal_is_reported_and_the_grid_goes_on(
+    each_module_grid: Grid, name: str, arguments: tuple[float, ...], signal: int
+) -> None:
+    with pytest.raises(gridrpc.WorkerLost, match=f"a worker was lost that ran bad/{name}") as lost:
+        each_module_grid.function(f"bad/{name}")(*arguments, deadline=LONG)
+    assert lost.value.signal == signal
+    assert lost.value.status is None
+    assert lost.value.pid > 0
+    if name == "segfault":
+        assert "about to read address 8" in lost.value.stderr
+        assert "about to read address 8" in str(lost.value)
+    assert goes_on(each_module_grid)
+
+
+@pytest.mark.parametrize("name", ["exits", "exits_at_once"])
+@pytest.mark.parametrize("status", [0, 3])
+def test_an_exit_is_reported(each_module_grid: Grid, name: str, status: int) -> None:
+    with pytest.raises(gridrpc.WorkerLost) as lost:
+        each_module_grid.function(f"bad/{name}")(status, deadline=LONG)
+    assert (lost.value.status, lost.value.signal) == (status, None)
+    assert goes_on(each_module_grid)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_writing_beyond_a_result_harms_the_worker_only(module_grid: Grid, size: int) -> None:
+    mine = np.zeros(size)
+    with pytest.raises(gridrpc.WorkerLost):
+        module_grid.function("bad/overruns")(size, out=mine, deadline=LONG)
+    np.testing.assert_array_equal(mine, 0)
+    assert goes_on(module_grid)
+
+
+def test_a_function_that_takes_all_memory(each_module_grid: Grid) -> None:
+    with pytest.raises(gridrpc.WorkerLost) as lost:
+        each_module_grid.function("bad/takes_all_memory")(deadline=LONG)
+    assert lost.value.signal == 11
+    assert goes_on(each_module_grid)
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+def test_a_worker_short_of_memory(compile_idl: CompileIdl, transport: str) -> None:
+    with opened(
+        workers=1, worker="native", transport=transport, modules=[compile_idl(IDL)]
+    ) as grid:
+        little = grid.function("bad/has_little_memory")
+        little(1)
+        if transport == "tcp":
+            with pytest.raises(MemoryError, match="no memory for argument `r`: 2400000000 bytes"):
+                little(300_000_000)
+        else:
+            # It could not map the result's memory: it is lost before it has begun the call,
+            # which goes to another one.
+            assert len(little(300_000_000)) == 300_000_000
+        assert goes_on(grid)
+
+
+def test_a_function_that_forks_has_one_result(each_module_grid: Grid) -> None:
+    for _ in range(10):
+        call = each_module_grid.function("bad/forks").submit()
+        assert call.result(LONG)[0] == call.profile.pid
+    assert each_module_grid.function("bad/forks_and_waits")()[0] == 7
+    assert each_module_grid.function("bad/runs")("exit 3")[0] >> 8 == 3
+    assert goes_on(each_module_grid)
+
+
+def test_a_thread_that_is_left_behind_does_no_harm(own_module_grid: Grid) -> None:
+    for _ in range(5):
+        own_module_grid.function("bad/leaves_a_thread")()
+    assert goes_on(own_module_grid)
+
+
+def test_a_function_that_closes_all_files_loses_its_worker(each_module_grid: Grid) -> None:
+    with pytest.raises(gridrpc.WorkerLost):
+        each_module_grid.function("bad/closes_everything")(deadline=LONG)
+    assert goes_on(each_module_grid)
+
+
+def test_a_function_that_ignores_signals_ends_with_its_grid(compile_idl: CompileIdl) -> None:
+    before = descendants()
+    with opened(workers=1, worker="native", modules=[compile_idl(IDL)]) as grid:
+        call = grid.function("bad/ignores_signals").submit()
+        with pytest.raises(TimeoutError):
+            call.result(0.3)
+    assert until(lambda: descendants() <= before)
+
+
+@pytest.mark.parametrize("worker", ["native", "python"])
+@pytest.mark.parametrize("output", ["plain", "labelled"])
+def test_what_functions_print(
+    compile_idl: CompileIdl, tmp_path: Path, worker: str, output: str
+) -> None:
+    ran = run_script(
+        tmp_path,
+        f"""
+        import gridrpc
+
+        with gridrpc.Grid(workers=1, worker={worker!r}, output={output!r},
+                          modules=[{str(compile_idl(IDL))!r}]) as grid:
+            prints = grid.function("bad/prints")
+            prints("one\\ntwo\\n")
+            prints("without an end")
+            prints(" of line\\n")
+            prints("last")
+        """,
+    )
+    assert ran.returncode == 0, ran.stderr
+    if output == "plain":
+        assert ran.stdout == "one\ntwo\nwithout an end of line\nlast"
+        return
+    lines = ran.stdout.splitlines()
+    texts = [line.partition("] ")[2] for line in lines]
+    assert "".join(texts) == "onetwowithout an end of linelast"
+    assert all("worker 0" in line.partition("] ")[0] for line in lines), lines
+    assert ran.stdout.endswith("\n")
+
+
+CPP = r"""
+Module thrown;
+Globals {
+    #include <stdexcept>
+}
+Define throws(IN int x) Language "C++" { if (x) throw std::runtime_error("no more of that"); }
+Define complex(IN dcomplex z, OUT dcomplex r[1]) Language "C++" { *r = z * std::conj(z); }
+"""
+
+
+def test_an_uncaught_exception_of_cpp(compile_idl: CompileIdl) -> None:
+    with opened(workers=1, worker="native", modules=[compile_idl(CPP)]) as grid:
+        assert grid.function("thrown/complex")(3 - 4j)[0] == 25
+        assert grid.function("thrown/throws")(0) is None
+        with pytest.raises(gridrpc.WorkerLost) as lost:
+            grid.function("thrown/throws")(1)
+        assert lost.value.signal == 6
+        assert "no more of that" in lost.value.stderr
