@@ -72,6 +72,9 @@ static struct gridrpc_fortran_argument describe(const CFI_cdesc_t *from)
     to.is_array = from->rank > 0;
     to.is_contiguous = 1;
     to.elements = 1;
+    /* What is not allocated or not associated has no dimensions yet. */
+    if (from->base_addr == NULL)
+        return to;
     ptrdiff_t distance = (ptrdiff_t)from->elem_len;
     for (int i = 0; i < from->rank; i++) {
         ptrdiff_t extent = from->dim[i].extent;

@@ -69,7 +69,7 @@ __attribute__((format(printf, 2, 3))) static grpc_error_t refuse(const struct ca
     vsnprintf(problem, sizeof problem, format, list);
     va_end(list);
     name_of(call, name, sizeof name);
-    /* grpc.h has no function that sets the last error. */
+    /* To set the last error is not for those who only have grpc.h. */
     fprintf(stderr, "%s: %s\n", name, problem);
     return GRPC_OTHER_ERROR_CODE;
 }
@@ -312,7 +312,7 @@ static grpc_error_t take_interface(struct call *call)
         return refuse(call, "it has %zu parameters, and calls from Fortran at most %zu arguments",
                       call->count, most);
     if (from->count != call->count)
-        return refuse(call, "it has %zu parameters, but %zu arguments are given", call->count,
+        return refuse(call, "it has %zu parameters, but %zu are given", call->count,
                       from->count);
     return GRPC_NO_ERROR;
 }
