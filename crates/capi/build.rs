@@ -2,8 +2,7 @@
 //! as C has it.
 
 fn main() {
-    let sources =
-        ["src/variadic.c", "src/trampoline.c", "src/fortran.c", "src/fortran_number.c"];
+    let sources = ["src/variadic.c", "src/trampoline.c", "src/fortran.c", "src/fortran_number.c"];
     let headers = [
         "src/variadic.h",
         "src/trampoline.h",

@@ -1,4 +1,4 @@
-"""The Fortran module: programs that go through its functions, what calls refuse, and the examples."""
+"""The Fortran module: programs that use all of it, what calls refuse, examples, documentation."""
 
 from __future__ import annotations
 
@@ -77,6 +77,12 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["numbers", "texts", "sessions", "objects", "caller"])
 def test_programs(name: str, level: str, modules: Path, tmp_path: Path) -> None:
     done = run(compiled(name, tmp_path, level), folder=tmp_path, modules=modules)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
+
+
+def test_a_configuration_that_is_compatible(modules: Path, tmp_path: Path) -> None:
+    (tmp_path / "client.conf").write_text("<CLIENT>\nfortran_compatible true\n</CLIENT>\n")
+    done = run(compiled("compatible", tmp_path), folder=tmp_path, modules=modules)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
@@ -180,3 +186,24 @@ def test_the_examples(tmp_path: Path) -> None:
         r"after 1500 steps: change +2\.53E-04\nin the middle: 36\.45",
     ):
         assert re.search(said, done.stdout), done.stdout
+
+
+def test_the_programs_of_the_documentation(tmp_path: Path) -> None:
+    text = (REPOSITORY / "docs/fortran.md").read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    (tmp_path / "sample.idl").write_text(next(block for kind, block in blocks if kind == "idl"))
+    done = run(CAPI / "bin/gridrpc", "compile", "sample.idl", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    flags = run("pkg-config", "--cflags", "--libs", "gridrpc-fortran", folder=tmp_path).stdout
+    programs = [at for at, (kind, _) in enumerate(blocks) if kind == "fortran"]
+    for at in programs:
+        (tmp_path / "program.f90").write_text(blocks[at][1])
+        done = run(
+            COMPILER, *STRICT, "program.f90", "-o", "program", *flags.split(),
+            f"-Wl,-rpath,{CAPI}/lib", folder=tmp_path,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        done = run("./program", folder=tmp_path, modules=tmp_path)
+        # What a program prints stands in the block behind it.
+        assert (done.stdout, done.stderr) == (blocks[at + 1][1], "")
+    assert len(programs) == 8

@@ -152,6 +152,8 @@ contains
     call is(sum == 500500, 'shared memory')
     call ok(grpc_free_np(memory), 'grpc_free_np')
 
+    call by_rows()
+
     call handle_of('work')
     call ok(grpc_call(f, 5, 0, sum), 'work');           call is(sum == 10, 'work')
   end subroutine
@@ -160,6 +162,15 @@ contains
     integer(int32), intent(inout) :: a(*)
     call handle_of('many_int')
     call ok(grpc_call(f, 4, a), 'assumed size');        call is(all(a(:4) == 20), 'assumed size')
+  end subroutine
+
+  ! Parentheses make a copy, which is contiguous.
+  subroutine by_rows()
+    real(real64) :: a(2, 3), sum
+    a = reshape([1, 2, 3, 4, 5, 6], [2, 3])
+    call handle_of('sum_of')
+    call ok(grpc_call(f, 3, (a(2, :)), sum), 'a row');  call is(sum == 12, 'a row')
+    call ok(grpc_call(f, 2, a(:, 2), sum), 'a column'); call is(sum == 7, 'a column')
   end subroutine
 
   subroutine functions()
