@@ -112,9 +112,9 @@ impl<'h> Callee<'h> {
             record: Arc::clone(self.record),
         };
         let function = Arc::clone(self.function);
-        let id = environment
-            .sessions
-            .begin(|id, finished| Session::new(id, origin, function, pending, finished));
+        let id = environment.sessions.begin(environment, |id, finished| {
+            Session::new(id, origin, function, pending, finished)
+        });
         environment.log.write(Level::Everything, || {
             format!("session {id} calls {}", self.function.target.name)
         });

@@ -44,7 +44,11 @@ impl Sessions {
     }
 
     /// A call has begun. Returns its session's number.
-    pub fn begin(&self, make: impl FnOnce(i32, Arc<Finished>) -> Session) -> i32 {
+    pub fn begin(
+        &self,
+        environment: &Environment,
+        make: impl FnOnce(i32, Arc<Finished>) -> Session,
+    ) -> i32 {
         let id = self.table().new_id();
         let session = Arc::new(make(id, Arc::clone(&self.finished)));
         session.origin.record.begun(id);
@@ -52,8 +56,19 @@ impl Sessions {
         self.table().insert(Arc::clone(&session));
         if let Some(call) = session.call() {
             call.watch(&session, 0);
+            if session.has_finished() {
+                self.look_again(environment);
+            }
         }
         id
+    }
+
+    /// Has those who wait for any session look again. One of them may be reading answers, and sees
+    /// nothing else.
+    fn look_again(&self, environment: &Environment) {
+        if self.finished.is_waited_for() {
+            environment.waiter.nudge();
+        }
     }
 
     /// A session that is there.
@@ -103,6 +118,7 @@ impl Sessions {
         if session.take() {
             self.table().taken(&session);
             self.finished.taken();
+            self.look_again(environment);
         }
         self.table().forget(id);
         Ok(true)

@@ -56,18 +56,21 @@ impl Sessions {
     }
 
     /// The session has been waited for by the caller, who may not be the only one.
-    fn took(&self, session: &Session) {
+    fn took(&self, environment: &Environment, session: &Session) {
         if session.take() {
-            self.took_first(session);
+            self.took_first(environment, session);
         }
     }
 
     /// The same for the first one.
-    fn took_first(&self, session: &Session) {
+    fn took_first(&self, environment: &Environment, session: &Session) {
         let mut table = self.table();
         table.taken(session);
         drop(table);
         self.finished.taken();
+        if self.finished.outstanding() == 0 {
+            self.look_again(environment);
+        }
         self.finished.tidy(|id| self.table().get(id).is_none_or(|session| session.is_taken()));
     }
 
@@ -97,7 +100,7 @@ impl Sessions {
         let mut waited = Waited::default();
         for session in sessions {
             let ended = self.await_end(environment, session);
-            self.took(session);
+            self.took(environment, session);
             // The same one may have been named twice.
             if ended.result.is_err() && waited.failed.back() != Some(&session.id) {
                 waited.failed.push_back(session.id);
@@ -121,7 +124,7 @@ impl Sessions {
                 let session = self.table().get(id).cloned();
                 if let Some(session) = session.filter(|session| session.take()) {
                     let ended = self.await_end(environment, &session);
-                    self.took_first(&session);
+                    self.took_first(environment, &session);
                     return Waited::one(&session, &ended);
                 }
             }
@@ -135,14 +138,16 @@ impl Sessions {
     /// The session has ended.
     fn done(&self, environment: &Environment, session: &Session) -> Waited {
         let ended = self.await_end(environment, session);
-        self.took(session);
+        self.took(environment, session);
         Waited::one(session, &ended)
     }
 
     /// Waits until something else has ended.
     fn sleep(&self, environment: &Environment, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
+        finished.wait_begins();
         let _ = environment.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+        finished.wait_ends();
     }
 
     /// Looks at sessions one by one. One that nobody has waited for is preferred.
