@@ -12,77 +12,88 @@ import pytest
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
+COMPILER = os.environ.get("FC", "gfortran")
 SECONDS = 120
 
-#: Where `scripts/build-capi` has installed the C library.
-CAPI = Path(os.environ.get("GRIDRPC_CAPI", "/nonexistent"))
-COMPILER = os.environ.get("FC", "gfortran")
-
-pytestmark = pytest.mark.skipif(
-    not (CAPI / "lib/libgridrpc_fortran.a").exists() or shutil.which(COMPILER) is None,
-    reason="needs the C library with its Fortran module, in GRIDRPC_CAPI, and gfortran",
-)
+pytestmark = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"there is no {COMPILER}")
 
 #: Comparisons of numbers that are exact are meant.
 STRICT = ["-std=f2018", "-Wall", "-Wextra", "-Wno-compare-reals", "-fPIC"]
 
 
-def run(
-    *command: str | Path, folder: Path, modules: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    variables = {
-        **os.environ,
-        "GRIDRPC_WORKERS": "2",
-        "GRIDRPC_MODULE_PATH": str(modules),
-        "PKG_CONFIG_PATH": str(CAPI / "lib/pkgconfig"),
-        **environment,
-    }
-    return subprocess.run(
-        [str(part) for part in command], cwd=folder, env=variables, capture_output=True,
-        text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+class Fortran:
+    """An installed C library, with its Fortran module."""
 
+    def __init__(self, prefix: Path) -> None:
+        self.prefix = prefix
+        self.sources = prefix / "include/gridrpc/fortran"
 
-def compiled(name: str, folder: Path, level: str = "-O2") -> Path:
-    """A program of the folder `fortran`, with what all of them share."""
-    program = folder / name
-    sources = [HERE / "fortran" / file for file in ("check.f90", f"{name}.f90")]
-    done = run(
-        COMPILER, *STRICT, level, *sources, "-o", program, f"-I{CAPI}/include/gridrpc/fortran",
-        f"-L{CAPI}/lib", "-lgridrpc_fortran", "-lgridrpc", f"-Wl,-rpath,{CAPI}/lib", folder=folder,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return program
+    def run(
+        self, *command: str | Path, folder: Path, modules: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {
+            **os.environ,
+            "HOME": str(folder),
+            "GRIDRPC_WORKERS": "2",
+            "GRIDRPC_MODULE_PATH": str(modules),
+            "PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig"),
+        }
+        return subprocess.run(
+            [str(part) for part in command], cwd=folder, env=environment, capture_output=True,
+            text=True, timeout=SECONDS, check=False,
+        )  # fmt: skip
+
+    def succeed(self, *command: str | Path, folder: Path) -> str:
+        """Runs a command that has to succeed, without warnings."""
+        done = self.run(*command, folder=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def compiled(self, name: str, folder: Path, level: str = "-O2") -> Path:
+        """A program of the folder `fortran`, with what all of them share."""
+        program = folder / name
+        sources = [HERE / "fortran" / file for file in ("check.f90", f"{name}.f90")]
+        lib = self.prefix / "lib"
+        done = self.run(
+            COMPILER, *STRICT, level, *sources, "-o", program, f"-I{self.sources}", f"-L{lib}",
+            "-lgridrpc_fortran", "-lgridrpc", f"-Wl,-rpath,{lib}", folder=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return program
 
 
 @pytest.fixture(scope="module")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fortran(prefix: Path) -> Fortran:
+    if not (prefix / "lib/libgridrpc_fortran.a").exists():
+        pytest.skip("the C library was installed without the Fortran module")
+    return Fortran(prefix)
+
+
+@pytest.fixture(scope="module")
+def modules(fortran: Fortran, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The modules that the programs call."""
     folder = tmp_path_factory.mktemp("modules")
-    include = f"-I{CAPI}/include/gridrpc/fortran"
-    done = run(
-        COMPILER, *STRICT, include, "-c", HERE / "fortran/callee.f90", "-o", "callee.o",
-        folder=folder,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+    source = HERE / "fortran/callee.f90"
+    fortran.succeed(COMPILER, *STRICT, f"-I{fortran.sources}", "-c", source, folder=folder)
     for name in ("forms.idl", "callee.idl"):
         shutil.copy(HERE / "fortran" / name, folder)
-        done = run(CAPI / "bin/gridrpc", "compile", name, folder=folder)
-        assert done.returncode == 0, done.stderr
-        assert "warning" not in done.stderr, done.stderr
+        fortran.succeed(fortran.prefix / "bin/gridrpc", "compile", name, folder=folder)
     return folder
 
 
 @pytest.mark.parametrize("level", ["-O0", "-O3"])
 @pytest.mark.parametrize("name", ["numbers", "texts", "sessions", "objects", "caller"])
-def test_programs(name: str, level: str, modules: Path, tmp_path: Path) -> None:
-    done = run(compiled(name, tmp_path, level), folder=tmp_path, modules=modules)
+def test_programs(fortran: Fortran, name: str, level: str, modules: Path, tmp_path: Path) -> None:
+    program = fortran.compiled(name, tmp_path, level)
+    done = fortran.run(program, folder=tmp_path, modules=modules)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
-def test_a_configuration_that_is_compatible(modules: Path, tmp_path: Path) -> None:
+def test_a_configuration_that_is_compatible(
+    fortran: Fortran, modules: Path, tmp_path: Path
+) -> None:
     (tmp_path / "client.conf").write_text("<CLIENT>\nfortran_compatible true\n</CLIENT>\n")
-    done = run(compiled("compatible", tmp_path), folder=tmp_path, modules=modules)
+    done = fortran.run(fortran.compiled("compatible", tmp_path), folder=tmp_path, modules=modules)
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
@@ -129,8 +140,8 @@ REFUSED = {
 }
 
 
-def test_what_calls_refuse(modules: Path, tmp_path: Path) -> None:
-    done = run(compiled("refused", tmp_path), folder=tmp_path, modules=modules)
+def test_what_calls_refuse(fortran: Fortran, modules: Path, tmp_path: Path) -> None:
+    done = fortran.run(fortran.compiled("refused", tmp_path), folder=tmp_path, modules=modules)
     assert done.returncode == 0, done.stderr
     # A line with name and code ends what is printed by itself; what the error's detail is follows.
     parts = re.split(r"^= (.*) = (\d+)\n", done.stderr, flags=re.MULTILINE)
@@ -144,23 +155,16 @@ def test_what_calls_refuse(modules: Path, tmp_path: Path) -> None:
         assert said in printed[at] + details[at], name
 
 
-def test_a_module_may_be_compiled_from_its_sources(tmp_path: Path) -> None:
-    sources = CAPI / "include/gridrpc/fortran"
-    done = run(
-        COMPILER, "-std=f2018", "-Wall", "-Wextra", "-O2", "-c", sources / "grpc.f90",
-        folder=tmp_path,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    done = run(
-        COMPILER, "-Wall", "-Wextra", "-O2", f"-I{CAPI}/include", "-c",
-        sources / "grpc_arguments.c", folder=tmp_path,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
+def test_a_module_may_be_compiled_from_its_sources(fortran: Fortran, tmp_path: Path) -> None:
+    compiler = [COMPILER, "-Wall", "-Wextra", "-O2", "-c"]
+    fortran.succeed(*compiler, "-std=f2018", fortran.sources / "grpc.f90", folder=tmp_path)
+    include = f"-I{fortran.prefix}/include"
+    fortran.succeed(*compiler, include, fortran.sources / "grpc_arguments.c", folder=tmp_path)
 
 
-def test_the_module_has_all_of_the_header() -> None:
-    header = (CAPI / "include/grpc.h").read_text()
-    module = (CAPI / "include/gridrpc/fortran/grpc.f90").read_text()
+def test_the_module_has_all_of_the_header(fortran: Fortran) -> None:
+    header = (fortran.prefix / "include/grpc.h").read_text()
+    module = (fortran.sources / "grpc.f90").read_text()
     # What the header only names anew, and what a language without pointers does not need.
     without = {"grpc_stack_create", "grpc_stack_push", "grpc_stack_pop", "grpc_stack_destruct",
                "grpc_call_argstack", "grpc_handle_attr_release_np", "grpc_session_attr_release_np",
@@ -172,11 +176,12 @@ def test_the_module_has_all_of_the_header() -> None:
         assert re.search(rf"\b{name} = {value}\b", module), name
 
 
-def test_the_examples(tmp_path: Path) -> None:
+def test_the_examples(fortran: Fortran, tmp_path: Path) -> None:
     left = shutil.ignore_patterns("*.so", "*.o", "*.mod", "pi_farm", "solve", "describe", "heat")
     for name in ("fortran", "lapack", "montecarlo"):
         shutil.copytree(REPOSITORY / "examples" / name, tmp_path / name, ignore=left)
-    done = run("make", "run", f"GRIDRPC={CAPI}/bin/gridrpc", folder=tmp_path / "fortran")
+    program = fortran.prefix / "bin/gridrpc"
+    done = fortran.run("make", "run", f"GRIDRPC={program}", folder=tmp_path / "fortran")
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr, done.stderr
     for said in (
@@ -188,22 +193,20 @@ def test_the_examples(tmp_path: Path) -> None:
         assert re.search(said, done.stdout), done.stdout
 
 
-def test_the_programs_of_the_documentation(tmp_path: Path) -> None:
+def test_the_programs_of_the_documentation(fortran: Fortran, tmp_path: Path) -> None:
     text = (REPOSITORY / "docs/fortran.md").read_text()
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (tmp_path / "sample.idl").write_text(next(block for kind, block in blocks if kind == "idl"))
-    done = run(CAPI / "bin/gridrpc", "compile", "sample.idl", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    flags = run("pkg-config", "--cflags", "--libs", "gridrpc-fortran", folder=tmp_path).stdout
+    fortran.succeed(fortran.prefix / "bin/gridrpc", "compile", "sample.idl", folder=tmp_path)
+    pkg_config = ["pkg-config", "--cflags", "--libs", "gridrpc-fortran"]
+    flags = fortran.succeed(*pkg_config, folder=tmp_path).split()
+    flags += [f"-Wl,-rpath,{fortran.prefix}/lib"]
     programs = [at for at, (kind, _) in enumerate(blocks) if kind == "fortran"]
     for at in programs:
         (tmp_path / "program.f90").write_text(blocks[at][1])
-        done = run(
-            COMPILER, *STRICT, "program.f90", "-o", "program", *flags.split(),
-            f"-Wl,-rpath,{CAPI}/lib", folder=tmp_path,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        done = run("./program", folder=tmp_path, modules=tmp_path)
+        command = [COMPILER, *STRICT, "program.f90", "-o", "program", *flags]
+        fortran.succeed(*command, folder=tmp_path)
+        done = fortran.run("./program", folder=tmp_path, modules=tmp_path)
         # What a program prints stands in the block behind it.
         assert (done.stdout, done.stderr) == (blocks[at + 1][1], "")
     assert len(programs) == 8
