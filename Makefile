@@ -28,6 +28,10 @@ export PIP_NO_INPUT := 1
 # Folders count as well: a file that was removed changes its folder.
 NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name fuzz -prune -o \
 	\( -type d -o -name '*.rs' -o -name Cargo.toml \) -print)
+CAPI_SOURCES := $(shell find crates/capi -type f)
+
+# Where `make install-c` installs to.
+PREFIX ?= /usr/local
 
 .PHONY: help
 help: ## list what one can do
@@ -38,10 +42,10 @@ help: ## list what one can do
 # ---- What users need
 
 .PHONY: install
-install: $(STAMPS)/native ## make .venv with the programs gridrpc and gridbench
+install: $(STAMPS)/native $(STAMPS)/capi ## make .venv with the programs, and the library for C
 
 .PHONY: demo
-demo: install ## run the compute-grid benchmark on 100 workers, and write its report
+demo: $(STAMPS)/native ## run the compute-grid benchmark on 100 workers, and write its report
 	@scripts/demo
 
 $(STAMPS)/venv: scripts/make-venv scripts/common.sh
@@ -56,13 +60,22 @@ $(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
 	@scripts/build-native $(VENV)
 	@touch $@
 
+# For C, C++ and Fortran programs: include/, lib/ and bin/ in the environment.
+$(STAMPS)/capi: $(STAMPS)/native scripts/build-capi $(CAPI_SOURCES)
+	@scripts/build-capi $(VENV)
+	@touch $@
+
+.PHONY: install-c
+install-c: ## install the library for C, C++ and Fortran into PREFIX
+	@scripts/build-capi '$(PREFIX)'
+
 # ---- What developers need
 
 .PHONY: test
 test: test-rust test-fuzz test-python ## run all tests
 
 .PHONY: test-rust
-test-rust: $(STAMPS)/venv ## unit tests, simulation and native grids
+test-rust: $(STAMPS)/venv compilers ## unit tests, simulation, native grids, stubs and headers
 	cargo test --locked --workspace --quiet
 
 .PHONY: test-fuzz
@@ -72,7 +85,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser numerics ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser compilers ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -83,9 +96,9 @@ test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and 
 browser: ## see that Chromium and its driver are there
 	@scripts/ensure-browser
 
-.PHONY: numerics
-numerics: ## see that OpenBLAS and the Fortran compiler are there
-	@scripts/ensure-numerics
+.PHONY: compilers
+compilers: ## see that compilers for C++ and Fortran and OpenBLAS are there
+	@scripts/ensure-compilers
 
 .PHONY: lint
 lint: lint-rust lint-python lint-types ## check format, style and types (with -k: all of them)
@@ -112,10 +125,10 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: install $(STAMPS)/test-packages ## measure everything quickly, beside limits and peers
+bench: install $(STAMPS)/test-packages compilers ## measure everything quickly, beside limits and peers
 	$(BIN)/gridbench bench
 
-bench-%: install $(STAMPS)/test-packages ## measure one area in full
+bench-%: install $(STAMPS)/test-packages compilers ## measure one area in full
 	$(BIN)/gridbench bench $* --full
 
 $(STAMPS)/test-packages: $(STAMPS)/packages

@@ -4,14 +4,14 @@
  *     pi_task_farm [CONFIGURATION] [TASKS] [POINTS PER TASK]
  *
  * Each handle works at one task at a time and gets the next one as soon as that has ended. A task
- * that fails is given once more to the same handle.
+ * that fails is given once more to the same handle; when too many have failed, all is given up.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <grpc.h>
 
-enum { HANDLES = 4, ATTEMPTS = 2 };
+enum { HANDLES = 4, ATTEMPTS = 2, MOST_FAILED = 3 };
 
 /* What is under way with one handle. */
 struct place {
@@ -78,7 +78,11 @@ int main(int argc, char **argv)
                 begin(&handles[i], place, points);
                 continue;
             }
-            failed++;
+            if (++failed > MOST_FAILED) {
+                fprintf(stderr, "too many tasks have failed\n");
+                grpc_finalize();
+                return 1;
+            }
         } else {
             inside += place->count;
         }

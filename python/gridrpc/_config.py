@@ -47,7 +47,7 @@ class Config:
     """Files of compiled modules, and folders with them, whose functions can be called; those that
     GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
     output: Output = "plain"
-    """Whether what workers print comes as it is, or "labelled", line by line with the worker before."""
+    """Whether what workers print comes as it is, or "labelled", each line behind its worker."""
     debug: str = ""
     """"wait": each worker waits for a debugger before its first call; or a command that starts one,
     such as "xterm -e gdb -p {pid}"."""

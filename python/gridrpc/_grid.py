@@ -167,8 +167,9 @@ class Grid:
         """A new remote object of a class of a compiled module, "module/Class".
 
         It has a worker process of its own, which keeps its state; its methods are called like
-        functions, one after the other. Use it as a context manager, or call `close`. `start_timeout`: seconds within which its
-        worker has to have answered. Raises FunctionNotFound, TimeoutError, ObjectLost.
+        functions, one after the other. Use it as a context manager, or call `close`.
+        `start_timeout`: seconds within which its worker has to have answered. Raises
+        FunctionNotFound, TimeoutError, ObjectLost.
         """
         self._check_open()
         return RemoteObject(self, name, start_timeout)
@@ -206,6 +207,8 @@ class Grid:
         calls: Iterator[Call[Any]]
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
+            if chunk != 1:
+                raise TypeError("calls of module functions cannot be sent in chunks: use chunk=1")
             module_function = fn
             calls = (module_function.submit_on(self, i, {}, deadline) for i in items)
             return (call.result() for call in self._ahead(calls, ordered))

@@ -16,7 +16,6 @@ from gridrpc import _native
 from gridrpc.errors import FunctionNotFound, ObjectLost
 
 if TYPE_CHECKING:
-    import os
     from types import TracebackType
 
     import numpy as np
@@ -84,11 +83,16 @@ class ModuleFunction:
     def __doc__(self) -> str:  # type: ignore[override]
         return describe(self.description, self._target.returned)
 
-    def __call__(self, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any) -> Any:
-        return self._submit(self._grid, args, kw, out, deadline).result()
+    def __call__(
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
+    ) -> Any:
+        grid = self._grid
+        grid._check_process()
+        native = grid._native
+        return native.call_target(grid, self._target, args, kw or None, out, deadline, self._on)
 
     def submit(
-        self, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
+        self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
     ) -> Call[Any]:
         """Call it and return at once, with what will be the result.
 
@@ -145,7 +149,7 @@ def describe(description: dict[str, Any], returned: list[str]) -> str:
 def _result_type(function: str, names: tuple[str, ...]) -> Callable[..., Any]:
     name = function.rpartition("/")[2].replace(".", "_") + "_result"
     name = name if name.isidentifier() and not keyword.iskeyword(name) else "result"
-    return namedtuple(name, names, rename=True)  # noqa: PYI024 - the fields are known at run time
+    return namedtuple(name, names, rename=True)
 
 
 def named_results(function: str, names: list[str], values: list[Any]) -> Any:
@@ -178,7 +182,9 @@ class RemoteObject:
         if start_timeout is not None:
             standing, why = self._grid._native.standing(self._on, start_timeout)
             if standing == "starting":
-                raise TimeoutError(f"the worker of {self._name} takes longer than {start_timeout} s")
+                raise TimeoutError(
+                    f"the worker of {self._name} takes longer than {start_timeout} s"
+                )
             if standing != "ready":
                 raise ObjectLost(f"{self._name} could not be started: {why}")
         if INITIALIZE in self._methods:
@@ -255,7 +261,7 @@ def empty(
         raise ValueError("negative dimensions are not allowed")
     count = math.prod(shape)
     memory = _native.shared_memory(count * kind.itemsize)
-    return np.ndarray(shape, kind, memory, order=order)
+    return np.ndarray(shape, kind, memoryview(memory), order=order)
 
 
 def empty_like(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -17,10 +17,14 @@ __all__ = [
     "Call",
     "Function",
     "Grid",
+    "Modules",
+    "Reserved",
+    "Target",
     "Watch",
     "Worker",
     "monotonic",
     "run_spawner",
+    "shared_memory",
 ]
 
 WIRE_VERSION: Final[int]
@@ -35,6 +39,7 @@ _Value: TypeAlias = (
 _Work: TypeAlias = tuple[int, bytes | Buffer, list[Buffer]]
 
 def monotonic() -> float: ...
+def shared_memory(len: int) -> Buffer: ...
 def run_spawner(
     prepare: Callable[[str, list[str], list[str]], object], fork: Callable[[], int]
 ) -> int | None: ...
@@ -48,6 +53,26 @@ class Buffer:
 class Function:
     @property
     def name(self) -> str: ...
+
+@final
+class Modules:
+    def __new__(cls, places: Sequence[str]) -> Modules: ...
+    def all(self) -> list[tuple[str, str]]: ...
+    def methods(self, name: str) -> list[str]: ...
+
+@final
+class Target:
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def passed(self) -> list[tuple[str, bool]]: ...
+    @property
+    def returned(self) -> list[str]: ...
+
+@final
+class Reserved: ...
 
 @final
 class Watch:
@@ -95,6 +120,7 @@ class Grid:
         keep_free: int,
         grace: float,
         retries: int,
+        labelled: bool,
     ) -> Grid: ...
     def counts(self) -> tuple[int, int, int]: ...
     def wait_until_ready(self, timeout: float | None = None) -> bool: ...
@@ -120,6 +146,30 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]: ...
+    def target(self, modules: Modules, name: str) -> Target: ...
+    def submit_target(
+        self,
+        owner: _PythonGrid,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        out: Any,
+        deadline: float | None,
+        on: Reserved | None,
+    ) -> Call[Any]: ...
+    def call_target(
+        self,
+        owner: _PythonGrid,
+        target: Target,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        out: Any,
+        deadline: float | None,
+        on: Reserved | None,
+    ) -> Any: ...
+    def reserve(self) -> Reserved: ...
+    def standing(self, reserved: Reserved, timeout: float | None) -> tuple[str, str]: ...
+    def release(self, reserved: Reserved) -> None: ...
     def cancel(self, call: Call[Any]) -> bool: ...
     def share(self, parts: Sequence[Bytes]) -> int: ...
     def unshare(self, blob: int) -> None: ...

@@ -40,7 +40,12 @@ class Runner(Protocol):
     """Runs a program of `programs`."""
 
     def __call__(
-        self, name: str, *arguments: str, fails: bool = False, timeout: float = 60, **environment: str
+        self,
+        name: str,
+        *arguments: str,
+        fails: bool = False,
+        timeout: float = 60,
+        **environment: str,
     ) -> subprocess.CompletedProcess[str]: ...
 
 

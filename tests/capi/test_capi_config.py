@@ -91,7 +91,9 @@ def test_modules_by_path_and_list(configured, modules, tmp_path):
     assert configured("", "cases/add", **none)[0] == "6"
     stub = tmp_path / "_stub_add"
     stub.symlink_to(modules / "cases.so")
-    info = f"<FUNCTION_INFO>\nhostname localhost\nfuncname cases/add\npath {stub}\n</FUNCTION_INFO>\n"
+    info = (
+        f"<FUNCTION_INFO>\nhostname localhost\nfuncname cases/add\npath {stub}\n</FUNCTION_INFO>\n"
+    )
     assert configured(info, "cases/add", **none)[0] == "0"
     (tmp_path / "cases.nrf").write_text(f"module {modules / 'cases.so'}\n")
     source = "<INFORMATION_SOURCE>\ntype NRF\nsource cases.nrf\n</INFORMATION_SOURCE>\n"

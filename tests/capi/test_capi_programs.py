@@ -21,7 +21,7 @@ def ends(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["calls", "handles", "sessions", "threads"])
+@pytest.mark.parametrize("name", ["calls", "handles", "sessions", "threads", "odd"])
 def test_program(run, name):
     run(f"{name}.c")
 

@@ -20,7 +20,10 @@ Define roots(IN int n, IN double x[n], OUT double y[n])
         y[i] = sqrt(x[i]);
 }
 Define three(OUT double x[SIZE]) { for (int i = 0; i < 3; i++) x[i] = i; }
-DefClass Sum { DefState { static double sum; } DefMethod add(IN double x, OUT double now[1]) { *now = sum += x; } }
+DefClass Sum {
+    DefState { static double sum; }
+    DefMethod add(IN double x, OUT double now[1]) { *now = sum += x; }
+}
 """
 
 CLIENT = """
@@ -53,7 +56,13 @@ def test_a_module_and_a_program_are_built_as_with_ninf_g(prefix, tmp_path):
             environment.pop(name, None)
         environment["HOME"] = str(tmp_path)
         done = subprocess.run(
-            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+            words,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -84,7 +93,9 @@ def test_programs_in_other_standards(prefix, modules, tmp_path, standard):
     command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *language]
     libraries = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridrpc"]
     program = tmp_path / "client"
-    subprocess.run([*command, "-o", program, source, "-x", "none", *libraries], check=True, timeout=60)
+    subprocess.run(
+        [*command, "-o", program, source, "-x", "none", *libraries], check=True, timeout=60
+    )
     environment = {"PATH": os.environ["PATH"], "GRIDRPC_MODULE_PATH": str(modules)}
     done = subprocess.run(
         [program], env=environment, capture_output=True, text=True, timeout=60, check=True
@@ -94,5 +105,7 @@ def test_programs_in_other_standards(prefix, modules, tmp_path, standard):
 
 def test_what_is_installed_is_complete(prefix):
     script = os.path.join(os.path.dirname(__file__), "installed")
-    done = subprocess.run([script, prefix], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [script, prefix], capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr + done.stdout

@@ -142,7 +142,13 @@ def test_sizes_that_stand_in_another_array(each_module_grid: Grid) -> None:
 def test_a_length_may_be_given_or_left_out(module_grid: Grid) -> None:
     reverse = module_grid.function("arrays/reversed_double")
     a = np.arange(3.0)
-    for result in (reverse(a), reverse(3, a), reverse(n=3, a=a), reverse(a=a), reverse(a, n=3)):
+    for result in (
+        reverse(a),
+        reverse(3, a),
+        reverse(n=3, a=a),
+        reverse(a, n=3),
+        reverse(a, n=None),
+    ):
         assert result.tolist() == [2, 1, 0]
 
 
@@ -157,8 +163,10 @@ def test_a_length_may_be_given_or_left_out(module_grid: Grid) -> None:
         (lambda f, a: f(3, a, a), "takes 2 arguments, but 3 are given"),
         (lambda f, a: f(3, a, n=3), "argument `n` is given twice"),
         (lambda f, a: f(a, m=3), "argument `m` is not one of its arguments"),
-        (lambda f, a: f(3), "argument"),  # noqa: ARG005
-        (lambda f, a: f(), "argument"),  # noqa: ARG005
+        (lambda f, a: f(n=len(a)), "argument `a` is missing"),
+        (lambda f, a: f(), "argument `a` is missing"),  # noqa: ARG005
+        (lambda f, a: f(len(a)), "argument `n` is missing, and is no dimension of an array"),
+        (lambda f, a: f(None), "argument `a` has to be an array of float64, not NoneType"),  # noqa: ARG005
     ],
 )
 def test_lengths_that_contradict_the_arrays(module_grid: Grid, call: Any, said: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import gridrpc
 from conftest import CompileIdl, opened
 from gridrpc import Grid
-from processes import LONG, until
+from processes import LONG
 
 IDL = """
 Module back;
@@ -254,7 +254,20 @@ def test_a_call_may_be_cancelled_while_its_callback_runs(compile_idl: CompileIdl
         assert isinstance(call.exception(LONG), gridrpc.CallCancelled)
         tell.submit(1, lambda: None).result(LONG)
         release.set()
-        assert until(lambda: threading.active_count() > 0)
+
+
+def test_closing_the_grid_does_not_wait_for_callbacks(own_module_grid: Grid) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        entered.set()
+        release.wait(LONG)
+
+    call = own_module_grid.function("tell").submit(1, slow)
+    assert entered.wait(LONG)
+    own_module_grid.close()
+    assert isinstance(call.exception(LONG), gridrpc.GridClosed)
+    release.set()
 
 
 def test_callbacks_with_map(module_grid: Grid) -> None:

@@ -42,6 +42,8 @@ Define mixed(IN char a, IN double b, IN short c, IN float d, IN long e, IN unsig
     *z = g;
     *big = h;
 }
+Define named(IN int self, IN int out, IN int deadline, IN int args, OUT int r[4])
+    { r[0] = self; r[1] = out; r[2] = deadline; r[3] = args; }
 Define nothing() { }
 Define no_result(IN int x) { (void)x; }
 """
@@ -152,6 +154,14 @@ def test_what_is_no_such_number_is_refused(
         same(module_grid, kind, value)
     assert raised.value.function == f"numbers/{name_of(kind)}"
     assert raised.value.parameter == "x"
+
+
+def test_parameters_may_have_any_name(module_grid: Grid) -> None:
+    named = module_grid.function("numbers/named")
+    assert named(1, 2, 3, 4).tolist() == [1, 2, 3, 4]
+    assert named(1, 2, 3, args=4).tolist() == [1, 2, 3, 4]
+    with pytest.raises(gridrpc.ArgumentError, match="`out` is missing"):
+        named(self=1, args=4)
 
 
 def test_functions_without_arguments_or_results_return_none(each_module_grid: Grid) -> None:

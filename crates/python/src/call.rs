@@ -170,7 +170,7 @@ impl Call {
     /// Raises what the function raised (its traceback there is the cause), TimeoutError if it
     /// takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
     #[pyo3(signature = (timeout=None))]
-    fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
+    pub fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         match self.settle(py, timeout)? {
             Settled::Value(value) => Ok(value.clone_ref(py)),
             Settled::Error(error) => Err(PyErr::from_value(error.bind(py).clone())),

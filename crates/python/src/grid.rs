@@ -214,6 +214,32 @@ impl Grid {
         Ok(Call::new(call, self.grid.waiter(), form, owner))
     }
 
+    /// Calls a module's function and returns what it returns.
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn call_target(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        target: &Target,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        out: Option<&Bound<'_, PyAny>>,
+        deadline: Option<f64>,
+        on: Option<&Reserved>,
+    ) -> PyResult<Py<PyAny>> {
+        let grid = owner.clone_ref(py);
+        match self.submit_target(py, owner, target, args, kwargs, out, deadline, on) {
+            Ok(call) => call.result(py, None),
+            // What the function or a callback raises comes from `result`, and stays what it is.
+            Err(refused) if refused.is_instance_of::<PyRuntimeError>(py) => {
+                let refusal = grid.call_method1(py, "_refusal", (refused.into_value(py),))?;
+                Err(PyErr::from_value(refusal.into_bound(py)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Asks for a worker that works for one object.
     fn reserve(&self) -> PyResult<Reserved> {
         let reserved = self.grid.reserve(1).map_err(to_python)?;

@@ -128,7 +128,9 @@ impl Worker {
         let next = |inner: &mut Inner| loop {
             match inner.link.next_job()? {
                 Some(job) if job.function.form == FunctionForm::Library => {
-                    inner.modules.serve(&mut inner.link, job)?;
+                    if !inner.modules.serve(&mut inner.link, job)? {
+                        return Ok(None);
+                    }
                 }
                 other => return Ok::<_, LinkError>(other),
             }

@@ -97,7 +97,7 @@ impl Sender {
 
     fn tail(&mut self) -> &mut Vec<u8> {
         if !matches!(self.queue.back(), Some(Out::Bytes(_))) {
-            self.queue.push_back(Out::Bytes(Vec::new()));
+            self.queue.push_back(Out::Bytes(Vec::with_capacity(SMALL)));
         }
         match self.queue.back_mut() {
             Some(Out::Bytes(bytes)) => bytes,
@@ -124,6 +124,10 @@ impl Sender {
                 Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
             };
             if left == 0 {
+                if self.queue.len() == 1 {
+                    // The buffer that is kept for next time.
+                    return Ok(true);
+                }
                 self.recycle_front();
                 continue;
             }
@@ -161,13 +165,7 @@ impl Sender {
             && let Some(Out::Bytes(bytes)) = self.queue.front_mut()
             && bytes.capacity() <= KEEP
         {
-            if bytes.is_empty() {
-                self.queue.pop_front();
-            }
-            if let Some(Out::Bytes(bytes)) = self.queue.front_mut() {
-                bytes.clear();
-            }
-            return;
+            return bytes.clear();
         }
         self.queue.pop_front();
     }
@@ -196,6 +194,8 @@ impl Sender {
     }
 }
 
+/// What most messages fit in, bytes.
+const SMALL: usize = 256;
 /// Buffers up to this size are used again.
 const KEEP: usize = 256 << 10;
 

@@ -181,6 +181,7 @@ mod tests {
         assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
         source.detach();
         memory[0] = 9;
+        assert_eq!(memory[0], 9);
         assert_eq!(source.with(<[u8]>::to_vec), [1, 2, 3]);
         assert_eq!(source.into_owned(), Some(vec![1, 2, 3]));
     }

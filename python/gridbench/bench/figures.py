@@ -74,7 +74,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be reached: a bound on the median itself, or on its ratio to the peer's or limit's."""
+    """What is to be reached: a bound on the median, or on its ratio to the peer's or limit's."""
 
     bound: float
     at_least: bool = False

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, FunctionId, Refusal, Reservation, Settings, Standing, Task, Time};
+use gridrpc_core::{BlobId, FunctionId, Refusal, Reservation, Settings, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
@@ -190,7 +190,7 @@ struct Owned {
 /// A grid of worker processes. Ends them when dropped.
 #[derive(Debug)]
 pub struct Grid {
-    common: Arc<Common>,
+    pub(super) common: Arc<Common>,
     seat: Arc<Seat>,
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -199,7 +199,7 @@ pub struct Grid {
     transport: Transport,
     shared_threshold: usize,
     /// Those that it was asked for, reserved ones left out.
-    workers: AtomicU32,
+    pub(super) workers: AtomicU32,
     generation: u64,
 }
 
@@ -260,72 +260,6 @@ impl Grid {
     #[must_use]
     pub fn workers(&self) -> u32 {
         self.workers.load(Ordering::Relaxed)
-    }
-
-    /// Asks for more workers, so that there are `workers` in all.
-    ///
-    /// # Errors
-    /// When there are too many for this system.
-    pub fn grow(&self, workers: u32) -> Result<(), GridError> {
-        self.check_process()?;
-        let mut state = self.common.lock();
-        let more = workers.saturating_sub(self.workers());
-        if more == 0 {
-            return Ok(());
-        }
-        check_workers(more)?;
-        self.workers.store(workers, Ordering::Relaxed);
-        state.drive(|core, out| core.add_workers(more, out));
-        self.common.finish(state);
-        Ok(())
-    }
-
-    /// Asks for workers that work for one owner each, and returns without waiting for them.
-    ///
-    /// # Errors
-    /// When there are too many for this system, or the grid is closed.
-    pub fn reserve(&self, count: u32) -> Result<Vec<Reservation>, GridError> {
-        self.check_process()?;
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        check_workers(count)?;
-        let mut state = self.common.lock();
-        if state.closing {
-            return Err(Refusal::Closed.into());
-        }
-        let reserved = state.drive(|core, out| core.reserve(count, out));
-        self.common.finish(state);
-        Ok(reserved)
-    }
-
-    /// How a reserved worker is getting on.
-    #[must_use]
-    pub fn standing(&self, of: Reservation) -> Standing {
-        let state = self.common.lock();
-        if state.closing { Standing::Released } else { state.core.standing(of) }
-    }
-
-    /// Waits, at most so long, until a reserved worker has answered or is known to be lost.
-    #[must_use]
-    pub fn wait_for_reserved(&self, of: Reservation, timeout: Duration) -> Standing {
-        let state = self.common.lock();
-        let starting =
-            |state: &mut State| !state.closing && state.core.standing(of) == Standing::Starting;
-        let waited = self.common.changed.wait_timeout_while(state, timeout, starting);
-        drop(waited);
-        self.standing(of)
-    }
-
-    /// Gives a reserved worker up: its calls are cancelled, and its process ends.
-    pub fn release(&self, of: Reservation) {
-        if self.check_process().is_err() {
-            return;
-        }
-        let mut state = self.common.lock();
-        let now = Time(sys::monotonic_ns());
-        state.drive(|core, out| core.release(now, of, out));
-        self.common.finish(state);
     }
 
     /// How it is getting on.
@@ -536,7 +470,7 @@ impl Grid {
         self.runner.close();
     }
 
-    fn check_process(&self) -> Result<(), GridError> {
+    pub(super) fn check_process(&self) -> Result<(), GridError> {
         if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
     }
 
@@ -596,7 +530,7 @@ impl Drop for Grid {
     }
 }
 
-fn check_workers(workers: u32) -> Result<(), GridError> {
+pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
     if workers == 0 || workers > MOST_WORKERS {
         return Err(GridError::Config(format!(
             "{workers} workers: choose from 1 to {MOST_WORKERS}"

@@ -6,6 +6,7 @@
 mod arrays;
 mod call;
 mod callbacks;
+mod crew;
 mod function;
 mod grid;
 pub mod invoke;

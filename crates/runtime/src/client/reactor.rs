@@ -21,7 +21,7 @@ use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
-use crate::worker::progress;
+use crate::worker::progress::{self, Side};
 
 /// What a descriptor belongs to, as the event queue carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +112,9 @@ pub(crate) struct Reactor {
     /// Workers that have begun a line, and when it is passed on as it is.
     begun_lines: VecDeque<(Instant, u32, u32)>,
     patience: Patience,
-    /// Whether there is only one call: with more, the processors have better things to do than to
-    /// look out for answers.
-    lone: bool,
+    /// Who was sent the only call there is. With more, the processors have better things to do than
+    /// to look out for answers.
+    lone: Option<WorkerId>,
     pub(super) closing: Option<Instant>,
     pub(super) finished: bool,
 }
@@ -166,7 +166,7 @@ impl Reactor {
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
             patience: Patience::new(),
-            lone: false,
+            lone: None,
             closing: None,
             finished: false,
         })
@@ -190,15 +190,16 @@ impl Reactor {
             }
         }
         let mut events = [EpollEvent::empty(); EVENTS];
-        let Reactor { epoll, patience, lone, .. } = self;
-        let lone = *lone;
+        let Reactor { epoll, patience, lone, progress, .. } = self;
+        let apart =
+            |worker: &WorkerId| progress::meet(progress, worker.0, Side::Client) != Some(true);
         let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
         let mut count = 0;
-        if until.is_some() && lone && timeout != EpollTimeout::ZERO {
+        if until.is_some() && timeout != EpollTimeout::ZERO && lone.as_ref().is_some_and(apart) {
             patience.look(|| {
                 count = wait(EpollTimeout::ZERO);
                 count > 0
@@ -228,7 +229,7 @@ impl Reactor {
             self.say_goodbye();
         }
         let idle = to_start.is_empty() && to_kill.is_empty();
-        self.lone = state.core.live() == 1;
+        self.lone = (state.core.live() == 1).then_some(state.last_sent);
         let until = if idle { state.core.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);

@@ -103,6 +103,8 @@ pub(crate) struct State {
     pub(crate) to_start: Vec<WorkerId>,
     /// Places that are given up before their process has a connection.
     pub(crate) dismissed: HashSet<WorkerId>,
+    /// Who was sent a call last.
+    pub(crate) last_sent: WorkerId,
     /// Processes that have to be ended.
     pub(crate) to_kill: Vec<WorkerId>,
     /// How far the workers have come, if memory is shared with them.
@@ -156,6 +158,7 @@ impl State {
             blobs_made: 0,
             to_start: Vec::new(),
             dismissed: HashSet::new(),
+            last_sent: WorkerId(0),
             to_kill: Vec::new(),
             progress: None,
             taken_back: Vec::new(),
@@ -250,6 +253,7 @@ impl State {
     ) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(payload) = call.send(worker.0, outlet.pid) else { return };
+        self.last_sent = worker;
         let Outlet { sender, segments, returns, .. } = outlet;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };

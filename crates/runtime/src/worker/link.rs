@@ -17,6 +17,7 @@ use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
 use crate::sys::{self, Mapping, monotonic_ns};
+use crate::worker::progress::Side;
 use crate::worker::{debug, progress};
 
 /// A function that the client has told.
@@ -229,8 +230,11 @@ impl WorkerLink {
 
     /// Reads once; looks for a moment before it sleeps.
     fn wait_and_fill(&mut self) -> io::Result<usize> {
-        let WorkerLink { patience, receiver, .. } = self;
-        patience.look(|| is_readable(receiver));
+        let WorkerLink { patience, receiver, progress, worker, .. } = self;
+        let meet = |progress: &Mapping| progress::meet(progress, *worker, Side::Worker);
+        if progress.as_ref().and_then(meet) != Some(true) {
+            patience.look(|| is_readable(receiver));
+        }
         fill(receiver)
     }
 

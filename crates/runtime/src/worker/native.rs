@@ -166,7 +166,9 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut modules = Modules::default();
     while let Some(job) = link.next_job()? {
         if job.function.form == FunctionForm::Library {
-            modules.serve(&mut link, job)?;
+            if !modules.serve(&mut link, job)? {
+                return Ok(());
+            }
             continue;
         }
         let Job { call, function, mut sections, order, received } = job;

@@ -7,7 +7,7 @@
 //! it passes over calls instead of running them. Both change by compare-and-swap, so that each
 //! call is either begun or taken back.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::sys::Mapping;
 
@@ -43,6 +43,35 @@ pub(crate) fn reset(memory: &Mapping, worker: u32) {
     if let Some(slot) = slot(memory, worker) {
         slot.store(0, Ordering::Release);
     }
+}
+
+/// Words behind the counts: on which processor each side ran last, plus 1; 0 as long as that is not
+/// known. Who shares a processor with the other end need not look out for it: it cannot run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    Client = 2,
+    Worker = 3,
+}
+
+/// Notes on which processor this side runs. Returns whether the other side ran last on the same.
+pub(crate) fn meet(memory: &Mapping, worker: u32, side: Side) -> Option<bool> {
+    let word = |side: Side| {
+        let place = memory.at(u64::from(worker) * SLOT + side as u64 * 4, 4)?;
+        // SAFETY: inside the mapping, aligned to 4 bytes, used as an atomic by everybody.
+        Some(unsafe { place.cast::<AtomicU32>().as_ref() })
+    };
+    let (ours, theirs) = match side {
+        Side::Client => (word(Side::Client)?, word(Side::Worker)?),
+        Side::Worker => (word(Side::Worker)?, word(Side::Client)?),
+    };
+    let here = current_processor()?;
+    ours.store(here, Ordering::Relaxed);
+    Some(theirs.load(Ordering::Relaxed) == here)
+}
+
+fn current_processor() -> Option<u32> {
+    // SAFETY: plain call; -1 where it is not known.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok().map(|processor| processor + 1)
 }
 
 /// How many calls the worker has begun, or passed over.

@@ -43,7 +43,7 @@ pub(super) struct Room {
 /// back: nothing is read from it or written to it any more.
 #[derive(Debug)]
 pub struct Landing {
-    pub(super) function: String,
+    pub(super) function: Arc<str>,
     /// With the parameter's number and name.
     pub(super) plans: Vec<(usize, String, Plan)>,
     pub(super) rooms: Vec<Room>,
@@ -87,9 +87,9 @@ pub enum Landed {
 }
 
 impl Landing {
-    pub(super) fn new(function: &str) -> Landing {
+    pub(super) fn new(function: &Arc<str>) -> Landing {
         Landing {
-            function: function.to_owned(),
+            function: Arc::clone(function),
             plans: Vec::new(),
             rooms: Vec::new(),
             sources: Vec::new(),
@@ -103,6 +103,9 @@ impl Landing {
     /// # Errors
     /// When they don't fit the interface, or a file cannot be written.
     pub fn land(mut self, sections: Vec<Incoming>) -> Result<Vec<(usize, Landed)>, String> {
+        if self.plans.is_empty() {
+            return Ok(Vec::new());
+        }
         let values = match sections.first() {
             Some(values) => decode_values(values.bytes(), Order::NATIVE)
                 .map_err(|error| format!("{}: broken results: {error}", self.function))?,

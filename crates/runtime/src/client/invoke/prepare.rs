@@ -88,7 +88,7 @@ pub unsafe fn prepare(
 ) -> Result<Prepared, ArgumentError> {
     let function = target.interface();
     let problem = |parameter: &str, problem: String| ArgumentError {
-        function: target.name.clone(),
+        function: target.name.to_string(),
         parameter: parameter.to_owned(),
         problem,
     };
@@ -115,6 +115,9 @@ pub unsafe fn prepare(
         values.push(value);
     }
     let Preparation { mut payload, landing, sinks, scalars, .. } = preparation;
+    if values.is_empty() {
+        return Ok(Prepared { payload: payload.finish(), sinks, landing, scalars });
+    }
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
         .map_err(|error| problem("", error.to_string()))?;

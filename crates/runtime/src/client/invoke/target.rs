@@ -55,7 +55,7 @@ fn places(looked: &[PathBuf]) -> String {
 #[derive(Debug)]
 pub struct Target {
     /// `module/function`, or `module/Class.method`.
-    pub name: String,
+    pub name: Arc<str>,
     pub(crate) function: Arc<FunctionRef>,
     module: Arc<ModuleFile>,
     /// Its class, if it is a method, and its number in its list.
@@ -107,7 +107,7 @@ impl Grid {
         let path = std::path::absolute(&module.path).unwrap_or_else(|_| module.path.clone());
         let body = path.into_os_string().into_encoded_bytes();
         let function = self.register(&full, FunctionForm::Library, body);
-        Ok(Target { name: full, function, module: Arc::clone(module), place })
+        Ok(Target { name: full.into(), function, module: Arc::clone(module), place })
     }
 }
 

@@ -7,7 +7,9 @@ mod files;
 mod library;
 mod results;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,10 +66,15 @@ impl CallError {
 pub struct Modules {
     libraries: HashMap<PathBuf, Arc<Library>>,
     /// By the functions' serial numbers.
-    entries: HashMap<u64, Entry>,
-    /// Functions whose last call took so little time that reading the processor's clock is much of
-    /// it.
-    quick: HashSet<u64>,
+    known: HashMap<u64, Known>,
+}
+
+/// A function that has been called.
+#[derive(Debug)]
+struct Known {
+    entry: Entry,
+    /// Whether its last call took so little time that reading the processor's clock is much of it.
+    quick: bool,
 }
 
 /// Calls shorter than this are not measured in processor time: it is taken for the time that
@@ -75,61 +82,68 @@ pub struct Modules {
 const QUICK: u64 = 20_000;
 
 impl Modules {
-    /// Runs a call of a module function and answers it.
+    /// Runs a call of a module function and answers it. `false`: the client went meanwhile.
     ///
     /// # Errors
-    /// When the connection is of no use any more.
-    pub fn serve(&mut self, link: &mut WorkerLink, job: Job) -> Result<(), LinkError> {
+    /// When the client breaks the protocol or the connection fails.
+    pub fn serve(&mut self, link: &mut WorkerLink, job: Job) -> Result<bool, LinkError> {
         let Job { call, function, mut sections, order, received } = job;
         let calc_in = monotonic_ns();
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
-        let measured = !self.quick.contains(&function.serial);
-        let result = self.entry(&function).and_then(|entry| {
-            let mut arguments = Arguments::take(&entry, link, &mut sections, order)?;
-            run(&entry, link, &mut arguments, &mut stamps, measured)?;
+        let result = self.known(&function).and_then(|known| {
+            let entry = &known.entry;
+            let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
+            let ran = run(entry, link, &mut arguments, &mut stamps, !known.quick);
+            known.quick = stamps.calc_out - stamps.calc_in < QUICK;
+            ran?;
             arguments.into_results(link)
         });
-        self.learn(function.serial, &stamps);
         match result {
-            Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload)),
-            Err(CallError::Link(error)) => Err(error),
+            Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
+            Err(CallError::Link(LinkError::Io(error)))
+                if error.kind() == io::ErrorKind::UnexpectedEof =>
+            {
+                return Ok(false);
+            }
+            Err(CallError::Link(error)) => return Err(error),
             Err(error) => {
                 let payload = Payload::default();
                 let (name, message) = (error.type_name(), error.to_string());
                 let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
-                link.answer(call, stamps, sections, answer)
+                link.answer(call, stamps, sections, answer)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn known(&mut self, function: &KnownFunction) -> Result<&mut Known, CallError> {
+        let Modules { libraries, known } = self;
+        match known.entry(function.serial) {
+            Occupied(known) => Ok(known.into_mut()),
+            Vacant(place) => {
+                Ok(place.insert(Known { entry: find(libraries, function)?, quick: false }))
             }
         }
     }
+}
 
-    fn learn(&mut self, function: u64, stamps: &Stamps) {
-        if stamps.calc_out - stamps.calc_in < QUICK {
-            self.quick.insert(function);
-        } else {
-            self.quick.remove(&function);
+fn find(
+    libraries: &mut HashMap<PathBuf, Arc<Library>>,
+    function: &KnownFunction,
+) -> Result<Entry, CallError> {
+    let path = String::from_utf8(function.body.clone())
+        .map_err(|_| CallError::Module("the name of the module's file is no text".into()))?;
+    let path = PathBuf::from(path);
+    let library = match libraries.get(&path) {
+        Some(library) => Arc::clone(library),
+        None => {
+            let library = Arc::new(Library::load(&path).map_err(CallError::Module)?);
+            libraries.insert(path, Arc::clone(&library));
+            library
         }
-    }
-
-    fn entry(&mut self, function: &KnownFunction) -> Result<Entry, CallError> {
-        if let Some(entry) = self.entries.get(&function.serial) {
-            return Ok(entry.clone());
-        }
-        let path = String::from_utf8(function.body.clone())
-            .map_err(|_| CallError::Module("the name of the module's file is no text".into()))?;
-        let path = PathBuf::from(path);
-        let library = match self.libraries.get(&path) {
-            Some(library) => Arc::clone(library),
-            None => {
-                let library = Arc::new(Library::load(&path).map_err(CallError::Module)?);
-                self.libraries.insert(path, Arc::clone(&library));
-                library
-            }
-        };
-        let (_, name) = function.name.split_once('/').unwrap_or(("", &function.name));
-        let entry = library.entry(name).map_err(CallError::NotFound)?;
-        self.entries.insert(function.serial, entry.clone());
-        Ok(entry)
-    }
+    };
+    let (_, name) = function.name.split_once('/').unwrap_or(("", &function.name));
+    library.entry(name).map_err(CallError::NotFound)
 }
 
 /// Calls the function itself.

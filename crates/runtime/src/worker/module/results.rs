@@ -16,13 +16,17 @@ use crate::worker::module::arguments::{Argument, Arguments, Place};
 impl Arguments {
     /// Puts the answer together. Every OUT and INOUT argument has one section, in order.
     pub(super) fn into_results(mut self, link: &WorkerLink) -> Result<Payload, CallError> {
+        let goes = |mode| matches!(mode, Mode::Out | Mode::InOut);
+        if !self.interface().parameters.iter().any(|parameter| goes(parameter.mode)) {
+            return Ok(Payload::default());
+        }
         let mut payload = link.payload();
         let mut values = Vec::with_capacity(self.arguments.len());
         let mut sections = 1_u16;
         let mut arguments = std::mem::take(&mut self.arguments);
         let mut result = Ok(());
         for (argument, parameter) in arguments.iter_mut().zip(&self.interface().parameters) {
-            if !matches!(parameter.mode, Mode::Out | Mode::InOut) {
+            if !goes(parameter.mode) {
                 values.push(Value::None);
                 continue;
             }

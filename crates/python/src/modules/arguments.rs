@@ -1,0 +1,162 @@
+//! Python objects as arguments of native functions.
+
+use gridrpc_idl::{Kind, Mode, Type};
+use gridrpc_runtime::client::invoke::Given;
+use gridrpc_runtime::typed::Scalar;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyString};
+
+use crate::arrays::ArrayView;
+use crate::modules::target::Target;
+
+pub struct Arguments<'t> {
+    pub target: &'t Target,
+    pub views: Vec<ArrayView>,
+    pub callbacks: Vec<Py<PyAny>>,
+}
+
+impl Arguments<'_> {
+    /// C would see the front of a text with a zero byte in it only.
+    fn check_texts(&self, index: usize, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
+        if texts.iter().flatten().any(|text| text.contains(&0)) {
+            let problem = "has a zero byte in it, at which C would end it";
+            return Err(self.target.bad(&self.target.parameter(index).name, problem));
+        }
+        Ok(())
+    }
+
+    pub fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
+        let parameter = self.target.parameter(index);
+        let bad = |problem: String| self.target.bad(&parameter.name, problem);
+        match &parameter.kind {
+            Kind::Callback(_) => {
+                if !object.is_callable() {
+                    return Err(bad(format!("has to be callable, not {}", kind_of(object))));
+                }
+                self.callbacks.push(object.clone().unbind());
+                Ok(Given::Callback)
+            }
+            Kind::Scalar(of) => match of {
+                Type::String | Type::Filename => {
+                    let text = text(object)
+                        .map_err(|_| bad(format!("has to be a string, not {}", kind_of(object))))?;
+                    let texts = vec![text];
+                    self.check_texts(index, &texts)?;
+                    Ok(Given::Texts(texts))
+                }
+                of => scalar(*of, object).map(Given::Scalar).map_err(&bad),
+            },
+            Kind::Array { element: Type::String | Type::Filename, .. } => {
+                if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+                    return Err(bad("has to be a list of strings, not one string".into()));
+                }
+                let items = object.try_iter().map_err(|_| {
+                    bad(format!("has to be a list of strings, not {}", kind_of(object)))
+                })?;
+                let items = items.collect::<PyResult<Vec<_>>>()?;
+                let texts = items.iter().map(text).collect::<PyResult<Vec<_>>>();
+                let texts = texts.map_err(|_| bad("has to be a list of strings".into()))?;
+                self.check_texts(index, &texts)?;
+                Ok(Given::Texts(texts))
+            }
+            Kind::Array { element, .. } => {
+                let writable = parameter.mode != Mode::In;
+                let fortran = self.target.target.interface().fortran();
+                let view = ArrayView::of_argument(object, *element, fortran, writable);
+                let view = view.map_err(&bad)?;
+                let memory = view.memory();
+                self.views.push(view);
+                Ok(Given::Array(memory))
+            }
+        }
+    }
+}
+
+fn kind_of(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "that".into(), |name| name.to_string())
+}
+
+/// A string as the bytes that C sees; None stays None.
+fn text(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
+    if object.is_none() {
+        return Ok(None);
+    }
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Some(bytes.as_bytes().to_vec()));
+    }
+    // Paths as well: `os.fsencode` takes both.
+    let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
+    Ok(Some(encoded.extract()?))
+}
+
+fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
+    let wanted = of.idl_name();
+    match of {
+        Type::SComplex | Type::DComplex => {
+            if let Ok(complex) = object.cast::<PyComplex>() {
+                return Ok(Scalar::Complex(complex.real(), complex.imag()));
+            }
+            let complex = object.call_method0("__complex__").ok();
+            if let Some(complex) = complex.as_ref().and_then(|found| found.cast::<PyComplex>().ok())
+            {
+                return Ok(Scalar::Complex(complex.real(), complex.imag()));
+            }
+            let real =
+                if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+            real.map(|real| Scalar::Complex(real, 0.0))
+                .ok_or_else(|| format!("has to be a number, not {}", kind_of(object)))
+        }
+        Type::Float | Type::Double => {
+            // NumPy makes real numbers of its complex ones, with a warning.
+            let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
+            let is_complex = kind.is_ok_and(|kind| kind.eq("c").unwrap_or(false));
+            let refused = is_complex || object.is_instance_of::<PyString>();
+            let number = if refused { None } else { object.extract().ok() };
+            number
+                .map(Scalar::Float)
+                .ok_or_else(|| format!("has to be a number ({wanted}), not {}", kind_of(object)))
+        }
+        _ => {
+            if matches!(of, Type::Char | Type::UChar)
+                && let Some(code) = character(object)
+            {
+                let code = code?;
+                let signed = code.cast_signed().into();
+                return Ok(Scalar::Int(if of.is_signed() { signed } else { code.into() }));
+            }
+            if object.is_instance_of::<PyFloat>() {
+                return Err(format!("has to be an integer ({wanted}), not {}", kind_of(object)));
+            }
+            // What fits in fewer bits is checked with the sizes.
+            let is_wide_unsigned = !of.is_signed() && of.size() == Some(8);
+            if let Ok(value) = object.extract::<i64>()
+                && (value >= 0 || !is_wide_unsigned)
+            {
+                return Ok(Scalar::Int(value));
+            }
+            let unsigned = if of.is_signed() { None } else { object.extract::<u64>().ok() };
+            if let Some(value) = unsigned {
+                return Ok(Scalar::Int(value.cast_signed()));
+            }
+            let is_integer = object.getattr("__index__").is_ok();
+            Err(if is_integer {
+                format!("is {object}, which does not fit in {wanted}")
+            } else {
+                format!("has to be an integer ({wanted}), not {}", kind_of(object))
+            })
+        }
+    }
+}
+
+/// A character, given as text or bytes of length one; `None` if it is neither.
+fn character(object: &Bound<'_, PyAny>) -> Option<Result<u8, String>> {
+    let bytes = if let Ok(text) = object.cast::<PyString>() {
+        text.to_cow().map(|text| text.into_owned().into_bytes()).unwrap_or_default()
+    } else {
+        object.cast::<PyBytes>().ok()?.as_bytes().to_vec()
+    };
+    Some(match bytes[..] {
+        [byte] => Ok(byte),
+        _ => Err("has to be one character, or an integer".into()),
+    })
+}

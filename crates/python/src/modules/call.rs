@@ -1,0 +1,200 @@
+//! One call of a module's function, from its arguments to what it returns.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gridrpc_idl::{Kind, Parameter};
+use gridrpc_runtime::client;
+use gridrpc_runtime::client::Callbacks;
+use gridrpc_runtime::client::invoke::{
+    self, CallOptions, CallbackFrame, Given, Landed, Landing, Lending,
+};
+use gridrpc_runtime::payload::Incoming;
+use gridrpc_runtime::typed::dtype;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arrays::ArrayView;
+use crate::modules::arguments::Arguments;
+use crate::modules::callbacks::PythonCallbacks;
+use crate::modules::results::{texts_to_python, to_numpy};
+use crate::modules::target::{Target, argument_error, is_returned};
+
+/// What has to be kept of a call until its results are where they belong.
+pub struct Pending {
+    landing: Landing,
+    target: Arc<invoke::Target>,
+    /// Held in place until then; dropped behind the landing.
+    _views: Vec<ArrayView>,
+    /// Arrays that the caller gave for results, by parameter.
+    outs: Vec<(usize, Py<PyAny>)>,
+    raised: Option<Arc<Mutex<Option<PyErr>>>>,
+}
+
+/// A request, and what to do with its results.
+pub struct Made {
+    pub request: client::Request,
+    pub pending: Pending,
+}
+
+/// Puts a call together.
+pub fn make(
+    py: Python<'_>,
+    grid: &Arc<client::Grid>,
+    target: &Target,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    out: Option<&Bound<'_, PyAny>>,
+    options: CallOptions,
+) -> PyResult<Made> {
+    let interface = target.target.interface();
+    let mut objects = target.assign(args, kwargs)?;
+    let outs = assign_out(target, out, &mut objects)?;
+    let mut arguments = Arguments { target, views: Vec::new(), callbacks: Vec::new() };
+    let mut given = Vec::with_capacity(objects.len());
+    for (index, object) in objects.iter().enumerate() {
+        given.push(match object {
+            None if matches!(interface.parameters[index].kind, Kind::Callback(_)) => {
+                let problem = "is missing: give a function to call back";
+                return Err(target.bad(&interface.parameters[index].name, problem));
+            }
+            None if target.passed.contains(&(index, false)) => {
+                return Err(target.bad(&interface.parameters[index].name, "is missing"));
+            }
+            None => Given::Absent,
+            // As the signature has it.
+            Some(object) if object.is_none() && target.passed.contains(&(index, true)) => {
+                Given::Absent
+            }
+            Some(object) => arguments.take(index, object)?,
+        });
+    }
+    let Arguments { views, callbacks, .. } = arguments;
+    // SAFETY: the views hold the arrays in place, with their lengths; they outlive the landing.
+    // Python code that changes an array while it is on its way changes what is sent, as it would
+    // for any other call.
+    let prepared = unsafe {
+        let (grid, target) = (&**grid, &*target.target);
+        let much = views.iter().map(ArrayView::len).sum::<usize>() > MUCH;
+        let given = SendGiven(given);
+        let prepare = move || {
+            let given = given;
+            invoke::prepare(grid, target, &given.0, Lending::UntilLanded)
+        };
+        if much { py.detach(prepare) } else { prepare() }
+    };
+    let prepared = prepared.map_err(|error| argument_error(&error))?;
+    let mut options = options;
+    let mut raised = None;
+    if !callbacks.is_empty() {
+        let frame = CallbackFrame::new(Arc::clone(&target.target), prepared.scalars.clone());
+        let handler = PythonCallbacks {
+            grid: Arc::clone(grid),
+            frame,
+            callbacks,
+            fortran: interface.fortran(),
+            raised: Arc::default(),
+        };
+        raised = Some(Arc::clone(&handler.raised));
+        options.callbacks = Some(Callbacks(Arc::new(handler)));
+    }
+    let (request, landing) = prepared.request(&target.target, options);
+    let pending =
+        Pending { landing, target: Arc::clone(&target.target), _views: views, outs, raised };
+    Ok(Made { request, pending })
+}
+
+/// More than so many bytes are copied without the interpreter's lock.
+const MUCH: usize = 64 << 10;
+
+struct SendGiven(Vec<Given>);
+
+// SAFETY: the pointers are to arrays that are held by views.
+unsafe impl Send for SendGiven {}
+
+/// `out=`: one array, several in order, or by name.
+fn assign_out<'py>(
+    target: &Target,
+    out: Option<&Bound<'py, PyAny>>,
+    objects: &mut [Option<Bound<'py, PyAny>>],
+) -> PyResult<Vec<(usize, Py<PyAny>)>> {
+    let Some(out) = out else { return Ok(Vec::new()) };
+    let parameters = &target.target.interface().parameters;
+    let is_array =
+        |p: &Parameter| matches!(&p.kind, Kind::Array { element, .. } if dtype(*element).is_some());
+    let results = parameters.iter().enumerate().filter(|(_, p)| is_returned(p) && is_array(p));
+    let results: Vec<usize> = results.map(|(index, _)| index).collect();
+    let mut assigned: Vec<(usize, Bound<'py, PyAny>)> = Vec::new();
+    if let Ok(named) = out.cast::<PyDict>() {
+        for (name, array) in named {
+            let name: String = name.extract()?;
+            let found = results.iter().find(|index| parameters[**index].name == name);
+            let index = found.ok_or_else(|| target.bad(&name, "is not one of its results"))?;
+            assigned.push((*index, array));
+        }
+    } else if let Ok(several) = out.cast::<PyTuple>() {
+        if several.len() != results.len() {
+            let (wanted, got) = (results.len(), several.len());
+            return Err(target.bad("out", format!("has {got} arrays for {wanted} results")));
+        }
+        assigned.extend(results.iter().copied().zip(several.iter()));
+    } else if results.len() == 1 {
+        assigned.push((results[0], out.clone()));
+    } else {
+        let wanted = results.len();
+        return Err(target.bad("out", format!("has to be a tuple of {wanted} arrays")));
+    }
+    let mut outs = Vec::new();
+    for (index, array) in assigned {
+        if !array.is_none() {
+            outs.push((index, array.clone().unbind()));
+            objects[index] = Some(array);
+        }
+    }
+    Ok(outs)
+}
+
+impl Pending {
+    /// What the call returns: nothing, one result, or several as a tuple that names them.
+    pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
+        let Pending { landing, target, _views, outs, .. } = self;
+        let landed = py.detach(|| landing.land(sections)).map_err(PyValueError::new_err)?;
+        let mut landed: Vec<(usize, Option<Landed>)> =
+            landed.into_iter().map(|(index, landed)| (index, Some(landed))).collect();
+        let mut results = Vec::new();
+        let mut names = Vec::new();
+        for (index, parameter) in target.interface().parameters.iter().enumerate() {
+            if !is_returned(parameter) {
+                continue;
+            }
+            names.push(parameter.name.as_str());
+            if let Some((_, array)) = outs.iter().find(|(place, _)| *place == index) {
+                results.push(array.bind(py).clone());
+                continue;
+            }
+            let found = landed.iter_mut().find(|(place, _)| *place == index);
+            let found = found.and_then(|(_, landed)| landed.take());
+            results.push(match found {
+                Some(Landed::Array(array)) => to_numpy(py, array, target.interface().fortran())?,
+                Some(Landed::Texts(texts)) => texts_to_python(py, parameter, texts)?,
+                None => py.None().into_bound(py),
+            });
+        }
+        match results.len() {
+            0 => Ok(py.None()),
+            1 => Ok(results.remove(0).unbind()),
+            _ => {
+                static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+                let named = NAMED.import(py, "gridrpc._modules", "named_results")?;
+                Ok(named.call1((&*target.name, names, results))?.unbind())
+            }
+        }
+    }
+
+    /// What a callback of the call has raised.
+    pub fn raised(&self) -> Option<PyErr> {
+        let raised = self.raised.as_ref()?;
+        raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -1,0 +1,90 @@
+//! Functions of modules as Python sees them: finding them, calling them with arrays in place, and
+//! taking their results.
+
+mod arguments;
+mod call;
+mod callbacks;
+mod results;
+mod target;
+
+use std::sync::Arc;
+
+use gridrpc_core::{Reservation, Standing};
+use gridrpc_runtime::client;
+use gridrpc_runtime::client::invoke::{self, SearchError};
+use pyo3::exceptions::{PyLookupError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::buffer::Buffer;
+
+pub use call::{Pending, make};
+pub use target::Target;
+
+/// Where modules are looked for.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Modules {
+    search: invoke::ModuleSearch,
+}
+
+#[pymethods]
+impl Modules {
+    /// Looks in these files and folders, then where the environment and the catalogue say.
+    #[new]
+    fn new(places: Vec<String>) -> Modules {
+        let mut all: Vec<std::path::PathBuf> = places.into_iter().map(Into::into).collect();
+        all.extend(gridrpc_runtime::tool::catalogue::default_places());
+        Modules { search: invoke::ModuleSearch::new(all) }
+    }
+
+    /// Names and files of all modules that are there.
+    fn all(&self) -> Vec<(String, String)> {
+        let name = |module: &Arc<gridrpc_runtime::typed::ModuleFile>| {
+            (module.interface.name.clone(), module.path.display().to_string())
+        };
+        self.search.all().iter().map(name).collect()
+    }
+
+    /// The methods of a class `module/Class`, by name.
+    fn methods(&self, name: &str) -> PyResult<Vec<String>> {
+        let (module, class) = self.search.resolve(name).map_err(not_found)?;
+        let class = module.interface.class(class).ok_or_else(|| {
+            let known = module.interface.classes.iter().map(|class| class.name.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            let module = &module.interface.name;
+            PyLookupError::new_err(format!(
+                "module `{module}` has no class `{class}`; its classes are: {known}"
+            ))
+        })?;
+        Ok(class.methods.iter().map(|method| method.name.clone()).collect())
+    }
+}
+
+pub(crate) fn not_found(error: SearchError) -> PyErr {
+    match error {
+        SearchError::Name(_) => PyValueError::new_err(error.to_string()),
+        _ => PyLookupError::new_err(error.to_string()),
+    }
+}
+
+/// A worker that works for one remote object.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Reserved {
+    pub reservation: Reservation,
+}
+
+/// How a reserved worker is getting on, as text, and how it was lost.
+pub fn standing(of: Standing) -> (&'static str, String) {
+    match of {
+        Standing::Starting => ("starting", String::new()),
+        Standing::Ready => ("ready", String::new()),
+        Standing::Lost(loss) => ("lost", loss.to_string()),
+        Standing::Released => ("released", String::new()),
+    }
+}
+
+/// Shared memory for an array: `gridrpc.empty`.
+#[pyfunction]
+pub fn shared_memory(py: Python<'_>, len: usize) -> PyResult<Buffer> {
+    let array = py.detach(|| client::SharedArray::new(len))?;
+    Ok(Buffer::of_array(array))
+}

@@ -1,0 +1,54 @@
+//! Results of native functions as Python objects.
+
+use gridrpc_idl::{Kind, Parameter};
+use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory};
+use gridrpc_wire::DType;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::buffer::Buffer;
+
+pub fn numpy_array<'py>(
+    py: Python<'py>,
+    dimensions: &[u64],
+    dtype: DType,
+    fortran: bool,
+    buffer: Buffer,
+) -> PyResult<Bound<'py, PyAny>> {
+    static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let ndarray = NDARRAY.import(py, "numpy", "ndarray")?;
+    let named = PyDict::new(py);
+    named.set_item("order", if fortran { "F" } else { "C" })?;
+    let buffer = Bound::new(py, buffer)?;
+    ndarray.call((PyTuple::new(py, dimensions)?, dtype.name(), buffer), Some(&named))
+}
+
+pub fn to_numpy<'py>(
+    py: Python<'py>,
+    array: MadeArray,
+    fortran: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let buffer = match array.memory {
+        MadeMemory::Shared(shared) => Buffer::of_array(shared),
+        MadeMemory::Came(section) => Buffer::new(section, false),
+    };
+    numpy_array(py, &array.dimensions, array.dtype, fortran, buffer)
+}
+
+pub fn texts_to_python<'py>(
+    py: Python<'py>,
+    parameter: &Parameter,
+    texts: Vec<Option<Vec<u8>>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let os = py.import("os")?;
+    let decode = |text: Option<Vec<u8>>| match text {
+        None => Ok(py.None().into_bound(py)),
+        Some(text) => os.call_method1("fsdecode", (PyBytes::new(py, &text),)),
+    };
+    let mut texts = texts.into_iter().map(decode).collect::<PyResult<Vec<_>>>()?;
+    match parameter.kind {
+        Kind::Scalar(_) if texts.len() == 1 => Ok(texts.remove(0)),
+        _ => Ok(texts.into_pyobject(py)?.into_any()),
+    }
+}

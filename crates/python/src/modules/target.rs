@@ -1,0 +1,153 @@
+//! A function of a module: what a caller passes for which parameter, and what comes back.
+
+use std::sync::Arc;
+
+use gridrpc_idl::{Dimension, Expr, Kind, Mode, Parameter, Type};
+use gridrpc_runtime::client;
+use gridrpc_runtime::client::invoke::{self, ArgumentError};
+use gridrpc_runtime::tool::describe;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::modules::{Modules, not_found};
+
+/// A function of a module, known to a grid.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Target {
+    pub target: Arc<invoke::Target>,
+    /// Which parameters a caller passes, and whether they may be left out.
+    pub passed: Vec<(usize, bool)>,
+}
+
+#[pymethods]
+impl Target {
+    /// `module/function`.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    /// What it is, for programs, as JSON.
+    #[getter]
+    fn description(&self) -> String {
+        describe::json_of_function(self.target.interface()).to_string()
+    }
+
+    /// The parameters that a caller passes, in order, and whether each may be left out.
+    #[getter]
+    fn passed(&self) -> Vec<(String, bool)> {
+        let parameters = &self.target.interface().parameters;
+        self.passed.iter().map(|(at, left_out)| (parameters[*at].name.clone(), *left_out)).collect()
+    }
+
+    /// The parameters that come back, in order.
+    #[getter]
+    fn returned(&self) -> Vec<String> {
+        let parameters = self.target.interface().parameters.iter();
+        parameters.filter(|p| is_returned(p)).map(|p| p.name.clone()).collect()
+    }
+}
+
+/// Whether a parameter is among what a call returns: results that the caller does not pass, and
+/// strings that are changed, as Python's own stay what they are.
+pub fn is_returned(parameter: &Parameter) -> bool {
+    match parameter.mode {
+        Mode::Out => !is_of(parameter, Type::Filename),
+        Mode::InOut => is_of(parameter, Type::String),
+        Mode::In | Mode::Work => false,
+    }
+}
+
+/// Whether a caller passes a parameter: what goes in, and the names of files that come back.
+fn is_passed(parameter: &Parameter) -> bool {
+    match parameter.mode {
+        Mode::In | Mode::InOut => true,
+        Mode::Out => is_of(parameter, Type::Filename),
+        Mode::Work => false,
+    }
+}
+
+fn is_of(parameter: &Parameter, wanted: Type) -> bool {
+    match parameter.kind {
+        Kind::Scalar(of) | Kind::Array { element: of, .. } => of == wanted,
+        Kind::Callback(_) => false,
+    }
+}
+
+impl Target {
+    pub fn find(grid: &client::Grid, modules: &Modules, name: &str) -> PyResult<Target> {
+        let (module, function) = modules.search.resolve(name).map_err(not_found)?;
+        let target = Arc::new(grid.target(&module, function).map_err(not_found)?);
+        let parameters = &target.interface().parameters;
+        let passed = parameters.iter().enumerate().filter(|(_, parameter)| is_passed(parameter));
+        let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();
+        Ok(Target { target, passed })
+    }
+
+    pub fn parameter(&self, index: usize) -> &Parameter {
+        &self.target.interface().parameters[index]
+    }
+
+    pub fn bad(&self, parameter: &str, problem: impl Into<String>) -> PyErr {
+        argument_error(&ArgumentError {
+            function: self.target.name.to_string(),
+            parameter: parameter.to_owned(),
+            problem: problem.into(),
+        })
+    }
+
+    /// Which object is given for which parameter.
+    pub fn assign<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let mut given = vec![None; self.target.interface().parameters.len()];
+        let needed = self.passed.iter().filter(|(_, left_out)| !left_out).count();
+        let all = args.len() > needed;
+        let mut places = self.passed.iter().filter(|(_, left_out)| all || !left_out);
+        if args.len() > self.passed.len() {
+            let (most, got) = (self.passed.len(), args.len());
+            return Err(self.bad("", format!("takes {most} arguments, but {got} are given")));
+        }
+        for value in args.iter() {
+            let Some((place, _)) = places.next() else { break };
+            given[*place] = Some(value);
+        }
+        for (name, value) in kwargs.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let place = self.passed.iter().find(|(place, _)| self.parameter(*place).name == name);
+            let Some((place, _)) = place else {
+                return Err(self.bad(&name, "is not one of its arguments"));
+            };
+            if given[*place].replace(value).is_some() {
+                return Err(self.bad(&name, "is given twice"));
+            }
+        }
+        Ok(given)
+    }
+}
+
+/// Whether an integer is the length of a dimension of an array that the caller passes.
+fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
+    let is_it = |dimension: &Dimension| matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar);
+    matches!(parameters[scalar].kind, Kind::Scalar(of) if of.is_integer())
+        && parameters.iter().any(|parameter| match &parameter.kind {
+            Kind::Array { dimensions, .. } => {
+                matches!(parameter.mode, Mode::In | Mode::InOut) && dimensions.iter().any(is_it)
+            }
+            _ => false,
+        })
+}
+
+/// The package's own error for an argument that does not fit.
+pub fn argument_error(error: &ArgumentError) -> PyErr {
+    Python::attach(|py| {
+        static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let made = KIND
+            .import(py, "gridrpc.errors", "ArgumentError")
+            .and_then(|kind| kind.call1((error.to_string(), &error.function, &error.parameter)));
+        made.map_or_else(|error| error, PyErr::from_value)
+    })
+}
