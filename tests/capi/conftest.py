@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Protocol
@@ -105,11 +104,3 @@ def run(compiled: Compiler, modules: Path, tmp_path: Path) -> Runner:
         return done
 
     return run_one
-
-
-@pytest.fixture(scope="session")
-def valgrind() -> str:
-    found = shutil.which("valgrind")
-    if found is None:
-        pytest.skip("there is no valgrind")
-    return found

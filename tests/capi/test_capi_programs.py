@@ -87,12 +87,19 @@ def test_signals_that_the_program_handles(compiled, modules, tmp_path):
         assert process.stdout.read() == "signal 15\n"
 
 
-def test_nothing_is_lost_from_memory(compiled, modules, tmp_path, valgrind):
+def test_nothing_is_lost_from_memory(compiled, modules, tmp_path):
     program = compiled("leaks.c")
     environment = {"GRIDRPC_MODULE_PATH": str(modules), "PATH": os.environ["PATH"]}
     # Tables are referred to by addresses inside of them, so that more may seem possible.
     kinds = ["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]
-    command = [valgrind, "--quiet", "--leak-check=full", *kinds, "--error-exitcode=9", str(program)]
+    command = [
+        "valgrind",
+        "--quiet",
+        "--leak-check=full",
+        *kinds,
+        "--error-exitcode=9",
+        str(program),
+    ]
     done = subprocess.run(
         command,
         env=environment,
