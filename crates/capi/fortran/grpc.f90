@@ -18,7 +18,6 @@
 !   functions that end in _release_np.
 module grpc
   use, intrinsic :: iso_c_binding
-  use, intrinsic :: iso_fortran_env, only: error_unit
   implicit none
   private
 
@@ -776,6 +775,12 @@ module grpc
 
   ! What the procedures below call.
   interface
+    function c_refuse(problem) result(error) bind(c, name='gridrpc_fortran_refuse')
+      import :: grpc_error_t, c_char
+      character(kind=c_char), intent(in) :: problem(*)
+      integer(grpc_error_t) :: error
+    end function
+
     function c_initialize(file_name) result(error) bind(c, name='grpc_initialize')
       import :: grpc_error_t, c_char
       character(kind=c_char), intent(in) :: file_name(*)
@@ -1401,12 +1406,15 @@ contains
   function refuse_attr(name) result(error)
     integer(c_int), intent(in) :: name
     integer(grpc_error_t) :: error
+    character(len=12) :: number
+    character(len=:), allocatable :: problem
+    write(number, '(i0)') name
     if (is_text(name)) then
-      write(error_unit, '(a,i0,a)') 'attribute ', name, ' is a string, but an integer is given'
+      problem = ' is a string, but an integer is given'
     else
-      write(error_unit, '(a,i0,a)') 'attribute ', name, ' is an integer, but a string is given'
+      problem = ' is an integer, but a string is given'
     end if
-    error = GRPC_OTHER_ERROR_CODE
+    error = c_refuse(to_c('attribute ' // trim(number) // problem))
   end function
 
   function handle_attr_set_text(attr, name, value) result(error)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "fortran_number.h"
+#include "variadic.h" /* gridrpc_note_error */
 
 /* Above everything that counts; room for the method's name and the place in a message. */
 enum { TEXT_LENGTH = 512 };
@@ -63,15 +64,14 @@ static void name_of(const struct call *call, char *name, size_t size)
 __attribute__((format(printf, 2, 3))) static grpc_error_t refuse(const struct call *call,
                                                                  const char *format, ...)
 {
-    char name[TEXT_LENGTH], problem[TEXT_LENGTH];
+    char name[TEXT_LENGTH], problem[TEXT_LENGTH], detail[2 * TEXT_LENGTH + 2];
     va_list list;
     va_start(list, format);
     vsnprintf(problem, sizeof problem, format, list);
     va_end(list);
     name_of(call, name, sizeof name);
-    /* To set the last error is not for those who only have grpc.h. */
-    fprintf(stderr, "%s: %s\n", name, problem);
-    return GRPC_OTHER_ERROR_CODE;
+    snprintf(detail, sizeof detail, "%s: %s", name, problem);
+    return gridrpc_note_error(GRPC_OTHER_ERROR_CODE, detail);
 }
 
 /* The same for one argument, which the problem goes on from. */
@@ -354,6 +354,11 @@ static grpc_error_t run(struct call *call, grpc_arg_stack_t *stack)
     for (size_t i = 0; error == GRPC_NO_ERROR && i < call->count; i++)
         error = bring_back(call, i);
     return error;
+}
+
+grpc_error_t gridrpc_fortran_refuse(const char *problem)
+{
+    return gridrpc_note_error(GRPC_OTHER_ERROR_CODE, problem);
 }
 
 grpc_error_t gridrpc_fortran_call(const struct gridrpc_fortran_call *from)

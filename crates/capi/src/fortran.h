@@ -56,8 +56,11 @@ struct gridrpc_fortran_call {
 
 /*
  * Converts the arguments by the function's interface and makes the call. What is wrong with an
- * argument is told on standard error, by number and name, and gives GRPC_OTHER_ERROR_CODE.
+ * argument is GRPC_OTHER_ERROR_CODE, and the error's detail has its number and name.
  */
 grpc_error_t gridrpc_fortran_call(const struct gridrpc_fortran_call *call);
+
+/* Makes it the last error of this thread that something was wrong in the module itself. */
+grpc_error_t gridrpc_fortran_refuse(const char *problem);
 
 #endif /* GRIDRPC_FORTRAN_H */

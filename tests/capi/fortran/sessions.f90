@@ -114,6 +114,7 @@ contains
       'a string for an integer')
     call is(grpc_handle_attr_get_np(attr, GRPC_HANDLE_ATTR_FUNCNAME, number) &
       == GRPC_OTHER_ERROR_CODE, 'an integer for a string')
+    call is(index(grpc_error_detail_np(), 'attribute 4 is a string') == 1, 'what is wrong')
     call ok(grpc_function_handle_init_with_attr_np(f, attr), 'handle with attributes')
     call ok(grpc_handle_attr_destruct_np(attr), 'destruct')
     call ok(grpc_function_handle_get_attr_np(f, attr), 'attributes of a handle')
