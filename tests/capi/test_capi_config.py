@@ -73,13 +73,6 @@ def test_signals_that_are_left_alone(configured):
     assert configured(text, "signal")[0] == str(int(signal.SIGTERM))
 
 
-def test_workers_that_stand_still_are_noticed(configured):
-    text = SERVER.format("heartbeat 1\nheartbeat_timeoutCount 2")
-    begin = time.monotonic()
-    assert configured(text, "frozen")[0] == "10"
-    assert time.monotonic() - begin < 20
-
-
 def test_the_folder_of_files(configured, tmp_path):
     folder = tmp_path / "files"
     folder.mkdir()
@@ -106,7 +99,9 @@ def test_a_worker_that_does_not_start_in_time(configured, tmp_path):
     code, error = configured(
         SERVER.format("job_startTimeout 1"), "cases/add", GRIDRPC_PROGRAM=str(slow)
     )
-    assert (code, time.monotonic() - begin < 20) == ("5", True), error
+    assert code == "16"
+    assert "within 1s" in error
+    assert time.monotonic() - begin < 20
 
 
 def test_unknown_attributes_are_errors(configured):

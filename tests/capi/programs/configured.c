@@ -11,19 +11,6 @@ static void own_handler(int number)
     seen = number;
 }
 
-/* Stops the worker of a session, and waits for the session. */
-static grpc_error_t stop_worker_of(grpc_sessionid_t id)
-{
-    grpc_session_info_t_np info;
-    do {
-        pause_for(0.01);
-        OK(grpc_get_info_np(id, &info, NULL));
-    } while (info.gei_place.processId == 0);
-    CHECK(kill((pid_t)info.gei_place.processId, SIGSTOP) == 0);
-    IS(GRPC_SESSION_FAILED, grpc_wait(id));
-    return grpc_get_error(id);
-}
-
 int main(int argc, char **argv)
 {
     CHECK(argc >= 3);
@@ -66,10 +53,6 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "signal") == 0) {
         raise(SIGTERM);
         printf("%d\n", seen);
-    } else if (strcmp(what, "frozen") == 0) {
-        handle = function("cases/nap");
-        OK(grpc_call_async(&handle, &id, 60.0));
-        printf("%d\n", stop_worker_of(id));
     } else if (strcmp(what, "file") == 0) {
         handle = function("cases/place_of");
         OK(grpc_call(&handle, argv[1], &text));
