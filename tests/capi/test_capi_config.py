@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 
@@ -58,6 +61,49 @@ def test_numbers_by_address(configured, tmp_path):
     assert configured("", "again", str(other), str(bad))[0] == "3"
 
 
+def test_sessions_that_are_kept(configured):
+    client = "<CLIENT>\nsave_sessionInfo {}\n</CLIENT>\n"
+    assert configured(client.format(0), "session")[0] == "8"
+    assert configured(client.format(1), "session")[0] == "0"
+    assert configured(client.format(-1), "session")[0] == "0"
+
+
+def test_signals_that_are_left_alone(configured):
+    text = "<CLIENT>\nhandling_signals none\n</CLIENT>\n"
+    assert configured(text, "signal")[0] == str(int(signal.SIGTERM))
+
+
+def test_the_folder_of_files(configured, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    text = f"<CLIENT>\ntmp_dir {folder}\n</CLIENT>\n"
+    assert configured(text, "file")[0].startswith(f"{folder}/")
+
+
+def test_defaults_of_servers_in_another_file(configured, tmp_path):
+    (tmp_path / "defaults.conf").write_text(
+        "<SERVER_DEFAULT>\nenvironment COLOUR=red\nenvironment SHAPE=round\n</SERVER_DEFAULT>\n"
+    )
+    text = "<INCLUDE>\nfilename defaults.conf\n</INCLUDE>\n" + SERVER.format(
+        "environment COLOUR=blue"
+    )
+    assert configured(text, "variable", "COLOUR")[0] == "blue"
+    assert configured(text, "variable", "SHAPE")[0] == "round"
+
+
+def test_a_worker_that_does_not_start_in_time(configured, tmp_path):
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nexec sleep 100\n")
+    slow.chmod(0o755)
+    begin = time.monotonic()
+    code, error = configured(
+        SERVER.format("job_startTimeout 1"), "cases/add", GRIDRPC_PROGRAM=str(slow)
+    )
+    assert code == "16"
+    assert "within 1s" in error
+    assert time.monotonic() - begin < 20
+
+
 def test_unknown_attributes_are_errors(configured):
     code, error = configured("<CLIENT>\nnonsense 1\n</CLIENT>\n", "cases/add")
     assert code == "4"
@@ -76,6 +122,21 @@ def test_log_file(configured, tmp_path):
     assert configured(text, "cases/add")[0] == "0"
     (log,) = (tmp_path / "logs").iterdir()
     assert "workers" in log.read_text()
+
+
+def test_log_files_of_many_programs_that_start_at_once(compiled, modules, tmp_path):
+    """In a folder that is not there yet."""
+    file = tmp_path / "client.conf"
+    file.write_text(f"<CLIENT>\nloglevel 5\nlog_filePath {tmp_path}/a/b/%p.log\n</CLIENT>\n")
+    environment = {"GRIDRPC_MODULE_PATH": str(modules), "GRIDRPC_WORKERS": "1"}
+    command = [compiled("configured.c"), file, "cases/add"]
+    programs = [
+        subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        for _ in range(8)
+    ]
+    for program in programs:
+        assert program.communicate(timeout=60)[0] == "0\n"
+    assert len(list((tmp_path / "a/b").iterdir())) == 8
 
 
 def test_servers_by_tag_and_name(configured):

@@ -21,12 +21,12 @@ def ends(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", ["calls", "handles", "sessions", "threads", "odd"])
+@pytest.mark.parametrize("name", ["calls", "handles", "sessions", "threads", "odd", "edges"])
 def test_program(run, name):
     run(f"{name}.c")
 
 
-@pytest.mark.parametrize("name", ["calls", "sessions", "threads"])
+@pytest.mark.parametrize("name", ["calls", "sessions", "threads", "edges"])
 def test_program_with_one_worker(run, name):
     run(f"{name}.c", GRIDRPC_WORKERS="1")
 
@@ -72,6 +72,17 @@ def test_signals_end_the_program_and_its_workers(compiled, modules, tmp_path, nu
         worker = int(process.stdout.readline())
         process.send_signal(number)
         assert process.wait(timeout=20) == -number
+    assert ends(worker)
+
+
+def test_workers_end_with_a_program_that_is_killed(compiled, modules, tmp_path):
+    program = compiled("signals.c")
+    environment = {"GRIDRPC_MODULE_PATH": str(modules), "PATH": os.environ["PATH"]}
+    with subprocess.Popen(
+        [program], env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        worker = int(process.stdout.readline())
+        process.kill()
     assert ends(worker)
 
 

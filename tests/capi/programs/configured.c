@@ -2,9 +2,20 @@
  * what. */
 #include "check.h"
 
+#include <signal.h>
+
+static volatile int seen;
+
+static void own_handler(int number)
+{
+    seen = number;
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc >= 3);
+    grpc_sessionid_t id;
+    signal(SIGTERM, own_handler);
     const char *what = argv[2];
     char *text = NULL;
     int sum = 0, one = 1, two = 2;
@@ -34,6 +45,18 @@ int main(int argc, char **argv)
         handle = function("cases/add");
         OK(grpc_call(&handle, &one, &two, &sum));
         printf("%d\n", sum);
+    } else if (strcmp(what, "session") == 0) {
+        handle = function("cases/add");
+        OK(grpc_call_async(&handle, &id, 1, 2, &sum));
+        OK(grpc_wait(id));
+        printf("%d\n", grpc_get_error(id));
+    } else if (strcmp(what, "signal") == 0) {
+        raise(SIGTERM);
+        printf("%d\n", seen);
+    } else if (strcmp(what, "file") == 0) {
+        handle = function("cases/place_of");
+        OK(grpc_call(&handle, argv[1], &text));
+        puts(text);
     } else if (strcmp(what, "again") == 0) {
         handle = function("cases/add");
         OK(grpc_call(&handle, 1, 2, &sum));

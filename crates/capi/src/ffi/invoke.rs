@@ -77,7 +77,10 @@ impl<'h> Callee<'h> {
         let pending =
             unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
         let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
-        while !environment.waiter.wait(&pending.call, LONG) {}
+        let call = Arc::clone(&pending.call);
+        environment.sessions.called(self.record, &call);
+        while !environment.waiter.wait(&call, LONG) {}
+        environment.sessions.returned(&call);
         let ended = pending.land();
         environment.remember(ended.info, -1, ended.code());
         self.record.ended(ended.result.as_ref().err());

@@ -72,6 +72,7 @@ extern "C" fn grpc_cancel_all() -> c_int {
     enter(|| {
         let environment = current()?;
         environment.sessions.cancel_all(&environment);
+        environment.sessions.cancel_calls(&environment, None);
         Ok(())
     })
 }

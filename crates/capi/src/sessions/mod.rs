@@ -26,16 +26,52 @@ use table::Table;
 pub struct Sessions {
     table: Mutex<Table>,
     finished: Arc<Finished>,
+    /// Calls without a session, whose callers wait for them, with the records of their handles.
+    calls: Mutex<Vec<(Arc<Record>, Arc<Call>)>>,
 }
 
 impl Sessions {
     /// None yet. `keep`: how many that have been waited for are kept.
     pub fn new(keep: Option<usize>) -> Sessions {
-        Sessions { table: Mutex::new(Table::new(keep)), finished: Arc::default() }
+        Sessions {
+            table: Mutex::new(Table::new(keep)),
+            finished: Arc::default(),
+            calls: Mutex::default(),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<(Arc<Record>, Arc<Call>)>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call without a session has begun, and its caller waits for it.
+    pub fn called(&self, record: &Arc<Record>, call: &Arc<Call>) {
+        self.calls().push((Arc::clone(record), Arc::clone(call)));
+    }
+
+    /// The caller has seen its end.
+    pub fn returned(&self, call: &Arc<Call>) {
+        let mut calls = self.calls();
+        if let Some(at) = calls.iter().position(|(_, other)| Arc::ptr_eq(other, call)) {
+            calls.swap_remove(at);
+        }
+    }
+
+    /// Cancels calls without sessions: those of one handle, or all.
+    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<Record>>) {
+        let calls: Vec<Arc<Call>> = self
+            .calls()
+            .iter()
+            .filter(|(record, _)| of.is_none_or(|wanted| Arc::ptr_eq(record, wanted)))
+            .map(|(_, call)| Arc::clone(call))
+            .collect();
+        for call in calls {
+            environment.grid.cancel(&call);
+        }
     }
 
     /// Changes how many are kept.
@@ -93,9 +129,10 @@ impl Sessions {
         }
     }
 
-    /// The handle is destructed: its sessions that still run are cancelled, and nothing is written
-    /// to the caller's memory for them any more.
-    pub fn give_up(&self, environment: &Environment, record: &Record) {
+    /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
+    /// written to the caller's memory for its sessions any more.
+    pub fn give_up(&self, environment: &Environment, record: &Arc<Record>) {
+        self.cancel_calls(environment, Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();
             let Some(session) = session else { continue };
