@@ -1,8 +1,16 @@
-//! Compiles the C part: variadic functions cannot be written in Rust.
+//! Compiles the C part: variadic functions cannot be written in Rust, and what Fortran gives is read
+//! as C has it.
 
 fn main() {
-    let sources = ["src/variadic.c", "src/trampoline.c"];
-    let headers = ["src/variadic.h", "src/trampoline.h", "include/grpc.h", "include/ninf.h"];
+    let sources = ["src/variadic.c", "src/trampoline.c", "src/fortran.c", "src/fortran_number.c"];
+    let headers = [
+        "src/variadic.h",
+        "src/trampoline.h",
+        "src/fortran.h",
+        "src/fortran_number.h",
+        "include/grpc.h",
+        "include/ninf.h",
+    ];
     for file in sources.iter().chain(&headers) {
         println!("cargo:rerun-if-changed={file}");
     }

@@ -207,6 +207,8 @@ class Grid:
         calls: Iterator[Call[Any]]
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
+            if chunk != 1:
+                raise TypeError("calls of module functions cannot be sent in chunks: use chunk=1")
             module_function = fn
             calls = (module_function.submit_on(self, i, {}, deadline) for i in items)
             return (call.result() for call in self._ahead(calls, ordered))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,7 +21,6 @@ Define triple(IN int x, OUT int r[1])
 """
 
 
-@pytest.mark.skipif(shutil.which("gdb") is None, reason="needs gdb")
 def test_a_worker_waits_for_a_debugger(compile_idl: CompileIdl, tmp_path: Path) -> None:
     script = start_script(
         tmp_path,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 import gridrpc
 from conftest import PROGRAM, opened
 from gridrpc import Grid
-
-pytestmark = pytest.mark.skipif(shutil.which("gfortran") is None, reason="needs gfortran")
 
 SOURCE = """
 subroutine scale(n, factor, x)

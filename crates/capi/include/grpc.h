@@ -272,7 +272,7 @@ grpc_error_t grpc_function_handle_init(grpc_function_handle_t *handle, const cha
 grpc_error_t grpc_function_handle_init_with_attr_np(grpc_function_handle_t *handle,
                                                     grpc_handle_attr_t_np *attr);
 
-/* Gives the handle up, and cancels the sessions that were begun with it and still run. */
+/* Gives the handle up, and cancels what was begun with it and still runs. */
 grpc_error_t grpc_function_handle_destruct(grpc_function_handle_t *handle);
 
 /* Makes `nhandles` handles at once, and room for as many calls at a time. All or none. */
@@ -508,7 +508,7 @@ grpc_sessionid_t grpc_invoke_arg_stack_async_with_attr_np(grpc_object_handle_t_n
 /* Asks a session to end, and does not wait for that. It ends with GRPC_CANCELED_NP, if in time. */
 grpc_error_t grpc_cancel(grpc_sessionid_t session_id);
 
-/* Cancels all sessions that run. */
+/* Cancels all sessions that run, and all calls that other threads wait for. */
 grpc_error_t grpc_cancel_all(void);
 
 /* Returns GRPC_NO_ERROR if the session has ended, however, and GRPC_NOT_COMPLETED if it runs. */

@@ -42,10 +42,10 @@ fn entries() -> MutexGuard<'static, Entries> {
 /// Addresses of executables differ by this much: programs may expect them to be aligned.
 const STRIDE: usize = 16;
 
-/// Sets the default server.
+/// Sets the default server; an empty name is that of the configuration again.
 pub fn set_server(host: &str) {
     let mut entries = entries();
-    entries.server = Some(host.to_owned());
+    entries.server = (!host.is_empty()).then(|| host.to_owned());
     entries.known.clear();
 }
 

@@ -215,6 +215,16 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Native workers find their modules by themselves; where they run is all that there is to prepare.
+fn enter_directory(preparation: &Prepare<'_>) -> Result<(), Failure> {
+    let directory = preparation.directory;
+    if directory.is_empty() {
+        return Ok(());
+    }
+    std::env::set_current_dir(directory)
+        .map_err(|error| format!("cannot run in `{directory}`: {error}").into())
+}
+
 fn serve() -> Result<(), Failure> {
     // SAFETY: this process has one thread, so its child may do anything.
     let fork = || match unsafe { libc::fork() } {
@@ -222,8 +232,7 @@ fn serve() -> Result<(), Failure> {
         pid if pid > 0 => Ok(Some(pid)),
         _ => Err(std::io::Error::last_os_error().into()),
     };
-    let nothing_to_prepare = |_: &Prepare<'_>| Ok::<(), Failure>(());
-    match Spawner::new()?.run(nothing_to_prepare, fork)? {
+    match Spawner::new()?.run(enter_directory, fork)? {
         Role::Worker(connection) => Ok(serve_native(connection)?),
         Role::Done => Ok(()),
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,14 +40,14 @@ def round_trips(folder: str, count: int) -> Values:
     return {"us": numbers(folder, "limits", "ping-pong", count)[0]}
 
 
-def copies(folder: str, count: int) -> Values:
+def copies(folder: str, count: int, size: int) -> Values:
     """Median s of a copy into warm memory."""
-    return {"seconds": numbers(folder, "limits", "memcpy", _BYTES, count)[0]}
+    return {"seconds": numbers(folder, "limits", "memcpy", size, count)[0]}
 
 
-def exchanges(folder: str, count: int) -> Values:
+def exchanges(folder: str, count: int, size: int) -> Values:
     """Median s for the bytes to another process and back over TCP."""
-    return {"seconds": numbers(folder, "limits", "tcp", _BYTES, count)[0]}
+    return {"seconds": numbers(folder, "limits", "tcp", size, count)[0]}
 
 
 def null_from_c(folder: str, count: int) -> Values:
@@ -54,10 +55,10 @@ def null_from_c(folder: str, count: int) -> Values:
     return {"us": numbers(folder, "calls", "null", count)[0]}
 
 
-def array_from_c(folder: str, count: int, shared: bool) -> Values:
+def array_from_c(folder: str, count: int, size: int, shared: bool) -> Values:
     """Median s of a call with an array of which the function reads each page."""
     mode = "touch-shared" if shared else "touch"
-    return {"seconds": numbers(folder, "calls", mode, _BYTES, count)[0]}
+    return {"seconds": numbers(folder, "calls", mode, size, count)[0]}
 
 
 def sessions(folder: str, count: int) -> Values:
@@ -84,9 +85,9 @@ def null_from_python(folder: str, count: int) -> Values:
         return {"us": 1e6 * _median(null, count, warm=count // 10)}
 
 
-def array_from_python(folder: str, count: int, shared: bool) -> Values:
+def array_from_python(folder: str, count: int, size: int, shared: bool) -> Values:
     """The same from Python, with an ordinary array or one in shared memory."""
-    length = _BYTES // 8
+    length = size // 8
     array = gridrpc.empty(length) if shared else np.empty(length)
     array[:] = 1
     with gridrpc.Grid(workers=2, worker="native", modules=[folder]) as grid:
@@ -94,9 +95,9 @@ def array_from_python(folder: str, count: int, shared: bool) -> Values:
         return {"seconds": _median(lambda: touch(array), count, warm=2)}
 
 
-def inout_over_tcp(folder: str, count: int) -> Values:
+def inout_over_tcp(folder: str, count: int, size: int) -> Values:
     """Median s of a call that changes an array of the caller's in place, over TCP."""
-    array = np.ones(_BYTES // 8)
+    array = np.ones(size // 8)
     with gridrpc.Grid(workers=1, worker="native", transport="tcp", modules=[folder]) as grid:
         change = grid.function("gridbench_work/change")
         seconds = _median(lambda: change(array), count, warm=2)
@@ -105,24 +106,24 @@ def inout_over_tcp(folder: str, count: int) -> Values:
     return {"seconds": seconds}
 
 
-def solve(folder: str, count: int, shared: bool) -> Values:
+def solve(folder: str, count: int, order: int, shared: bool) -> Values:
     """Median s of dgesv on a worker and in this process, measured in turns, and their ratio."""
     from ctypes import CDLL, byref, c_int, c_void_p
 
     local = CDLL("libopenblas.so.0").dgesv_
     random = np.random.default_rng(1)
-    matrix = np.asfortranarray(random.random((_ORDER, _ORDER)))
-    right = np.asfortranarray(random.random((_ORDER, 1)))
+    matrix = np.asfortranarray(random.random((order, order)))
+    right = np.asfortranarray(random.random((order, 1)))
     make = gridrpc.empty_like if shared else np.empty_like
-    a, b, pivots = make(matrix), make(right), np.empty(_ORDER, np.int32)
-    n, one, info = c_int(_ORDER), c_int(1), c_int(0)
+    a, b, pivots = make(matrix), make(right), np.empty(order, np.int32)
+    n, one, info = c_int(order), c_int(1), c_int(0)
     here: list[float] = []
     there: list[float] = []
     with gridrpc.Grid(workers=1, worker="native", modules=[folder]) as grid:
         remote = grid.function("gridbench_work/dgesv")
 
         def call_remote() -> None:
-            _, status = remote(a=a, b=b, lda=_ORDER, ldb=_ORDER, out={"ipiv": pivots})
+            _, status = remote(a=a, b=b, lda=order, ldb=order, out={"ipiv": pivots})
             info.value = int(status[0])
 
         def call_local() -> None:
@@ -149,32 +150,41 @@ def solve(folder: str, count: int, shared: bool) -> Values:
 
 def area(full: bool) -> Area:
     """In full there are more calls in a run."""
+    return area_of(calls=20_000 if full else 5_000, large=15 if full else 7)
+
+
+def area_of(
+    *, calls: int, large: int, size: int = _BYTES, order: int = _ORDER,
+    sessions_of: tuple[int, ...] = _SESSIONS,
+) -> Area:  # fmt: skip
+    """With so many small and large calls in a run, bytes in an array, equations, and sessions."""
     folder = str(built())
-    calls, large = (20_000, 15) if full else (5_000, 7)
-    few, many = {"folder": folder, "count": large}, {"folder": folder, "count": calls}
+    many: dict[str, Any] = {"folder": folder, "count": calls}
+    solving: dict[str, Any] = {"folder": folder, "count": large, "order": order}
+    arrays: dict[str, Any] = {"folder": folder, "count": large, "size": size}
     cases = [
         Case(name=_PING_PONG, function=round_trips, arguments=many),
         Case(name=_AGAIN, function=round_trips, arguments=many),
         Case(name=_NULL_C, function=null_from_c, arguments=many),
         Case(name=_NULL_PYTHON, function=null_from_python, arguments=many),
-        Case(name=_COPY, function=copies, arguments=few),
-        Case(name=_TCP, function=exchanges, arguments=few),
-        Case(name=_INOUT, function=inout_over_tcp, arguments=few),
+        Case(name=_COPY, function=copies, arguments=arrays),
+        Case(name=_TCP, function=exchanges, arguments=arrays),
+        Case(name=_INOUT, function=inout_over_tcp, arguments=arrays),
     ]
     for name, case in _IN.items():
         function = array_from_c if name.startswith("C") else array_from_python
         shared = {"shared": "," in name}
-        cases.append(Case(name=case, function=function, arguments=few | shared))
+        cases.append(Case(name=case, function=function, arguments=arrays | shared))
     for shares, case in _SOLVE.items():
-        cases.append(Case(name=case, function=solve, arguments=few | {"shared": shares}))
-    for count in _SESSIONS:
+        cases.append(Case(name=case, function=solve, arguments=solving | {"shared": shares}))
+    for count in sessions_of:
         arguments = {"folder": folder, "count": count}
         cases.append(Case(name=f"{_SESSION} {count}", function=sessions, arguments=arguments))
     title = "Functions of compiled modules; limits: C programs without gridrpc"
-    return Area("modules", title, tuple(cases), _rows)
+    return Area("modules", title, tuple(cases), lambda samples: _rows(samples, sessions_of))
 
 
-def _rows(samples: Samples) -> list[Row]:
+def _rows(samples: Samples, sessions_of: tuple[int, ...]) -> list[Row]:
     trip, copy = samples.of(_PING_PONG, "us"), samples.of(_COPY, "seconds")
     tcp = samples.of(_TCP, "seconds")
     rows = [
@@ -226,7 +236,7 @@ def _rows(samples: Samples) -> list[Row]:
                 target=Target(bound),
             )
         )
-    for count in _SESSIONS:
+    for count in sessions_of:
         of = f"{_SESSION} {count}"
         rows.append(
             Row(
@@ -236,10 +246,10 @@ def _rows(samples: Samples) -> list[Row]:
                 digits=2,
             )
         )
-    last = f"{_SESSION} {_SESSIONS[-1]}"
+    last = f"{_SESSION} {sessions_of[-1]}"
     rows.append(
         Row(
-            what=f"descriptors that {_SESSIONS[-1]} sessions take",
+            what=f"descriptors that {sessions_of[-1]} sessions take",
             unit="",
             ours=samples.of(last, "files"),
             target=Target(0),
@@ -248,7 +258,7 @@ def _rows(samples: Samples) -> list[Row]:
     )
     rows.append(
         Row(
-            what=f"peak memory of the client with {_SESSIONS[-1]} sessions",
+            what=f"peak memory of the client with {sessions_of[-1]} sessions",
             unit="MB",
             ours=samples.of(last, "memory").scaled(1e-6),
             digits=0,

@@ -33,7 +33,12 @@ pub struct Taken {
 
 /// Where the addresses of strings are stored.
 #[derive(Clone, Copy, Debug)]
-pub struct TextPlace(pub *mut *mut c_char);
+pub struct TextPlace {
+    /// The place.
+    pub place: *mut *mut c_char,
+    /// Whether a string lies there that went in, and stays if it is not changed.
+    pub has_text: bool,
+}
 
 // SAFETY: the place is the caller's, who has promised to leave it alone until the call has ended, in
 // whichever thread it is waited for.
@@ -231,7 +236,8 @@ unsafe fn texts(
         return None;
     }
     if stores {
-        taken.texts.push((index, TextPlace(place)));
+        let has_text = parameter.mode == Mode::InOut;
+        taken.texts.push((index, TextPlace { place, has_text }));
         if parameter.mode == Mode::Out {
             return Some(Given::Absent);
         }

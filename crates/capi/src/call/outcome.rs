@@ -28,9 +28,10 @@ pub fn ended(function: &str, end: &End) -> Failure {
             Failure::new(ErrorCode::CommunicationFailed, format!("{function}: {}", lost(loss)))
         }
         End::NoWorkers(loss) => no_workers(function, loss),
-        End::Closed => {
-            Failure::new(ErrorCode::Canceled, format!("{function}: the library was finalized"))
-        }
+        End::Closed => Failure::new(
+            ErrorCode::NotInitialized,
+            format!("{function}: the library was finalized meanwhile"),
+        ),
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
         let lost = || Arc::new(loss(Cause::Failed("why".into())));
         for (end, code) in [
             (End::Cancelled, ErrorCode::Canceled),
-            (End::Closed, ErrorCode::Canceled),
+            (End::Closed, ErrorCode::NotInitialized),
             (End::DeadlineExceeded(None), ErrorCode::Timeout),
             (End::DeadlineExceeded(Some(1)), ErrorCode::Timeout),
             (End::NoWorkers(lost()), ErrorCode::ServerNotFound),

@@ -1,6 +1,6 @@
 //! One call from its begin until its results are in the caller's memory.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -179,11 +179,14 @@ unsafe fn store(
 ) -> Result<(), Failure> {
     for (parameter, landed) in landed {
         let Landed::Texts(texts) = landed else { continue };
-        let Some((_, TextPlace(place))) = places.iter().find(|(index, _)| *index == parameter)
-        else {
-            continue;
-        };
+        let found = places.iter().find(|(index, _)| *index == parameter);
+        let Some((_, TextPlace { place, has_text })) = found else { continue };
         for (at, text) in texts.into_iter().enumerate() {
+            // SAFETY: a string that went in is still there.
+            let is_there = *has_text && unsafe { is_text(place.add(at).read(), text.as_deref()) };
+            if is_there {
+                continue;
+            }
             let copy = match text {
                 Some(text) => copy(&text)?,
                 None => std::ptr::null_mut(),
@@ -193,6 +196,14 @@ unsafe fn store(
         }
     }
     Ok(())
+}
+
+/// # Safety
+/// `there` is NULL or the address of a text that ends in a 0.
+unsafe fn is_text(there: *const c_char, text: Option<&[u8]>) -> bool {
+    // SAFETY: the caller says so.
+    let there = (!there.is_null()).then(|| unsafe { CStr::from_ptr(there) }.to_bytes());
+    there == text
 }
 
 /// A text in memory that C's `free` frees.

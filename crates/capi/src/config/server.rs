@@ -49,10 +49,6 @@ pub struct ServerSettings {
     pub job_start_timeout: Wait,
     /// How long to wait for a worker's end.
     pub job_stop_timeout: Wait,
-    /// How often a worker shows that it is alive; `None`: it need not.
-    pub heartbeat: Option<Duration>,
-    /// After how many heartbeats that did not come a worker is taken for lost.
-    pub heartbeat_timeout_count: u32,
     /// Whether what workers write to standard output and error comes to the client's.
     pub redirect_outerr: bool,
     /// When calls return that are not waited for.
@@ -73,8 +69,6 @@ impl Default for ServerSettings {
         ServerSettings {
             job_start_timeout: Wait::For(Duration::from_secs(60)),
             job_stop_timeout: Wait::For(Duration::from_secs(5)),
-            heartbeat: Some(Duration::from_secs(2)),
-            heartbeat_timeout_count: 5,
             redirect_outerr: true,
             argument_transfer: ArgumentTransfer::Wait,
             work_directory: None,
@@ -101,8 +95,6 @@ pub struct Server {
 pub(super) struct Draft {
     job_start_timeout: Option<Wait>,
     job_stop_timeout: Option<Wait>,
-    heartbeat: Option<Option<Duration>>,
-    heartbeat_timeout_count: Option<u32>,
     redirect_outerr: Option<bool>,
     argument_transfer: Option<ArgumentTransfer>,
     work_directory: Option<PathBuf>,
@@ -135,11 +127,6 @@ impl Draft {
                         )
                     })?)
                 });
-            }
-            "heartbeat" => self.heartbeat = Some(values::limit(words)?),
-            "heartbeat_timeoutCount" => {
-                let count = values::integer(words, 1, u32::MAX.into())?;
-                self.heartbeat_timeout_count = u32::try_from(count).ok();
             }
             "redirect_outerr" => self.redirect_outerr = Some(values::boolean(words)?),
             "argument_transfer" => {
@@ -182,10 +169,6 @@ impl Draft {
         ServerSettings {
             job_start_timeout: self.job_start_timeout.unwrap_or(default.job_start_timeout),
             job_stop_timeout: self.job_stop_timeout.unwrap_or(default.job_stop_timeout),
-            heartbeat: self.heartbeat.unwrap_or(default.heartbeat),
-            heartbeat_timeout_count: self
-                .heartbeat_timeout_count
-                .unwrap_or(default.heartbeat_timeout_count),
             redirect_outerr: self.redirect_outerr.unwrap_or(default.redirect_outerr),
             argument_transfer: self.argument_transfer.unwrap_or(default.argument_transfer),
             work_directory: self.work_directory.clone().or_else(|| default.work_directory.clone()),
@@ -226,14 +209,12 @@ mod tests {
 
     #[test]
     fn what_is_not_said_is_inherited() {
-        let default = draft(&[("heartbeat", "0"), ("redirect_outerr", "false"), ("debug", "true")])
+        let default = draft(&[("redirect_outerr", "false"), ("debug", "true")])
             .over(&ServerSettings::default());
         let settings =
             draft(&[("redirect_outerr", "true"), ("debug_display", ":1")]).over(&default);
-        assert_eq!(settings.heartbeat, None);
         assert!(settings.redirect_outerr);
         assert_eq!((settings.debug.enabled, settings.debug.display), (true, Some(":1".into())));
-        assert_eq!(settings.heartbeat_timeout_count, 5);
     }
 
     #[test]

@@ -57,6 +57,7 @@ const NO_LISTENING: &str = "workers on this host are connected without a port";
 const ONE_LEVEL: &str = "there is one level for everything: `loglevel`";
 const ONE_LOG: &str = "there is one log file, which is appended to";
 const NO_CONNECTION_LOG: &str = "single messages are not logged";
+const NO_HEARTBEAT: &str = "the end of a worker on this host is noticed at once";
 const NO_COMPRESSION: &str = "data on one host goes through shared memory, uncompressed";
 const NO_MPI: &str = "functions run in one process";
 const NO_MDS: &str = "nothing is looked up in MDS: interfaces are read from the modules themselves";
@@ -114,8 +115,6 @@ const SERVER: &[Row] = &[("hostname", Role::Repeated), ("tag", Role::Used)];
 const ANY_SERVER: &[Row] = &[
     ("job_startTimeout", Role::Used),
     ("job_stopTimeout", Role::Used),
-    ("heartbeat", Role::Used),
-    ("heartbeat_timeoutCount", Role::Used),
     ("redirect_outerr", Role::Used),
     ("argument_transfer", Role::Used),
     ("workDirectory", Role::Used),
@@ -156,7 +155,9 @@ const ANY_SERVER: &[Row] = &[
     no("job_minMemory", NO_JOBS),
     no("job_maxMemory", NO_JOBS),
     no("job_rslExtensions", NO_JOBS),
-    no("heartbeat_timeoutCountOnTransfer", "heartbeats are sent during transfers as well"),
+    no("heartbeat", NO_HEARTBEAT),
+    no("heartbeat_timeoutCount", NO_HEARTBEAT),
+    no("heartbeat_timeoutCountOnTransfer", NO_HEARTBEAT),
     unless("tcp_nodelay", "true", "small messages are never held back"),
     no("tcp_connect_retryCount", SENT_ONCE),
     no("tcp_connect_retryBaseInterval", SENT_ONCE),

@@ -87,7 +87,7 @@ fn a_whole_configuration() {
     workDirectory /work
 </SERVER>
 <SERVER_DEFAULT>
-    heartbeat 1 min
+    job_startTimeout 1 min
     argument_transfer nowait
 </SERVER_DEFAULT>
 <INFORMATION_SOURCE>
@@ -109,7 +109,7 @@ fn a_whole_configuration() {
     let server = &config.servers[0];
     assert_eq!(server.hostnames, ["node1", "node2"]);
     assert_eq!(server.settings.argument_transfer, ArgumentTransfer::Copy);
-    assert_eq!(server.settings.heartbeat, Some(Duration::from_secs(60)));
+    assert_eq!(server.settings.job_start_timeout, Wait::For(Duration::from_secs(60)));
     assert_eq!(config.server_default.argument_transfer, ArgumentTransfer::NoWait);
     let files = &config.information_sources[0].files;
     assert_eq!(files[..], [PathBuf::from("node1.nrf"), "/opt/node2.nrf".into()]);
@@ -232,8 +232,8 @@ fn errors_say_where_what_and_what_to_do() {
              hint: tags tell servers apart: choose another",
         ),
         (
-            "<SERVER>\nhostname a\nheartbeat 5 days\n</SERVER>",
-            "grpc.conf:3: `heartbeat` is `5 days`\n  hint: write a time such as `30`, \
+            "<FUNCTION_INFO>\nhostname a\nsession_timeout 5 days\nfuncname b\npath c\n</FUNCTION_INFO>",
+            "grpc.conf:3: `session_timeout` is `5 days`\n  hint: write a time such as `30`, \
              `30 seconds`, `5 min` or `2 hours`; 0 means no limit",
         ),
         (
@@ -340,7 +340,7 @@ fn devices_and_directories_are_no_files() {
 const SERVERS: &str = "
 <SERVER>\nhostname node1\n</SERVER>
 <SERVER>\nhostname localhost\ntag here\n</SERVER>
-<SERVER>\nhostname node1\ntag slow\nheartbeat 9\n</SERVER>
+<SERVER>\nhostname node1\ntag slow\nredirect_outerr false\n</SERVER>
 <FUNCTION_INFO>\nhostname here\nfuncname m/f\npath /m.so\n</FUNCTION_INFO>
 <FUNCTION_INFO>\nhostname node1\nfuncname m/f\npath /other/m.so\n</FUNCTION_INFO>
 ";

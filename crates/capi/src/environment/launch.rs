@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gridrpc_core::Settings as Bounds;
 use gridrpc_runtime::client::{Config, Launch, Output, Preparation, Transport};
 
-use crate::config::{Debug, ServerSettings};
+use crate::config::{ClientConfig, Debug, ServerSettings};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
@@ -34,7 +34,7 @@ fn processors() -> usize {
 }
 
 /// What the grid is to be.
-pub fn config(settings: &ServerSettings) -> Result<Config, Failure> {
+pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config, Failure> {
     let processors = processors();
     let workers = match std::env::var("GRIDRPC_WORKERS") {
         Err(_) => u32::try_from(processors).unwrap_or(1),
@@ -53,7 +53,7 @@ pub fn config(settings: &ServerSettings) -> Result<Config, Failure> {
         launch: Launch {
             program: program()?,
             arguments: vec!["spawner".into()],
-            environment: environment(settings, processors, workers),
+            environment: environment(client, settings, processors, workers),
             preparation: Preparation {
                 directory: directory.unwrap_or_default(),
                 ..Preparation::default()
@@ -73,6 +73,7 @@ pub fn config(settings: &ServerSettings) -> Result<Config, Failure> {
 }
 
 fn environment(
+    client: &ClientConfig,
     settings: &ServerSettings,
     processors: usize,
     workers: u32,
@@ -84,7 +85,10 @@ fn environment(
     if let Some(debug) = debug(&settings.debug) {
         environment.push(("GRIDRPC_DEBUG".into(), debug.into()));
     }
-    // What the configuration says comes last, and so holds.
+    if client.tmp_dir != ClientConfig::default().tmp_dir {
+        environment.push(("TMPDIR".into(), client.tmp_dir.clone().into()));
+    }
+    // What the configuration says of variables comes last, and so holds.
     let own = settings.environment.iter().map(|(name, value)| (name.into(), value.into()));
     environment.extend(own);
     environment
@@ -180,7 +184,7 @@ mod tests {
             environment: vec![("OMP_NUM_THREADS".into(), "7".into())],
             ..ServerSettings::default()
         };
-        let environment = environment(&settings, 8, 2);
+        let environment = environment(&ClientConfig::default(), &settings, 8, 2);
         let last = environment.iter().rev().find(|(name, _)| name == "OMP_NUM_THREADS");
         assert_eq!(last.unwrap().1, "7");
         if std::env::var_os("MKL_NUM_THREADS").is_none() {

@@ -149,7 +149,7 @@ impl Environment {
         for warning in &settings.config.warnings {
             log.write(Level::Warning, || warning.to_string());
         }
-        let config = launch::config(settings.default_server())?;
+        let config = launch::config(&settings.config, settings.default_server())?;
         let (workers, program) = (config.settings.workers, config.launch.program.clone());
         let grid =
             Grid::open(config).map_err(|error| outcome::refused("grpc_initialize", &error))?;

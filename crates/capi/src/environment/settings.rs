@@ -116,6 +116,26 @@ impl Settings {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A name without a module has to be that of one function or class only.
+    fn check_bare(&self, name: &str) -> Result<(), Failure> {
+        if name.contains('/') {
+            return Ok(());
+        }
+        let all = self.search.all();
+        let interfaces = all.iter().map(|module| &module.interface);
+        let having: Vec<&str> = interfaces
+            .filter(|module| module.function(name).is_some() || module.class(name).is_some())
+            .map(|module| module.name.as_str())
+            .collect();
+        if having.len() < 2 {
+            return Ok(());
+        }
+        Err(Failure::new(
+            ErrorCode::FunctionNotFound,
+            format!("`{name}` is in modules {}: write `module/{name}`", having.join(", ")),
+        ))
+    }
+
     /// The module of a function or class, and its name in it.
     fn module<'n>(
         &self,
@@ -123,6 +143,7 @@ impl Settings {
         name: &'n str,
     ) -> Result<(Arc<ModuleFile>, &'n str), Failure> {
         let Some(info) = self.config.function_info(server, name) else {
+            self.check_bare(name)?;
             return Ok(self.search.resolve(name)?);
         };
         let known = self.lock().files.get(&info.path).cloned();
@@ -232,7 +253,11 @@ impl Settings {
 /// Where modules are looked for: what the configuration names, what the environment names, the
 /// catalogue, and the current folder.
 fn places(config: &ClientConfig) -> Vec<PathBuf> {
-    let listed = config.information_sources.iter().flat_map(|source| &source.files);
+    let wanted = config.default_server().map_or(&config.server_default, |server| &server.settings);
+    let wanted = &wanted.information_source;
+    let sources = config.information_sources.iter();
+    let sources = sources.filter(|source| wanted.is_none() || source.tag == *wanted);
+    let listed = sources.flat_map(|source| &source.files);
     let mut places: Vec<PathBuf> = listed.flat_map(|file| listed_in(file)).collect();
     let infos = config.function_infos.iter().map(|info| info.path.clone());
     // Old configurations name executables of Ninf-G, which are no modules.

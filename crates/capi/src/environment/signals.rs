@@ -43,6 +43,19 @@ pub struct Signals {
     inner: Mutex<Inner>,
 }
 
+/// Those that a program raises by its own errors, in the thread that made them: no other thread can
+/// do anything about them.
+const DIRECTLY: [Signal; 8] = [
+    Signal::SIGSEGV,
+    Signal::SIGBUS,
+    Signal::SIGFPE,
+    Signal::SIGILL,
+    Signal::SIGABRT,
+    Signal::SIGTRAP,
+    Signal::SIGSYS,
+    Signal::SIGPIPE,
+];
+
 /// Where the handler writes to.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
 
@@ -92,9 +105,10 @@ impl Signals {
         handler: SigHandler,
     ) -> Result<(), Failure> {
         let signal = signal(number)?;
+        let directly = DIRECTLY.contains(&signal);
         let mut inner = environment.signals.lock();
         let before = match handler {
-            SigHandler::Handler(handler) => {
+            SigHandler::Handler(handler) if !directly => {
                 inner.serve(environment)?;
                 let before = set(signal, SigHandler::Handler(pass_on))?;
                 inner.reactions.insert(number, Reaction::Tell(handler));

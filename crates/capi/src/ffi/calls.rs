@@ -7,6 +7,7 @@ use super::functions::{address, read};
 use super::invoke::Callee;
 use super::stack::{self, Address};
 use super::types::Handle;
+use super::variadic::check_place;
 use super::{attributes, enter, enter_for, null, text};
 use crate::call::arguments::Arguments;
 use crate::environment::{Environment, current};
@@ -42,9 +43,9 @@ unsafe fn with<T>(
     ) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let environment = current()?;
-    // SAFETY: The caller says so.
     let attributes = match attributes {
         Attributes::Usual => None,
+        // SAFETY: The caller says so.
         Attributes::Given(given) => Some(unsafe { attributes::of_session(&environment, given) }?),
     };
     let arguments = stack::arguments(stack).ok_or_else(|| {
@@ -186,11 +187,9 @@ unsafe fn begin_and_store(
 ) -> c_int {
     enter(|| {
         current()?;
-        if session_id.is_null() {
-            return Err(null("the place for the session"));
-        }
         // SAFETY: The caller says so.
         unsafe {
+            check_place(false, session_id)?;
             ptr::write(session_id, begin(handle, method, Attributes::Usual, stack)?);
         }
         Ok(())

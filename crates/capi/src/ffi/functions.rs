@@ -2,12 +2,14 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gridrpc_idl::{Kind, Mode, Type};
 
 use super::types::{Handle, Parameter};
 use super::{enter, null, report, store, text};
 use crate::call::function::{Function, kept_name};
+use crate::call::outcome::refused;
 use crate::environment::{Environment, current};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
@@ -58,7 +60,7 @@ pub unsafe fn wanted(server: *const c_char, name: *const c_char) -> Wanted {
     // SAFETY: The caller says so.
     let (server, name) = unsafe { (text(server), text(name)) };
     Wanted {
-        server: server.map(Into::into),
+        server: server.filter(|server| !server.is_empty()).map(Into::into),
         name: name.map(Into::into),
         attributes: HandleAttributes::default(),
     }
@@ -255,11 +257,12 @@ unsafe extern "C" fn grpc_function_handle_is_ready_np(handle: *mut Handle) -> c_
         let environment = current()?;
         // SAFETY: The caller gives a handle or NULL.
         let handle = unsafe { read(handle) }.ok_or_else(invalid)?;
-        find(&environment, &handle)?;
-        if environment.grid.counts().ready > 0 {
-            return Ok(());
+        let found = find(&environment, &handle)?;
+        match environment.grid.wait_for_workers(1, Duration::ZERO) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::new(ErrorCode::NotCompleted, "no worker has started yet")),
+            Err(error) => Err(refused(&found.function.target.name, &error)),
         }
-        Err(Failure::new(ErrorCode::NotCompleted, "no worker has started yet"))
     })
 }
 

@@ -1,7 +1,8 @@
 //! Session information.
 
+use std::collections::HashSet;
 use std::ffi::c_int;
-use std::sync::PoisonError;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::{enter, null};
 use crate::call::info::SessionInfo;
@@ -14,6 +15,14 @@ const DONE: c_int = 1;
 const NOT_TRANSMITTED: c_int = 2;
 const EXECUTING: c_int = 3;
 const DOWN: c_int = 4;
+const UNKNOWN: c_int = 5;
+
+/// Information that has been given out and not released.
+static ISSUED: LazyLock<Mutex<HashSet<usize>>> = LazyLock::new(Mutex::default);
+
+fn issued() -> MutexGuard<'static, HashSet<usize>> {
+    ISSUED.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn status_of(code: ErrorCode) -> c_int {
     if code == ErrorCode::CommunicationFailed { DOWN } else { DONE }
@@ -28,6 +37,17 @@ fn look(environment: &Environment, id: c_int) -> Result<(SessionInfo, c_int), Fa
         None => EXECUTING,
     };
     Ok((SessionInfo::new(&info, &environment.host), status))
+}
+
+/// Nothing is known yet.
+///
+/// # Safety
+/// The place is NULL or the address of room.
+unsafe fn forget(status: *mut c_int) {
+    if !status.is_null() {
+        // SAFETY: The caller says so.
+        unsafe { status.write(UNKNOWN) };
+    }
 }
 
 /// # Safety
@@ -51,17 +71,20 @@ unsafe extern "C" fn grpc_session_info_get_np(
     status: *mut c_int,
 ) -> c_int {
     enter(|| {
+        // SAFETY: The caller gives room or NULL.
+        unsafe { forget(status) };
         let environment = current()?;
         let found = look(&environment, session_id)?;
         // SAFETY: The caller gives room or NULL; the copy is written if there is memory for it.
         unsafe {
-            let mut copy = std::ptr::null_mut();
+            let mut copy = std::ptr::null_mut::<SessionInfo>();
             if !info.is_null() {
                 copy = libc::malloc(size_of::<SessionInfo>()).cast::<SessionInfo>();
                 if copy.is_null() {
                     return Err(Failure::other("out of memory for the information"));
                 }
                 info.write(copy);
+                issued().insert(copy.addr());
             }
             give(found, copy, status);
         }
@@ -73,6 +96,9 @@ unsafe extern "C" fn grpc_session_info_get_np(
 unsafe extern "C" fn grpc_session_info_release_np(info: *mut SessionInfo) -> c_int {
     enter(|| {
         current()?;
+        if !info.is_null() && !issued().remove(&info.addr()) {
+            return Err(Failure::other("this is no session information, or is released already"));
+        }
         // SAFETY: It is one that was allocated above, or NULL.
         unsafe { libc::free(info.cast()) };
         Ok(())
@@ -105,6 +131,8 @@ unsafe extern "C" fn grpc_get_info_np(
     status: *mut c_int,
 ) -> c_int {
     enter(|| {
+        // SAFETY: The caller gives room or NULL.
+        unsafe { forget(status) };
         let environment = current()?;
         let found = look(&environment, session_id)?;
         // SAFETY: The caller gives room or NULL.

@@ -76,14 +76,15 @@ impl<'h> Callee<'h> {
         // SAFETY: the caller says so; results have landed before this returns.
         let pending =
             unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
-        let pending = pending.inspect_err(|failure| self.record.failed(failure))?;
-        while !environment.waiter.wait(&pending.call, LONG) {}
+        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
+        let call = Arc::clone(&pending.call);
+        environment.sessions.called(self.record, &call);
+        while !environment.waiter.wait(&call, LONG) {}
+        environment.sessions.returned(&call);
         let ended = pending.land();
         environment.remember(ended.info, -1, ended.code());
-        ended.result.inspect_err(|failure| {
-            self.record.failed(failure);
-            environment.log.write(Level::Everything, || failure.detail.clone());
-        })
+        self.record.ended(ended.result.as_ref().err());
+        ended.result
     }
 
     /// Begins a call. Returns its session.
@@ -106,7 +107,7 @@ impl<'h> Callee<'h> {
         // SAFETY: the caller says so.
         let pending =
             unsafe { Pending::begin(&environment.grid, self.function, arguments, options) };
-        let pending = pending.inspect_err(|failure| self.record.failed(failure))?;
+        let pending = pending.inspect_err(|failure| self.record.ended(Some(failure)))?;
         let origin = Origin {
             address: self.address,
             handle: self.handle,
@@ -114,9 +115,9 @@ impl<'h> Callee<'h> {
             record: Arc::clone(self.record),
         };
         let function = Arc::clone(self.function);
-        let id = environment
-            .sessions
-            .begin(|id, finished| Session::new(id, origin, function, pending, finished));
+        let id = environment.sessions.begin(environment, |id, finished| {
+            Session::new(id, origin, function, pending, finished)
+        });
         environment.log.write(Level::Everything, || {
             format!("session {id} calls {}", self.function.target.name)
         });

@@ -153,8 +153,7 @@ unsafe extern "C" fn gridrpc_group_call(group: c_int, arguments: *const Slots) -
 unsafe extern "C" fn Ninf_set_server(host: *const c_char, _port: c_int) -> c_int {
     enter_for(FAILED, || {
         // SAFETY: The caller gives a text or NULL.
-        let host = unsafe { text(host) }.ok_or_else(|| null("the host"))?;
-        entries::set_server(&host);
+        entries::set_server(&unsafe { text(host) }.unwrap_or_default());
         Ok(0)
     })
 }

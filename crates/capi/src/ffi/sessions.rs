@@ -35,23 +35,28 @@ unsafe fn listed<'a>(ids: *const c_int, count: usize) -> Result<&'a [c_int], Fai
     Ok(unsafe { std::slice::from_raw_parts(ids, count) })
 }
 
-/// How a wait went.
+/// How a wait for several sessions went. Those that failed can be asked for.
 pub fn report(waited: Waited) -> Result<(), Failure> {
-    let Waited { failed, .. } = waited;
-    let (number, first) = (failed.len(), failed.front().copied());
+    let result = tell(&waited);
     // While the thread ends there is nobody left to ask.
-    let _ = FAILED.try_with(|list| list.replace(failed));
-    let Some(first) = first else { return Ok(()) };
-    let reason = current()
-        .and_then(|environment| {
-            let session = environment.sessions.get(first)?;
-            Ok(session.settle(&environment).and_then(|ended| ended.result.clone().err()))
-        })
-        .ok()
-        .flatten();
+    let _ = FAILED.try_with(|list| list.replace(waited.failed));
+    result
+}
+
+fn tell(waited: &Waited) -> Result<(), Failure> {
+    // The library may have been finalized meanwhile.
+    let environment = current()?;
+    let Some(first) = waited.failed.front() else { return Ok(()) };
+    let session = environment.sessions.get(*first);
+    let ended = session.ok().and_then(|session| session.settle(&environment));
+    let reason = ended.and_then(|ended| ended.result.clone().err());
     let reason = reason.map_or(String::new(), |failure| format!(": {}", failure.detail));
-    let others = if number > 1 { format!(", and {} others", number - 1) } else { String::new() };
-    Err(Failure::new(ErrorCode::SessionFailed, format!("session {first}{others} failed{reason}")))
+    let others = match waited.failed.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} others"),
+    };
+    let detail = format!("session {first}{others} failed{reason}");
+    Err(Failure::new(ErrorCode::SessionFailed, detail))
 }
 
 #[unsafe(no_mangle)]
@@ -67,6 +72,7 @@ extern "C" fn grpc_cancel_all() -> c_int {
     enter(|| {
         let environment = current()?;
         environment.sessions.cancel_all(&environment);
+        environment.sessions.cancel_calls(&environment, None);
         Ok(())
     })
 }
@@ -107,7 +113,7 @@ unsafe extern "C" fn grpc_probe_or(
 pub extern "C" fn grpc_wait(session_id: c_int) -> c_int {
     enter(|| {
         let environment = current()?;
-        report(environment.sessions.wait_for(&environment, &[session_id])?)
+        tell(&environment.sessions.wait_for(&environment, &[session_id])?)
     })
 }
 

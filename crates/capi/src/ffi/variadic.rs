@@ -78,12 +78,15 @@ unsafe extern "C" fn gridrpc_method_codes(
     })
 }
 
-/// Where the session of a call goes to; none if the call is waited for.
-fn check_place(wait: c_int, session_id: *mut c_int) -> Result<(), Failure> {
-    if wait == 0 && session_id.is_null() {
-        return Err(null("the place for the session"));
-    }
-    Ok(())
+const VOID: c_int = -1;
+
+/// Where the session of a call goes to; none if the call is waited for. There is none yet.
+///
+/// # Safety
+/// `session_id` is NULL or the address of room for one.
+pub unsafe fn check_place(wait: bool, session_id: *mut c_int) -> Result<(), Failure> {
+    // SAFETY: The caller says so.
+    if wait { Ok(()) } else { unsafe { store(session_id, "the place for the session", VOID) } }
 }
 
 #[unsafe(no_mangle)]
@@ -97,9 +100,9 @@ unsafe extern "C" fn gridrpc_call(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        check_place(wait, session_id)?;
         // SAFETY: The caller gives handles or NULL, and arguments as the interface says.
         unsafe {
+            check_place(wait != 0, session_id)?;
             let place = address(handle);
             let handle = read(handle).ok_or_else(function::invalid)?;
             let found = function::find(&environment, &handle)?;
@@ -129,9 +132,9 @@ unsafe extern "C" fn gridrpc_invoke(
 ) -> c_int {
     enter(|| {
         let environment = current()?;
-        check_place(wait, session_id)?;
         // SAFETY: The caller gives handles and a text or NULL, and arguments as the interface says.
         unsafe {
+            check_place(wait != 0, session_id)?;
             let place = address(handle);
             let handle = read(handle).ok_or_else(object::invalid)?;
             let found = object::find(&environment, &handle)?;

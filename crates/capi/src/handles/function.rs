@@ -44,12 +44,12 @@ impl Record {
         std::mem::take(&mut *self.sessions()).into_iter().collect()
     }
 
-    /// Remembers why a call failed.
-    pub fn failed(&self, failure: &Failure) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure.clone());
+    /// Remembers how a call ended.
+    pub fn ended(&self, failure: Option<&Failure>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = failure.cloned();
     }
 
-    /// Why the last call that failed did so.
+    /// Why the last call failed, if it did.
     pub fn last(&self) -> Option<Failure> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -121,7 +121,8 @@ pub struct Wanted {
 impl Wanted {
     /// What attributes say.
     pub fn of(attributes: HandleAttributes) -> Wanted {
-        Wanted { server: attributes.server(), name: attributes.function(), attributes }
+        let server = attributes.server().filter(|server| !server.is_empty());
+        Wanted { server, name: attributes.function(), attributes }
     }
 
     /// The name, which has to be there.

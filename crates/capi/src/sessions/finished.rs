@@ -23,6 +23,8 @@ pub struct Finished {
     changed: Condvar,
     /// Sessions that nobody has waited for, running or not.
     outstanding: AtomicUsize,
+    /// Threads that wait for any of several, asleep or not.
+    waiters: AtomicUsize,
 }
 
 /// What has been seen of the queue.
@@ -48,6 +50,21 @@ impl Finished {
             // Whoever waits for any waits in vain.
             self.wake();
         }
+    }
+
+    /// A thread is about to wait for any of several; it looks once more before it sleeps.
+    pub fn wait_begins(&self) {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// It does not wait any more.
+    pub fn wait_ends(&self) {
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether threads wait for any of several.
+    pub fn is_waited_for(&self) -> bool {
+        self.waiters.load(Ordering::SeqCst) > 0
     }
 
     /// Sessions that nobody has waited for.
@@ -154,7 +171,7 @@ mod tests {
         assert!(finished.sleep(seen, Duration::ZERO));
         let (ids, seen) = finished.since(seen, 10).unwrap();
         assert_eq!(ids, [2, 3]);
-        assert_eq!(finished.since(seen, 10).unwrap().0, []);
+        assert!(finished.since(seen, 10).unwrap().0.is_empty());
         assert!(!finished.sleep(seen, Duration::ZERO));
         assert_eq!((finished.pop(), finished.pop()), (Some(1), Some(2)));
         finished.push(4);

@@ -26,16 +26,52 @@ use table::Table;
 pub struct Sessions {
     table: Mutex<Table>,
     finished: Arc<Finished>,
+    /// Calls without a session, whose callers wait for them, with the records of their handles.
+    calls: Mutex<Vec<(Arc<Record>, Arc<Call>)>>,
 }
 
 impl Sessions {
     /// None yet. `keep`: how many that have been waited for are kept.
     pub fn new(keep: Option<usize>) -> Sessions {
-        Sessions { table: Mutex::new(Table::new(keep)), finished: Arc::default() }
+        Sessions {
+            table: Mutex::new(Table::new(keep)),
+            finished: Arc::default(),
+            calls: Mutex::default(),
+        }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<(Arc<Record>, Arc<Call>)>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call without a session has begun, and its caller waits for it.
+    pub fn called(&self, record: &Arc<Record>, call: &Arc<Call>) {
+        self.calls().push((Arc::clone(record), Arc::clone(call)));
+    }
+
+    /// The caller has seen its end.
+    pub fn returned(&self, call: &Arc<Call>) {
+        let mut calls = self.calls();
+        if let Some(at) = calls.iter().position(|(_, other)| Arc::ptr_eq(other, call)) {
+            calls.swap_remove(at);
+        }
+    }
+
+    /// Cancels calls without sessions: those of one handle, or all.
+    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<Record>>) {
+        let calls: Vec<Arc<Call>> = self
+            .calls()
+            .iter()
+            .filter(|(record, _)| of.is_none_or(|wanted| Arc::ptr_eq(record, wanted)))
+            .map(|(_, call)| Arc::clone(call))
+            .collect();
+        for call in calls {
+            environment.grid.cancel(&call);
+        }
     }
 
     /// Changes how many are kept.
@@ -44,7 +80,11 @@ impl Sessions {
     }
 
     /// A call has begun. Returns its session's number.
-    pub fn begin(&self, make: impl FnOnce(i32, Arc<Finished>) -> Session) -> i32 {
+    pub fn begin(
+        &self,
+        environment: &Environment,
+        make: impl FnOnce(i32, Arc<Finished>) -> Session,
+    ) -> i32 {
         let id = self.table().new_id();
         let session = Arc::new(make(id, Arc::clone(&self.finished)));
         session.origin.record.begun(id);
@@ -52,8 +92,19 @@ impl Sessions {
         self.table().insert(Arc::clone(&session));
         if let Some(call) = session.call() {
             call.watch(&session, 0);
+            if session.has_finished() {
+                self.look_again(environment);
+            }
         }
         id
+    }
+
+    /// Has those who wait for any session look again. One of them may be reading answers, and sees
+    /// nothing else.
+    fn look_again(&self, environment: &Environment) {
+        if self.finished.is_waited_for() {
+            environment.waiter.nudge();
+        }
     }
 
     /// A session that is there.
@@ -78,13 +129,19 @@ impl Sessions {
         }
     }
 
-    /// The handle is destructed: its sessions that still run are cancelled, and nothing is written
-    /// to the caller's memory for them any more.
-    pub fn give_up(&self, environment: &Environment, record: &Record) {
+    /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
+    /// written to the caller's memory for its sessions any more.
+    pub fn give_up(&self, environment: &Environment, record: &Arc<Record>) {
+        self.cancel_calls(environment, Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();
-            if let Some(call) = session.and_then(|session| session.abandon()) {
-                environment.grid.cancel(&call);
+            let Some(session) = session else { continue };
+            match session.abandon() {
+                Some(call) => {
+                    environment.grid.cancel(&call);
+                }
+                // It has ended: its results are brought to their places now, and never later.
+                None => drop(session.settle(environment)),
             }
         }
     }
@@ -98,6 +155,7 @@ impl Sessions {
         if session.take() {
             self.table().taken(&session);
             self.finished.taken();
+            self.look_again(environment);
         }
         self.table().forget(id);
         Ok(true)

@@ -127,9 +127,7 @@ impl Session {
         *state = State::Ended(Arc::clone(&ended));
         drop(state);
         self.origin.record.landed(self.id);
-        if let Err(failure) = &ended.result {
-            self.origin.record.failed(failure);
-        }
+        self.origin.record.ended(ended.result.as_ref().err());
         environment.remember(ended.info, self.id, ended.code());
         Some(ended)
     }

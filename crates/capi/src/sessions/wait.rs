@@ -26,30 +26,19 @@ pub struct Waited {
     pub failed: VecDeque<i32>,
 }
 
-/// What was found among some sessions.
-enum Search {
-    Done(Arc<Session>),
-    /// Some still run.
-    Running,
-    /// All have been waited for.
-    AllTaken,
-}
-
-impl Search {
-    /// The same, given that some others still run.
-    fn or_running(self) -> Search {
-        match self {
-            Search::AllTaken => Search::Running,
-            found => found,
-        }
+impl Waited {
+    fn one(session: &Session, ended: &Ended) -> Waited {
+        let failed = ended.result.is_err().then_some(session.id);
+        Waited { done: Some(session.id), failed: failed.into_iter().collect() }
     }
 }
 
-fn taken_before(id: i32) -> Failure {
-    Failure::new(
-        ErrorCode::InvalidSessionId,
-        format!("session {id} has been waited for already: grpc_get_error tells how it went"),
-    )
+/// What was found among some sessions.
+enum Search {
+    /// One has ended.
+    Done(Arc<Session>),
+    /// All run.
+    Running,
 }
 
 impl Sessions {
@@ -67,18 +56,21 @@ impl Sessions {
     }
 
     /// The session has been waited for by the caller, who may not be the only one.
-    fn took(&self, session: &Session) {
+    fn took(&self, environment: &Environment, session: &Session) {
         if session.take() {
-            self.took_first(session);
+            self.took_first(environment, session);
         }
     }
 
     /// The same for the first one.
-    fn took_first(&self, session: &Session) {
+    fn took_first(&self, environment: &Environment, session: &Session) {
         let mut table = self.table();
         table.taken(session);
         drop(table);
         self.finished.taken();
+        if self.finished.outstanding() == 0 {
+            self.look_again(environment);
+        }
         self.finished.tidy(|id| self.table().get(id).is_none_or(|session| session.is_taken()));
     }
 
@@ -88,9 +80,6 @@ impl Sessions {
         let table = self.table();
         for id in ids {
             let session = table.get(*id).ok_or_else(|| Failure::no_session(*id))?;
-            if session.is_taken() {
-                return Err(taken_before(*id));
-            }
             sessions.push(Arc::clone(session));
         }
         drop(table);
@@ -111,7 +100,7 @@ impl Sessions {
         let mut waited = Waited::default();
         for session in sessions {
             let ended = self.await_end(environment, session);
-            self.took(session);
+            self.took(environment, session);
             // The same one may have been named twice.
             if ended.result.is_err() && waited.failed.back() != Some(&session.id) {
                 waited.failed.push_back(session.id);
@@ -134,7 +123,9 @@ impl Sessions {
             while let Some(id) = self.finished.pop() {
                 let session = self.table().get(id).cloned();
                 if let Some(session) = session.filter(|session| session.take()) {
-                    return self.done(environment, &session);
+                    let ended = self.await_end(environment, &session);
+                    self.took_first(environment, &session);
+                    return Waited::one(&session, &ended);
                 }
             }
             if self.finished.outstanding() == 0 {
@@ -144,93 +135,78 @@ impl Sessions {
         }
     }
 
-    /// The session, which the caller has taken, has ended.
+    /// The session has ended.
     fn done(&self, environment: &Environment, session: &Session) -> Waited {
         let ended = self.await_end(environment, session);
-        self.took_first(session);
-        let mut waited = Waited { done: Some(session.id), ..Waited::default() };
-        if ended.result.is_err() {
-            waited.failed.push_back(session.id);
-        }
-        waited
+        self.took(environment, session);
+        Waited::one(session, &ended)
     }
 
     /// Waits until something else has ended.
     fn sleep(&self, environment: &Environment, seen: Seen) {
         let (ready, finished) = (|| self.finished.is_new(seen), &self.finished);
+        finished.wait_begins();
         let _ = environment.waiter.wait_until(LONG, ready, |left| finished.sleep(seen, left));
+        finished.wait_ends();
     }
 
-    /// Looks at sessions one by one.
+    /// Looks at sessions one by one. One that nobody has waited for is preferred.
     fn search(&self, ids: &[i32]) -> Result<Search, Failure> {
         let table = self.table();
-        let mut found = Search::AllTaken;
+        let mut found = Search::Running;
         for id in ids {
             let session = table.get(*id).ok_or_else(|| Failure::no_session(*id))?;
-            if session.is_taken() {
+            if !session.has_finished() {
                 continue;
             }
-            if !session.has_finished() {
-                found = Search::Running;
-            } else if session.take() {
+            if !session.is_taken() {
                 return Ok(Search::Done(Arc::clone(session)));
+            }
+            if matches!(found, Search::Running) {
+                found = Search::Done(Arc::clone(session));
             }
         }
         Ok(found)
     }
 
-    /// Looks whether one of those that have ended is among these. If all that are have been waited
-    /// for, others may have been as well.
+    /// Looks whether one of those that have ended is among these.
     fn among(&self, ended: &[i32], ids: &[i32]) -> Search {
-        let mut found = Search::Running;
-        for id in ended.iter().filter(|id| ids.contains(id)) {
-            let session = self.table().get(*id).cloned();
-            match session.filter(|session| session.take()) {
-                Some(session) => return Search::Done(session),
-                None => found = Search::AllTaken,
-            }
-        }
-        found
+        let candidates = ended.iter().filter(|id| ids.contains(id));
+        let mut sessions = candidates.filter_map(|id| self.table().get(*id).cloned());
+        sessions.next().map_or(Search::Running, Search::Done)
     }
 
     /// Finds one that has ended, if there is one.
     fn find_done(&self, ids: &[i32]) -> Result<Search, Failure> {
         let (first, rest) = ids.split_at(ids.len().min(ONE_BY_ONE));
-        let found = self.search(first)?;
-        match found {
+        match self.search(first)? {
             Search::Running if !rest.is_empty() => match self.finished.few(FEW) {
-                Some(few) => Ok(self.among(&few, rest).or_running()),
-                None => Ok(self.search(rest)?.or_running()),
+                Some(few) => Ok(self.among(&few, rest)),
+                None => self.search(rest),
             },
-            Search::AllTaken if !rest.is_empty() => self.search(rest),
             found => Ok(found),
         }
     }
 
     /// Waits for one of these.
     pub fn wait_for_one(&self, environment: &Environment, ids: &[i32]) -> Result<Waited, Failure> {
-        let mut seen = self.finished.look();
-        match self.find_done(ids)? {
-            Search::Done(session) => return Ok(self.done(environment, &session)),
-            Search::AllTaken => return Err(none_left(ids)),
-            Search::Running => {}
+        if ids.is_empty() {
+            return Err(Failure::new(ErrorCode::InvalidSessionId, "no sessions are given"));
         }
+        let mut seen = self.finished.look();
+        let mut found = self.find_done(ids)?;
         loop {
-            self.sleep(environment, seen);
-            let mut found = Search::AllTaken;
-            if let Some((ended, now)) = self.finished.since(seen, FEW) {
-                found = self.among(&ended, ids);
-                seen = now;
+            if let Search::Done(session) = found {
+                return Ok(self.done(environment, &session));
             }
-            if matches!(found, Search::AllTaken) {
-                // Much has happened, or others wait for the same.
+            self.sleep(environment, seen);
+            if let Some((ended, now)) = self.finished.since(seen, FEW) {
+                seen = now;
+                found = self.among(&ended, ids);
+            } else {
+                // Much has happened.
                 seen = self.finished.look();
                 found = self.find_done(ids)?;
-            }
-            match found {
-                Search::Done(session) => return Ok(self.done(environment, &session)),
-                Search::AllTaken => return Err(none_left(ids)),
-                Search::Running => {}
             }
         }
     }
@@ -241,36 +217,9 @@ impl Sessions {
         environment: &Environment,
         ids: &[i32],
     ) -> Result<Option<i32>, Failure> {
-        let table = self.table();
-        let mut all_taken = true;
-        let mut found = None;
-        for id in ids {
-            let session = table.get(*id).ok_or_else(|| Failure::no_session(*id))?;
-            if session.is_taken() {
-                continue;
-            }
-            all_taken = false;
-            if session.has_finished() {
-                found = Some(Arc::clone(session));
-                break;
-            }
+        match self.search(ids)? {
+            Search::Done(session) => Ok(session.settle(environment).map(|_| session.id)),
+            Search::Running => Ok(None),
         }
-        drop(table);
-        match found {
-            Some(session) => Ok(session.settle(environment).map(|_| session.id)),
-            None if all_taken => Err(none_left(ids)),
-            None => Ok(None),
-        }
-    }
-}
-
-fn none_left(ids: &[i32]) -> Failure {
-    match ids {
-        [] => Failure::new(ErrorCode::InvalidSessionId, "no sessions are given"),
-        [id] => taken_before(*id),
-        _ => Failure::new(
-            ErrorCode::InvalidSessionId,
-            "all of these sessions have been waited for already",
-        ),
     }
 }

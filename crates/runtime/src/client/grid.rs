@@ -162,18 +162,20 @@ impl Common {
     /// Sends what has been pushed, releases the lock and tells those who wait.
     pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
         state.flush();
-        let wake = state.needs_reactor();
+        // Whoever leads may wait for just the calls that end here.
+        let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
+        let wake = state.needs_reactor() || ends;
         if wake {
             // One signal is enough until the reactor has looked.
             state.reactor_sleeps_until = None;
         }
         let aftermath = state.aftermath();
         drop(state);
+        aftermath.settle();
         if wake {
             // Fails only when the counter is full, and then the reactor is awake.
             let _ = self.wake.write(1);
         }
-        aftermath.settle();
     }
 }
 
@@ -501,6 +503,12 @@ impl Waiter {
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
+    }
+
+    /// Has a thread that waits by [`Waiter::wait_until`] and reads answers meanwhile look again
+    /// whether it is ready. Needed when something else than an answer makes it so.
+    pub fn nudge(&self) {
+        self.seat.nudge();
     }
 
     /// Waits until `ready`, at most so long, and reads answers meanwhile; if another thread does,

@@ -109,6 +109,12 @@ impl Seat {
         self.call.notify_one();
     }
 
+    /// Has whoever leads look again whether it is ready.
+    pub(crate) fn nudge(&self) {
+        // Fails only when the counter is full, and then the reactor is awake.
+        let _ = self.common.wake.write(1);
+    }
+
     /// Waits until `ready`, at most until `until`; leads meanwhile if the seat is free, else sleeps
     /// by `sleep`, which returns early when it is ready. Returns whether it is.
     pub(crate) fn wait(

@@ -384,6 +384,11 @@ impl State {
         }
     }
 
+    /// Whether calls have ended that nobody has been told of.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.is_empty()
+    }
+
     /// Whether the reactor has to be woken: it sleeps, and does not know what is to be done.
     pub(crate) fn needs_reactor(&self) -> bool {
         let Some(until) = self.reactor_sleeps_until else { return false };

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use gridrpc_wire::{Message, Prepare};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setpgid};
@@ -63,6 +63,9 @@ impl Spawner {
         setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         // Not everywhere allowed, and nowhere necessary.
         let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+        // A client that ignores the ends of its children must not make us do so.
+        // SAFETY: no handler is set.
+        unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl)? };
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let mut old_mask = SigSet::empty();

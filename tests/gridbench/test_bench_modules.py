@@ -1,0 +1,36 @@
+"""The benchmark of module functions, with small numbers."""
+
+from __future__ import annotations
+
+from gridbench.bench import modules
+from gridbench.bench.figures import Samples, Target
+from gridbench.bench.runner import measure
+
+
+def test_every_row_is_measured() -> None:
+    area = modules.area_of(calls=50, large=3, size=800_000, order=60, sessions_of=(200, 400))
+    samples = Samples()
+    measure(area, 1, samples)
+    rows = area.rows(samples)
+    assert [row.problems for row in rows] == [[]] * len(rows)
+    assert all(row.ours.values for row in rows)
+    descriptors = next(row for row in rows if row.what.startswith("descriptors"))
+    assert descriptors.ours.median == 0
+    assert descriptors.reached is True
+    assert [row.what for row in rows if row.target is not None and row.reached is None] == []
+
+
+def test_a_bound_on_the_ratio_to_a_limit() -> None:
+    samples = Samples()
+    for number in range(3):
+        samples.add("ours", number, {"s": 3.0 * (number + 1)})
+        samples.add("limit", number, {"s": 2.0 * (number + 1)})
+    row = modules.Row(
+        what="x",
+        unit="s",
+        ours=samples.of("ours", "s"),
+        limit=samples.of("limit", "s"),
+        target=Target(1.5, of_limit=True),
+    )
+    assert row.ratio_to_limit == 1.5
+    assert row.reached is True
