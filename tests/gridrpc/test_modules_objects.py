@@ -210,7 +210,7 @@ def test_objects_end_with_their_grid(compile_idl: CompileIdl, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("objects/none", "module `objects` has no class `none`; its classes are: counter, series"),
+        ("objects/none", "module `objects` has no class `none`; it has counter, series"),
         ("nowhere/counter", "there is no module `nowhere`"),
         ("objects/pid", "no class `pid`"),
     ],
