@@ -123,7 +123,10 @@ def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
         error.worker = outcome[1]
         return error
     if kind == "lost":
-        hint = "Calls declared idempotent, submit(..., idempotent=True), are run again some times"
+        hint = (
+            "Calls declared idempotent, by submit(..., idempotent=True) or by `Idempotent` in an "
+            "interface, are run again some times"
+        )
         return _lost(WorkerLost, f"a worker was lost that ran {name}", hint, *outcome[1:])
     if kind == "no workers":
         hint = "Check the command and its messages above"

@@ -84,6 +84,19 @@ def test_a_module_and_a_program_are_built_as_with_ninf_g(prefix, tmp_path):
     assert command("sh", "-c", f"cd {folder} && ../client ../client.conf") == "2 3\n"
 
 
+def test_the_makefile_of_ng_gen_needs_no_path(prefix, tmp_path):
+    (tmp_path / "sample.idl").write_text(IDL)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    for command in (
+        [prefix / "bin/ng_gen", "sample.idl"],
+        ["make", "-f", "sample.mak"],
+        ["make", "-f", "sample.mak", "veryclean"],
+    ):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"sample.idl", "sample.cpp.idl"}
+
+
 @pytest.mark.parametrize("standard", ["c99", "c11", "c++17"])
 def test_programs_in_other_standards(prefix, modules, tmp_path, standard):
     source = tmp_path / "client.c"

@@ -23,7 +23,13 @@ def copy_of(example: str, folder: Path) -> Path:
 
 def make(folder: Path, *targets: str, **environment: str) -> str:
     ran = subprocess.run(
-        ["make", f"GRIDRPC={PROGRAM}", f"PYTHON={sys.executable}", *targets],
+        [
+            "make",
+            "--no-print-directory",
+            f"GRIDRPC={PROGRAM}",
+            f"PYTHON={sys.executable}",
+            *targets,
+        ],
         cwd=folder,
         env={**os.environ, **environment},
         capture_output=True,

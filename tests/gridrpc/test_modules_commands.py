@@ -124,6 +124,7 @@ def test_files_and_compilers_that_are_not_there(shell: Shell) -> None:
     assert "line 2 is not UTF-8" in shell.fails("compile", "bytes.idl")
     missing = shell.fails("compile", "shown.idl", CC="/no/such/compiler")
     assert "could not run the compiler `/no/such/compiler`" in missing
+    assert "hint: install it" in missing
 
 
 def test_options_go_to_compiler_and_linker(shell: Shell, tmp_path: Path) -> None:
@@ -185,6 +186,11 @@ def test_what_is_no_module_is_not_registered(shell: Shell) -> None:
     assert "could not read `y.so`" in shell.fails("register", "y.so")
     assert not (shell.folder / "catalogue").exists()
     assert "`../x` is registered" in shell.fails("unregister", "../x")
+
+
+def test_a_catalogue_that_cannot_be_read_is_not_an_empty_one(shell: Shell) -> None:
+    (shell.folder / "catalogue").write_text("no folder")
+    assert "could not read the catalogue" in shell.fails("list")
 
 
 def test_descriptions_in_words(shell: Shell) -> None:

@@ -170,8 +170,18 @@ def test_an_object_whose_beginning_fails_raises(module_grid: Grid) -> None:
 def test_start_timeout(module_grid: Grid) -> None:
     with module_grid.object("objects/counter", start_timeout=LONG) as counter:
         assert counter.get()[0] == 0
-    with pytest.raises(TimeoutError, match="takes longer than 0"):
-        module_grid.object("objects/counter", start_timeout=0.0)
+
+
+def test_workers_that_do_not_start_in_time(
+    compile_idl: CompileIdl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_start.py").write_text("import time\ntime.sleep(2)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with (
+        opened(workers=1, preload=("slow_start",), modules=[compile_idl(IDL)]) as grid,
+        pytest.raises(TimeoutError, match=r"takes longer than 0\.1"),
+    ):
+        grid.object("objects/counter", start_timeout=0.1)
 
 
 def test_deadlines_and_cancelling_of_methods(module_grid: Grid) -> None:
@@ -210,7 +220,7 @@ def test_objects_end_with_their_grid(compile_idl: CompileIdl, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("objects/none", "module `objects` has no class `none`; its classes are: counter, series"),
+        ("objects/none", "module `objects` has no class `none`; it has counter, series"),
         ("nowhere/counter", "there is no module `nowhere`"),
         ("objects/pid", "no class `pid`"),
     ],

@@ -274,6 +274,7 @@ fn types_that_are_none() {
         about("const double *x"),
         ["`const` is not known here (leave it out: `IN` says that nothing is changed)"]
     );
+    assert_eq!(about("INN int x"), ["`INN` is no type (did you mean `IN`?)"]);
     assert_eq!(about("In int x"), ["`In` is no type (did you mean `IN`?)"]);
 }
 

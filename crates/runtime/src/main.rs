@@ -146,7 +146,7 @@ fn unregister(module: &str) -> Result<(), Failure> {
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {
-    let registered = catalogue::list();
+    let registered = catalogue::list()?;
     if as_json {
         let one = |entry: &catalogue::Registered| match &entry.module {
             Ok(module) => describe::json_of_module(module),

@@ -174,6 +174,14 @@ impl Pool {
     /// # Errors
     /// When there are no descriptors or no memory.
     pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<Lent> {
+        // The kernel gives memory files of any size, and ends processes when they are filled.
+        let most = sys::total_memory();
+        if len > most {
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!("it has {len} bytes, and this machine has {most}"),
+            ));
+        }
         let want = len
             .max(SMALLEST)
             .checked_next_power_of_two()
@@ -360,6 +368,13 @@ mod tests {
         let byte = unsafe { second.start(1).unwrap().as_ptr().read() };
         assert_eq!(byte, 8);
         assert!(pool.gone().is_empty());
+    }
+
+    #[test]
+    fn more_than_the_machine_has_is_refused() {
+        let refused = Pool::new(0).take(1 << 46).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::OutOfMemory);
+        assert!(refused.to_string().contains("this machine has"), "{refused}");
     }
 
     #[test]

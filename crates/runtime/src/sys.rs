@@ -241,6 +241,23 @@ pub fn raise_file_limit() -> u64 {
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
 }
 
+/// Memory and swap space of this machine, bytes; as much as there can be if that is not known.
+#[must_use]
+pub fn total_memory() -> u64 {
+    static TOTAL: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *TOTAL.get_or_init(|| {
+        // SAFETY: an all-zero value is valid, and a valid place to write to.
+        let (status, info) = unsafe {
+            let mut info: libc::sysinfo = std::mem::zeroed();
+            (libc::sysinfo(&raw mut info), info)
+        };
+        if status != 0 {
+            return u64::MAX;
+        }
+        (info.totalram + info.totalswap).saturating_mul(info.mem_unit.into())
+    })
+}
+
 /// How often the kernel's out-of-memory killer has ended a process since boot.
 #[must_use]
 pub fn out_of_memory_kills() -> u64 {

@@ -8,11 +8,12 @@ use super::lines::Fault;
 pub(super) const BY_DEFAULT: [i32; 3] =
     [Signal::SIGHUP as i32, Signal::SIGINT as i32, Signal::SIGTERM as i32];
 
-/// Signals by name, with or without SIG, or by number; or `none`.
+/// Signals by name, with or without SIG, or by number; or `none`. They may stand in quotes together.
 pub(super) fn list(words: &[String]) -> Result<Vec<i32>, Fault> {
-    match words {
+    let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
+    match &words[..] {
         [] => Err(Fault::new("has no value", "write signals such as `INT TERM`, or `none`")),
-        [none] if none == "none" => Ok(Vec::new()),
+        ["none"] => Ok(Vec::new()),
         words => words.iter().map(|word| number(word)).collect(),
     }
 }
@@ -48,6 +49,7 @@ mod tests {
     #[test]
     fn names_and_numbers() {
         assert_eq!(list(&words("SIGINT TERM 1")).unwrap(), [2, 15, 1]);
+        assert_eq!(list(&["INT TERM".into(), "HUP".into()]).unwrap(), [2, 15, 1]);
         assert!(list(&words("none")).unwrap().is_empty());
     }
 

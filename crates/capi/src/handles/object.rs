@@ -168,23 +168,32 @@ pub fn end(environment: &Environment, objects: &[Arc<ObjectHandle>]) {
         objects.iter().filter(|object| !object.ended.swap(true, Ordering::AcqRel)).collect();
     let mut finalizing = Vec::new();
     for object in &objects {
-        environment.sessions.give_up(environment, &object.record);
+        let was_busy = environment.sessions.give_up(environment, &object.record);
         let is_up = environment.grid.standing(object.worker) == Standing::Ready;
         if !is_up {
             continue;
         }
         match run(environment, object, "_finalize") {
             Ok(None) => {}
-            Ok(Some(pending)) => finalizing.push((pending, Limit::new(object.manner.stop))),
+            Ok(Some(pending)) => {
+                let limit = Limit::new(object.manner.stop);
+                finalizing.push((pending, limit, was_busy.then_some(&object.class.name)));
+            }
             Err(failure) => environment.log.write(Level::Warning, || failure.detail),
         }
     }
-    for (pending, limit) in finalizing {
+    for (pending, limit, busy) in finalizing {
         while !environment.waiter.wait(&pending.call, limit.left()) && !limit.is_over() {}
         if pending.call.done()
             && let Err(failure) = pending.land().result
         {
-            environment.log.write(Level::Warning, || failure.detail);
+            environment.log.write(Level::Warning, || match busy {
+                Some(class) if failure.code == ErrorCode::CommunicationFailed => format!(
+                    "{class}: `_finalize` was not run: a method that was cancelled did not return, \
+                     and its worker was ended"
+                ),
+                _ => failure.detail,
+            });
         }
     }
     for object in objects {

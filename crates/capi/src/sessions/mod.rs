@@ -61,17 +61,18 @@ impl Sessions {
         }
     }
 
-    /// Cancels calls without sessions: those of one handle, or all.
-    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<Record>>) {
+    /// Cancels calls without sessions: those of one handle, or all. Returns whether there were any.
+    pub fn cancel_calls(&self, environment: &Environment, of: Option<&Arc<Record>>) -> bool {
         let calls: Vec<Arc<Call>> = self
             .calls()
             .iter()
             .filter(|(record, _)| of.is_none_or(|wanted| Arc::ptr_eq(record, wanted)))
             .map(|(_, call)| Arc::clone(call))
             .collect();
-        for call in calls {
-            environment.grid.cancel(&call);
+        for call in &calls {
+            environment.grid.cancel(call);
         }
+        !calls.is_empty()
     }
 
     /// Changes how many are kept.
@@ -130,20 +131,22 @@ impl Sessions {
     }
 
     /// The handle is destructed: what was begun with it and still runs is cancelled, and nothing is
-    /// written to the caller's memory for its sessions any more.
-    pub fn give_up(&self, environment: &Environment, record: &Arc<Record>) {
-        self.cancel_calls(environment, Some(record));
+    /// written to the caller's memory for its sessions any more. Returns whether there was anything.
+    pub fn give_up(&self, environment: &Environment, record: &Arc<Record>) -> bool {
+        let mut is_any = self.cancel_calls(environment, Some(record));
         for id in record.take_sessions() {
             let session = self.table().get(id).cloned();
             let Some(session) = session else { continue };
             match session.abandon() {
                 Some(call) => {
                     environment.grid.cancel(&call);
+                    is_any = true;
                 }
                 // It has ended: its results are brought to their places now, and never later.
                 None => drop(session.settle(environment)),
             }
         }
+        is_any
     }
 
     /// Forgets a session that has ended. `false`: it still runs.

@@ -211,7 +211,12 @@ impl<'s> Parser<'s, '_> {
             text => {
                 let types = Type::ALL.iter().map(|kind| kind.idl_name());
                 let modes = ["IN", "OUT", "INOUT", "WORK", "mode_in", "mode_out", "mode_inout"];
-                let meant = names::nearest(text.trim_end_matches("_t"), types.chain(modes))
+                // Modes are written in capitals.
+                let modes_first = text.starts_with(|c: char| c.is_ascii_uppercase());
+                let (first, second) =
+                    if modes_first { (&modes[..], &[][..]) } else { (&[][..], &modes[..]) };
+                let candidates = first.iter().copied().chain(types).chain(second.iter().copied());
+                let meant = names::nearest(text.trim_end_matches("_t"), candidates)
                     .or(Type::ALL
                         .iter()
                         .find(|kind| kind.c_name() == text)

@@ -50,9 +50,10 @@ impl Modules {
         let class = module.interface.class(class).ok_or_else(|| {
             let known = module.interface.classes.iter().map(|class| class.name.as_str());
             let known = known.collect::<Vec<_>>().join(", ");
+            let known = if known.is_empty() { "none" } else { &known };
             let module = &module.interface.name;
             PyLookupError::new_err(format!(
-                "module `{module}` has no class `{class}`; its classes are: {known}"
+                "module `{module}` has no class `{class}`; it has {known}"
             ))
         })?;
         Ok(class.methods.iter().map(|method| method.name.clone()).collect())

@@ -22,6 +22,14 @@ pub enum CatalogueError {
     /// There is no folder to keep it in.
     #[error("there is no home folder: name one for the catalogue in GRIDRPC_CATALOGUE")]
     NoFolder,
+    /// The folder cannot be read.
+    #[error("could not read the catalogue `{}`: {error}", folder.display())]
+    Unreadable {
+        /// Where it is.
+        folder: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The folder cannot be changed.
     #[error("could not change the catalogue `{}`: {error}", folder.display())]
     Folder {
@@ -100,12 +108,17 @@ pub fn unregister(name: &str) -> Result<PathBuf, CatalogueError> {
 }
 
 /// What is registered, by name.
-#[must_use]
-pub fn list() -> Vec<Registered> {
-    let entries = folder().and_then(|folder| fs::read_dir(folder).ok());
+///
+/// # Errors
+/// When the catalogue is there, but cannot be read.
+pub fn list() -> Result<Vec<Registered>, CatalogueError> {
+    let Some(folder) = folder() else { return Ok(Vec::new()) };
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(CatalogueError::Unreadable { folder, error }),
+    };
     let mut registered: Vec<Registered> = entries
-        .into_iter()
-        .flatten()
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().to_str()?.strip_suffix(".so")?.to_owned();
@@ -114,5 +127,5 @@ pub fn list() -> Vec<Registered> {
         })
         .collect();
     registered.sort_by(|one, other| one.name.cmp(&other.name));
-    registered
+    Ok(registered)
 }

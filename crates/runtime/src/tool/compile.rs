@@ -39,7 +39,10 @@ pub enum CompileError {
         error: io::Error,
     },
     /// There is no such compiler.
-    #[error("could not run the compiler `{program}`: {error}")]
+    #[error(
+        "could not run the compiler `{program}`: {error}\nhint: install it, or name another one in \
+         the environment: CC for C, CXX for C++, FC for Fortran"
+    )]
     NoCompiler {
         /// Which.
         program: String,

@@ -30,7 +30,8 @@ pub fn makefile(module: &Module, idl: &str) -> String {
         text,
         "{name}.nrf: {name}.so\n\techo \"module $(CURDIR)/{name}.so\" > {name}.nrf\n\n\
          clean:\n\trm -f {name}.so {name}.nrf {all}\n\n\
-         .PHONY: all clean\n"
+         veryclean: clean\n\trm -f {name}.mak\n\n\
+         .PHONY: all clean veryclean\n"
     );
     text
 }
