@@ -6,8 +6,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from conftest import CompileIdl, opened
 from processes import LONG, start_script
 
@@ -49,8 +47,6 @@ def test_a_worker_waits_for_a_debugger(compile_idl: CompileIdl, tmp_path: Path) 
             ["gdb", "-nx", "-batch", "-p", found[1], *given],
             capture_output=True, text=True, timeout=LONG, check=False,
         )  # fmt: skip
-        if "ptrace" in debugger.stderr:
-            pytest.skip("this machine lets no debugger attach")
         assert "x = 14" in debugger.stdout, debugger.stdout + debugger.stderr
         assert "source.idl:" in debugger.stdout, "the line in the IDL file is shown"
         out, err = script.communicate(timeout=LONG)
