@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 import gridrpc
-from gridbench.bench.crews import POOL, PYTHON, Crew, Meeting, crew, warm_up
+from gridbench.bench.crews import POOL, PYTHON, Crew, crew, warm_up
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
 from gridbench.bench.limits import copying
 from gridbench.bench.processes import footprint, tree
 from gridbench.bench.work import read, read_and_meet
+from gridbench.engines.meeting import Meeting
 
 _WORKERS = 16
 _SIZE = 100_000_000

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import struct
 import time
 from typing import Any
 
+from gridbench.engines.meeting import meet
+
 PAGE = 4096
-ARRIVAL = struct.Struct("=d")
-"""What a task tells at a meeting: when it came, in seconds of the monotonic clock."""
 
 
 def stand(seconds: float) -> tuple[float, int]:
@@ -24,23 +23,8 @@ def read(data: Any) -> int:
     return int(data[::PAGE].sum(dtype="u8"))
 
 
-def meet(place: str) -> None:
-    """Tell the client that this worker is there, and stay until it lets all go."""
-    _wait(place, time.monotonic())
-
-
 def read_and_meet(data: Any, place: str) -> int:
     """Read the data, tell when that was done, and stay until all have."""
     total = read(data)
-    _wait(place, time.monotonic())
+    meet(place)
     return total
-
-
-def _wait(place: str, arrived: float) -> None:
-    # Here, as what only sleeps or reads should not have to load it in every worker.
-    import socket
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(place)
-        connection.sendall(ARRIVAL.pack(arrived))
-        connection.recv(1)

@@ -1,0 +1,87 @@
+"""Engines that call any Python function: what a driver of such an engine has to write.
+
+The compute-grid benchmark hands its tasks to `submit` and takes outcomes from `next_outcome`; the
+micro benchmarks call functions directly. Both are the same few verbs of the engine, so that a
+driver is written once, in the way the engine's own manual recommends.
+"""
+
+from __future__ import annotations
+
+import abc
+import queue
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from gridbench.engines.base import Bytes, Engine, Outcome, Task
+from gridbench.engines.meeting import Meeting, meet
+from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+
+
+class Cannot(Exception):
+    """The engine is not made for this; the message says why, for its row of the results."""
+
+
+class FunctionEngine(Engine):
+    """An engine that calls functions which its workers can import by name.
+
+    What `call` returns is the engine's own future; only the engine looks into it.
+    """
+
+    cannot: ClassVar[Mapping[str, str]] = {}
+    """Workloads that the engine is not made for, by name, each with the reason."""
+
+    def __init__(self) -> None:
+        self._workers = 0
+        """How many were asked for; `start` says so."""
+        self._ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+    @abc.abstractmethod
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Submit `function(*args)`; returns at once with a future, but for back-pressure."""
+
+    def result(self, future: Any) -> Any:
+        """Wait for a call; its result, or the exception that it raised."""
+        return future.result()
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """The results of many calls, in their order, in the way the engine's users get them."""
+        return [self.result(future) for future in futures]
+
+    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+        """`function` of each item, `chunk` items to a call. Raises Cannot without such a verb."""
+        del function, items, chunk
+        raise Cannot(f"{self.name} has no map that sends several items in one call")
+
+    def wait_ready(self) -> None:
+        """Return when each worker has met all others, in a task that waits for them."""
+        with Meeting() as meeting:
+            futures = [self.call(meet, meeting.place) for _ in range(self._workers)]
+            meeting.gather(self._workers)
+            meeting.end()
+            self.gather(futures)
+
+    def put(self, value: Any) -> Any:
+        """Give data for many calls; what is returned stands for it as an argument of `call`."""
+        return value
+
+    def when_done(self, future: Any, report: Callable[[], object]) -> None:
+        """Have `report` called, in any thread, when the call has ended."""
+        future.add_done_callback(lambda _: report())
+
+    def share(self, data: Bytes) -> Any:
+        """`put`, if there is anything to share."""
+        return self.put(data) if data.size else data
+
+    def submit(self, task: Task, shared: Any) -> None:
+        """Call what does the task."""
+        arguments = (task.sleep, task.data, shared, task.output_bytes, task.check)
+        future = self.call(perform, *arguments)
+        self.when_done(future, lambda: self._ended.put((task.tid, future)))
+
+    def next_outcome(self) -> Outcome:
+        """The next task in order of completion; one that failed has an error."""
+        tid, future = self._ended.get()
+        try:
+            return outcome_of(tid, self.result(future))
+        except Exception as error:  # whatever the task or the engine raised is the task's end
+            return failure_of(tid, error)

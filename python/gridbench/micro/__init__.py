@@ -1,0 +1,1 @@
+"""The same small workloads on every engine: calls, rates, arrays, starting, memory."""

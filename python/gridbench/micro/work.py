@@ -1,0 +1,58 @@
+"""What the workers run in the micro benchmarks. Each worker imports it, so it imports little."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from gridbench.engines.meeting import meet
+
+PAGE = 4096
+
+
+def null() -> None:
+    """Nothing."""
+
+
+def same(item: Any) -> Any:
+    """The argument: what `map` is measured with, and arrays there and back."""
+    return item
+
+
+def length(data: Any) -> int:
+    """The number of elements, so that only the argument travels."""
+    return len(data)
+
+
+def stand(seconds: float) -> tuple[float, int]:
+    """Sleep; returns when the work began, on the monotonic clock, and the process id."""
+    began = time.monotonic()
+    time.sleep(seconds)
+    return began, os.getpid()
+
+
+def spin(seconds: float) -> None:
+    """Keep a processor busy for so long."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+def read(data: Any) -> int:
+    """Sum of one byte of each page of an array of bytes, which brings all of it here."""
+    return int(data[::PAGE].sum(dtype="u8"))
+
+
+def solve(matrix: Any, right: Any) -> Any:
+    """Solve a system of linear equations."""
+    import numpy as np  # not loaded by workers that only call the others
+
+    return np.linalg.solve(matrix, right)
+
+
+def read_and_meet(data: Any, place: str) -> int:
+    """Read the data, tell when that was done, and stay until all have; what `read` returns."""
+    total = read(data)
+    meet(place)
+    return total
