@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import operator
 import sys
@@ -13,14 +12,17 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any, TypeAlias
 
 from gridrpc import _native
+from gridrpc._chunks import Chunked
 from gridrpc._pickling import dumps
-from gridrpc._worker import call_chunk
 
 #: Values of the variables that a function closes over.
 Contents: TypeAlias = tuple[object, ...]
 
 #: Types whose values are the same as long as they are the same object.
 UNCHANGEABLE = frozenset({NoneType, bool, int, float, complex, str, bytes, ModuleType, type})
+
+#: The native function that calls another one for each item of a chunk.
+EACH = "builtin/each"
 
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
@@ -55,11 +57,12 @@ class Functions:
         return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
-        """The registered function that calls `function` with each of many items."""
-        if isinstance(function, str):
-            raise TypeError("calls of functions by name cannot be sent in chunks: use chunk=1")
-        self._check(function)
-        return self._by_value(functools.partial(call_chunk, function), name_of(function))
+        """The registered function that calls `function` with each item of a chunk."""
+        if self._typed:
+            return self._by_name(EACH)
+        if not isinstance(function, str):
+            self._check(function)
+        return self._by_value(Chunked(function), name_of(function))
 
     def _by_name(self, name: str) -> _native.Function:
         known = self._named.get(name)

@@ -191,8 +191,6 @@ def test_shared_data_of_another_grid(native_grid: Grid, lone_grid: Grid) -> None
 
 def test_map(native_grid: Grid) -> None:
     assert list(native_grid.map("builtin/echo", range(500))) == list(range(500))
-    with pytest.raises(TypeError, match="chunk=1"):
-        native_grid.map("builtin/echo", [1], chunk=2)
 
 
 def test_cancel_ends_the_worker(native_grid: Grid) -> None:
