@@ -172,9 +172,12 @@ def describe(error: BaseException) -> Description:
     """Type, message and trace of an error, and its pickle, as much of it as can be told."""
     import traceback
 
-    # The first frame is our own. Set in this way, as errors may refuse to be changed.
+    # The first frames are our own. Set in this way, as errors may refuse to be changed.
     frames = error.__traceback__
-    BaseException.with_traceback(error, frames.tb_next if frames else None)
+    frames = frames.tb_next if frames else None
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    BaseException.with_traceback(error, frames)
     trace = "".join(traceback.format_exception(error)).rstrip()
     try:
         message = str(error)

@@ -54,8 +54,9 @@ class Grain:
         self._busy = self._items = 0.0
         #: Bytes of an item, with its result.
         self._bytes = 0.0
-        #: Bytes of the last call, items of the largest.
-        self._last_bytes = self._largest = 0
+        #: Bytes of a call, and items of the largest.
+        self._call_bytes = 0.0
+        self._largest = 0
 
     def size(self) -> int:
         """How many items the next call is to take."""
@@ -98,12 +99,17 @@ class Grain:
             least = 2 * self._at_once
         else:
             least = 2 * self.workers
-        return min(most, max(least, self._max_bytes // max(1, self._last_bytes)))
+        return min(most, max(least, int(self._max_bytes / max(1.0, self._call_bytes))))
+
+    def sent(self, cost: Cost, items: int) -> None:
+        """A call of so many items has been made: their arguments may be larger than before."""
+        self._call_bytes = max(self._call_bytes, cost[-1])
+        self._bytes = max(self._bytes, cost[-1] / items)
 
     def learn(self, cost: Cost, items: int) -> None:
         """A call has come back that has run so many items."""
         worker, submitted, started, returned, moved = cost
-        self._last_bytes = moved
+        self._call_bytes = max(MEMORY * self._call_bytes, moved)
         self._largest = max(self._largest, items)
         if self._chunk is not None or not items:
             return

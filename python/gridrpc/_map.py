@@ -15,9 +15,11 @@ from gridrpc._senders import Sender
 T = TypeVar("T")
 
 #: Items taken at once when a chunk is put together; the last of them is looked at.
-SLICE = 64
-#: After an item this large a chunk takes no more, bytes.
-LARGE = 4096
+SLICE = 128
+#: An item this large ends its chunk, bytes.
+LARGE = 64 << 10
+#: Types of items that never are.
+SMALL = frozenset({int, float, bool, type(None)})
 
 
 class Results(Iterator[T], Generic[T]):
@@ -59,6 +61,8 @@ class Map:
         #: Taken and not yet sent.
         self._pending: list[Any] = []
         self._exhausted = False
+        #: How many to take next: few where they are large.
+        self._slice = 1
         #: What ended the items: what came before it is due first.
         self._failure: Exception | None = None
         self._sent: dict[int, _Sent] = {}
@@ -123,18 +127,20 @@ class Map:
     def _take(self, size: int) -> None:
         """Take items until so many are pending, or there are no more."""
         pending = self._pending
+        had = len(pending)
         while len(pending) < size and not self._exhausted:
-            had, wanted = len(pending), min(SLICE, size - len(pending))
+            wanted = min(len(pending) + self._slice, size)
             try:
                 # Keeps those before an error.
-                pending.extend(islice(self._items, wanted))
+                pending.extend(islice(self._items, wanted - len(pending)))
             except Exception as error:
                 self._failure = error
-            taken = len(pending) - had
-            self._exhausted = taken < wanted
-            self._grain.taken(taken)
-            if wanted > 1 and taken and _is_large(pending[-1]):
-                return
+            self._exhausted = len(pending) < wanted
+            if pending and _is_large(pending[-1]):
+                self._slice = 1
+                break
+            self._slice = min(2 * self._slice, SLICE)
+        self._grain.taken(len(pending) - had)
 
     def _send(self, items: list[Any], size: int) -> _Sent | None:
         """Send the first of the items, and take them away. None: the first cannot be sent."""
@@ -143,9 +149,11 @@ class Map:
                 chunk = items[:size]
                 call, count = self._sender.many(chunk, self._grain)
                 if call is not None:
+                    self._grain.sent(call._cost(), count)
                     del chunk[count:], items[:count]
                     return _Sent(call, chunk)
             call = self._sender.one(items[0])
+            self._grain.sent(call._cost(), 1)
             del items[0]
             return _Sent(call, None)
         except Exception as error:
@@ -181,6 +189,8 @@ def known_length(iterables: Iterable[Iterable[Any]]) -> int | None:
 
 
 def _is_large(item: Any) -> bool:
+    if type(item) in SMALL:
+        return False
     if isinstance(item, tuple):
         return any(map(_is_large, item))
     size = getattr(item, "nbytes", None) or (len(item) if isinstance(item, (bytes, str)) else 0)

@@ -43,18 +43,15 @@ class Sender(Protocol):
 
     def one(self, item: Any) -> Call[Any]:
         """Call the function with one item."""
-        ...
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         """Call it with the first of the items, and tell how many those are.
 
         None and 0: the first one cannot go in a chunk.
         """
-        ...
 
     def answer(self, call: Call[Any]) -> Answer:
         """What `many` came to. Raises what ended the call as a whole."""
-        ...
 
 
 class PythonSender:
@@ -65,26 +62,20 @@ class PythonSender:
     ) -> None:
         self._grid = grid
         self._options = options
-        self._callable = function
-        # What a function carries with it is taken once, now, also if it changes later.
+        # What a function carries with it is taken now, once, also if it changes later.
         changeable = not isinstance(function, str) and fixed_contents(function) is None
         self.sends_singles = not (chunked and changeable)
-        self._function: _native.Function | None = None
-        self._chunked: _native.Function | None = None
-        if self.sends_singles:
-            self._function = grid._functions.find(function)
-        else:
-            self._chunked = grid._functions.find_chunked(function)
+        self._function = grid._functions.find(function) if self.sends_singles else None
+        self._chunked = grid._functions.find_chunked(function) if chunked else None
 
     def one(self, item: Any) -> Call[Any]:
-        assert self._function is not None, "singles go in chunks otherwise"
+        assert self._function is not None, "all items go in chunks otherwise"
         options = self._options
         args = (item,) if options.single else item
         return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        if self._chunked is None:
-            self._chunked = self._grid._functions.find_chunked(self._callable)
+        assert self._chunked is not None, "all items go alone otherwise"
         head, buffers, blobs, count = self._pack(items, grain.budget(), grain.limit())
         options, grid = self._options, self._grid
         try:
@@ -152,7 +143,7 @@ class NativeSender:
         self._options = options
         self._function = grid._functions.find(function)
         self._name = name_of(function)
-        self._each: _native.Function | None = None
+        self._each = grid._functions.find_chunked(self._name)
 
     def one(self, item: Any) -> Call[Any]:
         options = self._options
@@ -160,8 +151,6 @@ class NativeSender:
         return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        if self._each is None:
-            self._each = self._grid._functions.find_chunked(self._name)
         grid, (single, deadline, idempotent) = self._grid, self._options
         try:
             made = grid._native.submit_each(

@@ -190,7 +190,7 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "gridbench: there is no area `speed`\n"
-        "hint: the areas are tasks, start, memory, calls, modules, shared, large\n"
+        "hint: the areas are tasks, start, memory, calls, grain, modules, shared, large\n"
     )
     done = gridbench("bench", "calls", "--out", "none/x.json")
     assert done.returncode == 2
