@@ -56,7 +56,7 @@ pub enum Form {
     /// Typed values of many items.
     Each,
     /// What the interface of a module's function says.
-    Module(Mutex<Option<Pending>>),
+    Module(Box<Mutex<Option<Pending>>>),
 }
 
 /// One remote call, from `Grid.submit`: what will be its result. Can be awaited.

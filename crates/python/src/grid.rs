@@ -240,7 +240,7 @@ impl Grid {
         let options = CallOptions { deadline: duration(deadline)?, on, callbacks: None };
         let made = modules::make(py, &self.grid, target, args, kwargs, out, options)?;
         let call = self.send_request(py, made.request)?;
-        let form = Form::Module(Mutex::new(Some(made.pending)));
+        let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, self.grid.waiter(), form, owner))
     }
 
