@@ -137,8 +137,7 @@ fn a_chunk_ends_when_its_time_is_up_or_its_results_are_many() {
     assert_eq!(many[0], Value::Int(25_000));
 
     // Bytes come in sections, of which a message has at most 1,024.
-    let arguments: Vec<Value> =
-        (0..500).map(|_| [Value::Bytes(1), Value::None]).flatten().collect();
+    let arguments: Vec<Value> = (0..500).flat_map(|_| [Value::Bytes(1), Value::None]).collect();
     let values = each("builtin/echo", 2, 0, &arguments);
     let (results, data) = returned(&submit(&grid, &function, &values, &[b"abc"]));
     assert_eq!(results[0], Value::Int(500));
