@@ -10,7 +10,8 @@ from __future__ import annotations
 import abc
 import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NoReturn
 
 from gridbench.engines.base import Bytes, Engine, Outcome, Task
 from gridbench.engines.meeting import Meeting, meet
@@ -33,7 +34,7 @@ class FunctionEngine(Engine):
     def __init__(self) -> None:
         self._workers = 0
         """How many were asked for; `start` says so."""
-        self._ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, Callable[[], Any]]] = queue.SimpleQueue()
 
     @abc.abstractmethod
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
@@ -73,15 +74,23 @@ class FunctionEngine(Engine):
         return self.put(data) if data.size else data
 
     def submit(self, task: Task, shared: Any) -> None:
-        """Call what does the task."""
+        """Call what does the task. If the engine refuses, being broken or closed, the task failed."""
         arguments = (task.sleep, task.data, shared, task.output_bytes, task.check)
-        future = self.call(perform, *arguments)
-        self.when_done(future, lambda: self._ended.put((task.tid, future)))
+        try:
+            future = self.call(perform, *arguments)
+        except Exception as error:  # whatever kind the engine raises
+            self._ended.put((task.tid, partial(_raise, error)))
+            return
+        self.when_done(future, lambda: self._ended.put((task.tid, partial(self.result, future))))
 
     def next_outcome(self) -> Outcome:
         """The next task in order of completion; one that failed has an error."""
-        tid, future = self._ended.get()
+        tid, result = self._ended.get()
         try:
-            return outcome_of(tid, self.result(future))
-        except Exception as error:  # whatever the task or the engine raised is the task's end
+            return outcome_of(tid, result())
+        except (Exception, SystemExit) as error:  # whatever was raised is the task's end
             return failure_of(tid, error)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
