@@ -29,8 +29,11 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import children_of, end
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
+
+_PERIOD = 1.0  # seconds between reports, the package's own
 
 
 class HyperQueueEngine(FunctionEngine):
@@ -46,6 +49,7 @@ class HyperQueueEngine(FunctionEngine):
         self._one_at_a_time = threading.Lock()
         self._open: dict[int, tuple[Path, Future[Any]]] = {}
         self._submitted = threading.Condition()
+        self._others: set[int] = set()
 
     def describe(self) -> Description:
         """The cluster has one worker, whose cores are the benchmark's workers."""
@@ -66,7 +70,8 @@ class HyperQueueEngine(FunctionEngine):
         """Start the server and its worker, both threads of this process."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-hq-")
-        with _standard_output_to_error():
+        self._others = children_of(os.getpid())
+        with _standard_output_to_error(), _temporary_files_in(self._folder.name):
             self._cluster = hyperqueue.LocalCluster(self._folder.name, WorkerConfig(cores=workers))
         python = PythonEnv(sys.executable)
         self._client = self._cluster.client(python_env=python)
@@ -105,38 +110,41 @@ class HyperQueueEngine(FunctionEngine):
             self._submitted.notify()
         if cluster is not None:
             cluster.stop()
+            # Nobody else waits for the tasks' processes.
+            end(children_of(os.getpid()) - self._others, patience=0.0)
         self._fail("the engine was closed")
         if folder is not None:
             folder.cleanup()
 
     def _watch(self, client: Any) -> None:
-        """In a thread: learn what has ended, once a second, while anything is open."""
+        """In a thread: learn what has ended, once a second, while anything is open.
+
+        The package's own `wait_for_jobs` asks as often, but lets no other thread run meanwhile and
+        tells only when all have ended. So it is left each time at its first report of progress.
+        """
         while True:
             with self._submitted:
                 self._submitted.wait_for(lambda: self._open or self._cluster is None)
-                if self._cluster is None:
-                    return
-                waited_for = tuple(self._open)
             ended: list[int] = []
             try:
-                # The client's own `wait_for_jobs` does the same, but tells only when all ended.
-                client.connection.wait_for_jobs(waited_for, partial(self._report, ended))
+                client.connection.wait_for_jobs(tuple(self._open), partial(self._report, ended))
+            except _Reported:
                 for number in ended:
                     client.forget(number)  # its data, which the server would keep
-            except _MoreJobs:
-                continue
             except Exception as error:  # the server has ended
                 self._fail(one_line(error))
+            with self._submitted:
+                if self._submitted.wait_for(lambda: self._cluster is None, timeout=_PERIOD):
+                    return
 
     def _report(self, ended: list[int], jobs: Mapping[int, Mapping[str, Any]]) -> None:
-        """Called once a second with the state of each job that is waited for."""
+        """Called with the state of each job that is asked for."""
         for number, state in jobs.items():
-            if state["completed"] and number in self._open:
+            if state["completed"]:
                 place, future = self._open.pop(number)
                 _resolve(future, place)
                 ended.append(number)
-        if any(number not in jobs for number in tuple(self._open)):
-            raise _MoreJobs
+        raise _Reported
 
     def _fail(self, why: str) -> None:
         """All that is open has failed."""
@@ -146,8 +154,8 @@ class HyperQueueEngine(FunctionEngine):
                 future.set_exception(RuntimeError(why))
 
 
-class _MoreJobs(Exception):
-    """There are jobs that are not waited for yet."""
+class _Reported(Exception):
+    """Leads out of the package's waiting, after one report."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,20 @@ def _standard_output_to_error() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder: str) -> Iterator[None]:
+    """The server makes a folder where temporary files go, and leaves it."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before
 
 
 def _keep_result(place: Path, function: Callable[..., Any], args: Sequence[Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import tempfile
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
@@ -17,10 +18,13 @@ from typing import Any, ClassVar
 import ipyparallel
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.meeting import Meeting, meet
 
 _START_SECONDS = 600  # for all engines to register; whoever starts this has a limit of its own
+
+_PATIENCE = 1.0  # seconds for what the cluster leaves to end
 
 
 class IpyparallelEngine(FunctionEngine):
@@ -35,6 +39,7 @@ class IpyparallelEngine(FunctionEngine):
         self._client: Any = None
         self._view: Any = None
         self._names = itertools.count()
+        self._others: set[int] = set()
 
     def describe(self) -> Description:
         """What the cluster was made with; the rest is ipyparallel's default."""
@@ -54,6 +59,7 @@ class IpyparallelEngine(FunctionEngine):
         """Start controller and engines; returns when the engines have registered."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-ipp-")
+        self._others = descendants_of(os.getpid())
         self._cluster = ipyparallel.Cluster(
             n=workers,
             profile_dir=self._folder.name,
@@ -95,7 +101,9 @@ class IpyparallelEngine(FunctionEngine):
         if client is not None:
             client.close()
         if cluster is not None:
+            started = descendants_of(os.getpid()) - self._others
             cluster.stop_cluster_sync()
+            end(started, _PATIENCE)  # an engine's nanny outlives it, to tell a controller that is gone
         if folder is not None:
             folder.cleanup()
 

@@ -25,10 +25,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import children_of, end
 from gridbench.engines.functions import FunctionEngine
 
 _OPEN_MPI = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",  # more workers than cores
+    "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_tcp_if_include": "lo",
     "OMPI_MCA_oob_tcp_if_include": "lo",
 }
@@ -46,7 +48,8 @@ class MpiEngine(FunctionEngine):
         self._executor: Any = None
         self._library = "not started"
         self._manager: list[threading.Thread] = []
-        self._processes: list[int] = []
+        self._daemons: set[int] = set()
+        self._workers_seen: set[int] = set()
         self._open: set[Future[Any]] = set()
         self._lost = ""
 
@@ -99,12 +102,14 @@ class MpiEngine(FunctionEngine):
         executor, self._executor = self._executor, None
         if executor is None:
             return
-        end = threading.Thread(
+        finish = threading.Thread(
             target=executor.shutdown, kwargs={"cancel_futures": True}, daemon=True
         )
-        end.start()
-        end.join(0.0 if self._lost else _PATIENCE)
-        if not end.is_alive():
+        finish.start()
+        finish.join(0.0 if self._lost else _PATIENCE)
+        if not finish.is_alive():
+            # Open MPI's daemon is needed until this process ends, and ends with it.
+            end(self._workers_seen, patience=_PATIENCE)
             return
         self._lost = self._lost or "the engine was closed"
         self._give_up()
@@ -113,11 +118,12 @@ class MpiEngine(FunctionEngine):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
             )
-        end.join(_PATIENCE)
-        for process in self._processes:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(process, signal.SIGKILL)
-                os.waitpid(process, 0)  # the daemon is a child of this process
+        finish.join(_PATIENCE)
+        end(self._workers_seen, patience=0.0)
+        for daemon in self._daemons:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(daemon, signal.SIGTERM)  # it removes the files of the session
+        end(self._daemons, patience=_PATIENCE)
 
     def _running(self) -> Any:
         if self._executor is None:
@@ -129,12 +135,11 @@ class MpiEngine(FunctionEngine):
     def _watch(self, executor: Any) -> None:
         """In a thread: wait for the first worker to end; unless that is meant, all is lost."""
         executor.bootup(wait=True)
-        daemons = _children(os.getpid(), named="orted")
-        workers = [worker for daemon in daemons for worker in _children(daemon)]
-        self._processes = workers + daemons
+        self._daemons = {child for child in children_of(os.getpid()) if _name(child) == "orted"}
+        self._workers_seen = set().union(*(children_of(daemon) for daemon in self._daemons))
         poll = select.poll()
         with contextlib.ExitStack() as stack:
-            for worker in workers:
+            for worker in self._workers_seen:
                 with contextlib.suppress(ProcessLookupError):
                     descriptor = os.pidfd_open(worker)
                     stack.callback(os.close, descriptor)
@@ -150,10 +155,9 @@ class MpiEngine(FunctionEngine):
                 future.set_exception(BrokenExecutor(self._lost))
 
 
-def _children(parent: int, named: str = "") -> list[int]:
-    """Process ids of the children of a process, of those of that name if one is given."""
-    threads = Path(f"/proc/{parent}/task").glob("*/children")
-    pids = [int(pid) for thread in threads for pid in thread.read_text().split()]
-    if not named:
-        return pids
-    return [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == named]
+def _name(process: int) -> str:
+    """The name of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""
