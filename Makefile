@@ -72,11 +72,15 @@ install-c: ## install the library for C, C++ and Fortran into PREFIX
 # ---- What developers need
 
 .PHONY: test
-test: test-rust test-fuzz test-python ## run all tests
+test: test-rust test-model test-fuzz test-python ## run all tests
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv compilers ## unit tests, simulation, native grids, stubs and headers
 	cargo test --locked --workspace --quiet
+
+.PHONY: test-model
+test-model: ## try the hand-over of the reader's role in all orders of its threads
+	cd crates/runtime/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
 .PHONY: test-fuzz
 test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each

@@ -20,7 +20,7 @@ use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
-use crate::client::seat::Seat;
+use crate::client::seat::{Seat, Wake};
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
 use crate::forks;
@@ -150,7 +150,7 @@ pub(crate) struct Common {
     pub(crate) state: Mutex<State>,
     /// Signalled when there may be room for calls, or the number of ready workers has changed.
     pub(crate) changed: Condvar,
-    pub(crate) wake: EventFd,
+    pub(crate) alarm: EventFd,
     pub(crate) pool: Arc<Pool>,
 }
 
@@ -173,9 +173,15 @@ impl Common {
         drop(state);
         aftermath.settle();
         if wake {
-            // Fails only when the counter is full, and then the reactor is awake.
-            let _ = self.wake.write(1);
+            self.wake();
         }
+    }
+}
+
+impl Wake for Common {
+    fn wake(&self) {
+        // Fails only when the counter is full, and then the reactor is awake.
+        let _ = self.alarm.write(1);
     }
 }
 
@@ -191,7 +197,7 @@ struct Owned {
 #[derive(Debug)]
 pub struct Grid {
     pub(super) common: Arc<Common>,
-    seat: Arc<Seat>,
+    seat: Arc<Seat<Reactor, Common>>,
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
     unused: Unused,
@@ -219,8 +225,9 @@ impl Grid {
         check_workers(workers)?;
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
-        let wake = EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
-            .map_err(|errno| system("making an event descriptor")(errno.into()))?;
+        let alarm =
+            EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
+                .map_err(|errno| system("making an event descriptor")(errno.into()))?;
         let shared_memory = config.transport == Transport::Unix;
         let (transport, shared_threshold) = (config.transport, config.shared_threshold);
         let mut state = State::new(config.settings.clone(), shared_memory)
@@ -229,7 +236,7 @@ impl Grid {
         let common = Arc::new(Common {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            wake,
+            alarm,
             pool: Pool::new(config.keep_free),
         });
         let runner = Runner::new(Arc::clone(&common));
@@ -485,7 +492,7 @@ impl Grid {
 /// Waits for calls of one grid, and reads answers meanwhile.
 #[derive(Clone, Debug)]
 pub struct Waiter {
-    seat: Arc<Seat>,
+    seat: Arc<Seat<Reactor, Common>>,
     generation: u64,
 }
 

@@ -17,6 +17,7 @@ mod reactor;
 mod seat;
 mod shared;
 mod state;
+mod sync;
 
 pub use arrays::SharedArray;
 pub use call::{Call, Outcome, Profile, Watch, Watcher};

@@ -16,6 +16,7 @@ use crate::client::callbacks::{Runner, Wanted};
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::output;
+use crate::client::seat::Read;
 use crate::link::{LinkError, Received, Receiver};
 use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
@@ -130,52 +131,11 @@ const LINE: Duration = Duration::from_millis(200);
 /// How long workers have to end by themselves when the grid is closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
-impl Reactor {
-    pub(crate) fn new(
-        common: Arc<Common>,
-        runner: Arc<Runner>,
-        config: Config,
-    ) -> io::Result<Reactor> {
-        let workers = config.settings.workers as usize;
-        // Only what is touched takes memory.
-        let len = progress::len(workers + MORE_WORKERS);
-        let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
-        let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
-        let epoll = {
-            let mut state = common.lock();
-            if config.transport == Transport::Unix {
-                state.progress = Some(Arc::clone(&progress));
-            }
-            Arc::clone(&state.epoll)
-        };
-        let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
-        epoll.add(common.wake.as_fd(), wake)?;
-        Ok(Reactor {
-            common,
-            epoll,
-            config,
-            spawner: None,
-            spawner_tail: None,
-            runner,
-            inlets: (0..workers).map(|_| None).collect(),
-            generations: vec![0; workers],
-            progress_file,
-            progress,
-            memory_kills: sys::out_of_memory_kills(),
-            host: sys::host_name(),
-            leaving: VecDeque::new(),
-            begun_lines: VecDeque::new(),
-            patience: Patience::new(),
-            lone: None,
-            closing: None,
-            finished: false,
-        })
-    }
-
+impl Read for Reactor {
     /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
     /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
-    pub(super) fn turn(&mut self, until: Option<Instant>) -> bool {
+    fn turn(&mut self, until: Option<Instant>) -> bool {
         let mut timeout = self.prepare_to_wait();
         if self.finished {
             return false;
@@ -212,6 +172,49 @@ impl Reactor {
             self.dispatch(*event);
         }
         true
+    }
+}
+
+impl Reactor {
+    pub(crate) fn new(
+        common: Arc<Common>,
+        runner: Arc<Runner>,
+        config: Config,
+    ) -> io::Result<Reactor> {
+        let workers = config.settings.workers as usize;
+        // Only what is touched takes memory.
+        let len = progress::len(workers + MORE_WORKERS);
+        let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
+        let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
+        let epoll = {
+            let mut state = common.lock();
+            if config.transport == Transport::Unix {
+                state.progress = Some(Arc::clone(&progress));
+            }
+            Arc::clone(&state.epoll)
+        };
+        let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
+        epoll.add(common.alarm.as_fd(), wake)?;
+        Ok(Reactor {
+            common,
+            epoll,
+            config,
+            spawner: None,
+            spawner_tail: None,
+            runner,
+            inlets: (0..workers).map(|_| None).collect(),
+            generations: vec![0; workers],
+            progress_file,
+            progress,
+            memory_kills: sys::out_of_memory_kills(),
+            host: sys::host_name(),
+            leaving: VecDeque::new(),
+            begun_lines: VecDeque::new(),
+            patience: Patience::new(),
+            lone: None,
+            closing: None,
+            finished: false,
+        })
     }
 
     /// Does what is due and what callers have asked for; says how long there is nothing to do.
@@ -266,7 +269,7 @@ impl Reactor {
         match token {
             Token::Wake => {
                 // Only its waking matters.
-                let _ = self.common.wake.read();
+                let _ = self.common.alarm.read();
             }
             Token::Spawner => self.hear_spawner(),
             Token::SpawnerStderr => {

@@ -12,20 +12,36 @@
 //!   meanwhile, and takes the seat again if none has; so calls that nobody waits for, timers and
 //!   deaths are never late by more than that.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+//!
+//! That no thread is left asleep for ever is checked by a model (crates/runtime/model), in which the
+//! grid's thread does not come back by itself.
+
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use crate::client::grid::Common;
-use crate::client::reactor::Reactor;
+use crate::client::sync::{
+    Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, TryMutex, fence,
+};
+
+/// What sits there: the reactor.
+pub(crate) trait Read {
+    /// Waits for something to happen, at most until `until`, and deals with it. False: it has ended.
+    fn turn(&mut self, until: Option<Instant>) -> bool;
+}
+
+/// How to have whoever is in a turn come out of it.
+pub(crate) trait Wake {
+    /// The turn that is going on, or the next one, ends at once.
+    fn wake(&self);
+}
 
 /// How long the grid's thread stays away while callers lead.
 const STEP_BACK: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
-pub(crate) struct Seat {
-    reactor: Mutex<Reactor>,
-    common: Arc<Common>,
+pub(crate) struct Seat<R, W> {
+    reactor: TryMutex<R>,
+    alarm: Arc<W>,
     /// Threads that wait for calls, leading or not.
     followers: AtomicUsize,
     /// A caller would rather lead itself.
@@ -35,46 +51,43 @@ pub(crate) struct Seat {
     /// Calls the grid's thread back.
     called: Mutex<bool>,
     call: Condvar,
-    finished: AtomicBool,
 }
 
 /// Counts a follower for as long as it lives.
-struct Follower<'s>(&'s Seat);
+struct Follower<'s>(&'s AtomicUsize);
 
 impl Drop for Follower<'_> {
     fn drop(&mut self) {
-        self.0.followers.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Seat {
-    pub(crate) fn new(common: Arc<Common>, reactor: Reactor) -> Seat {
+impl<R: Read, W: Wake> Seat<R, W> {
+    pub(crate) fn new(alarm: Arc<W>, reactor: R) -> Seat<R, W> {
         Seat {
-            reactor: Mutex::new(reactor),
-            common,
+            reactor: TryMutex::new(reactor),
+            alarm,
             followers: AtomicUsize::new(0),
             wanted: AtomicBool::new(false),
             leads: AtomicU64::new(0),
             called: Mutex::new(false),
             call: Condvar::new(),
-            finished: AtomicBool::new(false),
         }
     }
 
     /// The grid's own thread: leads while no caller does, until the grid is closed.
     pub(crate) fn serve(&self) {
-        while !self.finished.load(Ordering::SeqCst) {
-            self.lead_for_all();
+        while self.lead_for_all() {
             self.step_back();
         }
     }
 
-    fn lead_for_all(&self) {
+    /// Leads until a caller would rather do so; false when there is nothing more to lead.
+    fn lead_for_all(&self) -> bool {
         let mut reactor = self.reactor.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if !reactor.turn(None) {
-                self.finished.store(true, Ordering::SeqCst);
-                return;
+                return false;
             }
             if self.wanted.swap(false, Ordering::SeqCst) && !self.has_followers() {
                 drop(reactor);
@@ -82,7 +95,7 @@ impl Seat {
                     // One came while we left: it has not found the seat free.
                     self.call_back();
                 }
-                return;
+                return true;
             }
         }
     }
@@ -92,11 +105,13 @@ impl Seat {
         loop {
             let led = self.leads.load(Ordering::SeqCst);
             let called = self.called.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut called = self
-                .call
-                .wait_timeout_while(called, STEP_BACK, |called| !*called)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
+            let mut called = if *called {
+                called
+            } else {
+                // Waking for no reason does no harm: it is as if the time had passed.
+                let waited = self.call.wait_timeout(called, STEP_BACK);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            };
             if std::mem::take(&mut *called) || self.leads.load(Ordering::SeqCst) == led {
                 return;
             }
@@ -111,8 +126,7 @@ impl Seat {
 
     /// Has whoever leads look again whether it is ready.
     pub(crate) fn nudge(&self) {
-        // Fails only when the counter is full, and then the reactor is awake.
-        let _ = self.common.wake.write(1);
+        self.alarm.wake();
     }
 
     /// Waits until `ready`, at most until `until`; leads meanwhile if the seat is free, else sleeps
@@ -131,8 +145,7 @@ impl Seat {
             let is_ready = sleep(until.saturating_duration_since(Instant::now()));
             drop(follower);
             if is_ready && !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
-                // Fails only when the counter is full, and then the thread is awake.
-                let _ = self.common.wake.write(1);
+                self.alarm.wake();
             }
             return is_ready;
         };
@@ -153,7 +166,7 @@ impl Seat {
     fn follower(&self) -> Follower<'_> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        Follower(self)
+        Follower(&self.followers)
     }
 
     /// Whether anybody waits. Asked by whoever has just left the seat, or thinks of it.

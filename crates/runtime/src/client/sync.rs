@@ -1,0 +1,7 @@
+//! What the seat is made of. Its model (crates/runtime/model) has a twin of this file, whose locks and
+//! counters are tried in all orders.
+
+/// A lock that is also tried: there is a type of its own for that in the model.
+pub(crate) use std::sync::Mutex as TryMutex;
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::{Arc, Condvar, Mutex};
