@@ -103,7 +103,9 @@ class IpyparallelEngine(FunctionEngine):
         if cluster is not None:
             started = descendants_of(os.getpid()) - self._others
             cluster.stop_cluster_sync()
-            end(started, _PATIENCE)  # an engine's nanny outlives it, to tell a controller that is gone
+            end(
+                started, _PATIENCE
+            )  # an engine's nanny outlives it, to tell a controller that is gone
         if folder is not None:
             folder.cleanup()
 

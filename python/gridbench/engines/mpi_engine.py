@@ -36,6 +36,7 @@ _OPEN_MPI = {
 }
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _PATIENCE = 2.0  # seconds for running tasks to end when told to close
+_FAREWELL = 10.0  # seconds for workers that have been told to end
 
 
 class MpiEngine(FunctionEngine):
@@ -109,7 +110,7 @@ class MpiEngine(FunctionEngine):
         finish.join(0.0 if self._lost else _PATIENCE)
         if not finish.is_alive():
             # Open MPI's daemon is needed until this process ends, and ends with it.
-            end(self._workers_seen, patience=_PATIENCE)
+            end(self._workers_seen, patience=_FAREWELL)
             return
         self._lost = self._lost or "the engine was closed"
         self._give_up()
