@@ -124,6 +124,14 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
     show_default=True,
     help="Check every byte in a second, untimed pass.",
 )
+@click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=180.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds after which an engine that has not started is ended.",
+)
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,
@@ -133,6 +141,7 @@ def run(
     out: Path | None,
     time_scale: float,
     check: bool,
+    start_timeout: float,
     force: bool,
 ) -> None:
     """Measure the workload of SETUP.xml.
@@ -154,7 +163,7 @@ def run(
                 folder=out,
                 time_scale=time_scale,
                 replace=force,
-                options=Options(warm=start == "warm", check=check),
+                options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
             )
         )
     )

@@ -39,41 +39,40 @@ def find_engine(name: str) -> EntryPoint:
     """The entry point of the engine `name`; InputError if there is none."""
     known = installed_engines()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         guess = f"did you mean `{near[0]}`? " if near else ""
         names = ", ".join(known) if known else "none; install the package with pip"
         raise InputError(f"unknown engine `{name}`", remedy=f"{guess}engines installed: {names}")
     return known[name]
 
 
-def load_engine(name: str) -> type[Engine]:
-    """Import the class of the engine `name`; InputError if there is none or it cannot be used."""
-    point = find_engine(name)
+def load_engine(point: EntryPoint) -> type[Engine]:
+    """Import the class of an engine; InputError if it cannot be used."""
     try:
         engine = point.load()
     except Exception as error:  # an engine is foreign code: its import can fail in any way
         raise InputError(
-            f"the engine `{name}` cannot be loaded: {one_line(error)}",
+            f"the engine `{point.name}` cannot be loaded: {one_line(error)}",
             remedy=f"install what {provider(point)} needs, or choose another engine",
         ) from error
     if not (isinstance(engine, type) and issubclass(engine, Engine)):
         raise InputError(
-            f"the engine `{name}` is not one: {point.value} does not subclass"
+            f"the engine `{point.name}` is not one: {point.value} does not subclass"
             " gridbench.engines.base.Engine",
             remedy=f"correct the entry point in {provider(point)}",
         )
     return engine
 
 
-def make_engine(name: str) -> Engine:
+def make_engine(point: EntryPoint) -> Engine:
     """A new, not yet started engine; InputError if it cannot be had."""
     try:
-        return load_engine(name)()
+        return load_engine(point)()
     except InputError:
         raise
     except Exception as error:
         raise InputError(
-            f"the engine `{name}` cannot be set up: {one_line(error)}",
+            f"the engine `{point.name}` cannot be set up: {one_line(error)}",
             remedy="see the engine's own manual for what it needs",
         ) from error
 
