@@ -96,7 +96,9 @@ class DaskEngine(FunctionEngine):
         client = self._running()
         if any(_is_large(argument) for argument in args):
             args = tuple(
-                client.scatter(argument, direct=True, hash=False) if _is_large(argument) else argument
+                client.scatter(argument, direct=True, hash=False)
+                if _is_large(argument)
+                else argument
                 for argument in args
             )
         return client.submit(function, *args, pure=False)
