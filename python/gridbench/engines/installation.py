@@ -88,7 +88,7 @@ def _alone(environment: Environment, tell: Tell) -> Iterator[int]:
             yield lock
     except OSError as error:
         if error.errno in _FULL:
-            raise _disk_full(environment, "") from error
+            raise _disk_full(environment) from error
         raise InputError(
             f"cannot change the environment of `{environment.name}`: {error.strerror or error}",
             file=error.filename or environment.root,
@@ -114,13 +114,15 @@ def _make(environment: Environment, lock: int, tell: Tell) -> None:
         tell("making an environment ...")
         # That of a virtual environment would depend on it.
         python: str = getattr(sys, "_base_executable", sys.executable)
-        status = run(python, "-I", "-m", "venv", str(environment.folder))
+        status = run(python, "-I", "-m", "venv", "--without-pip", str(environment.folder))
+        module = (*environment.command(), "-I", "-m")
+        # Done by itself, as otherwise nothing is told when it fails.
+        status = status or run(*module, "ensurepip", "--default-pip")
         if status == 0:
             tell(f"installing {engine.package} {engine.version} (log: {environment.log}) ...")
-            pip = (*environment.command(), "-I", "-m", "pip", "--no-input")
-            options = ("--disable-pip-version-check", "--progress-bar", "off")
-            requirements = str(environment.requirements)
-            status = run(*pip, "install", *options, "--requirement", requirements)
+            options = ("--no-input", "--disable-pip-version-check", "--progress-bar", "off")
+            requirements = ("--requirement", str(environment.requirements))
+            status = run(*module, "pip", "install", *options, *requirements)
     if status != 0:
         raise _failure(environment, status)
     partial = environment.folder / f".{MARKER}"
@@ -132,17 +134,17 @@ def _failure(environment: Environment, status: int) -> InputError:
     """What went wrong, from what pip has printed."""
     text = environment.log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.strip()]
-    tail = "".join(f"\n    {line}" for line in lines[-_TAIL:])
     if any(f"[Errno {number}]" in text for number in _FULL):
-        return _disk_full(environment, tail)
+        return _disk_full(environment)
+    tail = "".join(f"\n    {line}" for line in lines[-_TAIL:])
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     what, remedy = f"pip ended with {how}", "the reason stands above"
     if any(words in text for words in _NO_NETWORK):
         what = "the package index cannot be reached"
         remedy = "see to the network, or to pip's settings (`pip config list`), and try again"
     elif "No matching distribution found" in text:
-        what = "the package index has no such version for this Python"
-        remedy = "see whether this Python and system are supported by the engine"
+        what = "the package index does not answer, or has no such version for this Python"
+        remedy = "see to pip's settings (`pip config list`), and what the engine supports"
     return InputError(
         f"could not install the engine `{environment.name}`: {what}{tail}",
         file=environment.log,
@@ -150,9 +152,9 @@ def _failure(environment: Environment, status: int) -> InputError:
     )
 
 
-def _disk_full(environment: Environment, tail: str) -> InputError:
+def _disk_full(environment: Environment) -> InputError:
     return InputError(
-        f"could not install the engine `{environment.name}`: the disk is full{tail}",
+        f"could not install the engine `{environment.name}`: the disk is full",
         file=_existing(environment.root),
         remedy=f"make room there, or set {PLACE} to a folder on another disk",
     )
