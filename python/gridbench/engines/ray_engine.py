@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 # Ray reads them when it is imported. Without clusters of several machines, which is its default
 # where firewalls ask, it listens on the loopback interface alone.
@@ -87,11 +87,13 @@ class RayEngine(FunctionEngine):
         """One `ray.get` for all."""
         return ray.get(list(futures))  # type: ignore[no-any-return]
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """Tasks of `chunk` items each: what Ray's manual advises instead of too small tasks."""
         each = self._remote(_each)
-        source = iter(items)
-        batches = iter(lambda: list(islice(source, chunk)), [])
+        source, size = iter(items), fixed(chunk)
+        batches = iter(lambda: list(islice(source, size)), [])
         results = ray.get([each.remote(function, batch) for batch in batches])
         return (result for batch in results for result in batch)
 
