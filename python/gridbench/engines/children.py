@@ -1,4 +1,4 @@
-"""Processes that a driver has started: finding them, and waiting for their end or bringing it about.
+"""Processes that a driver has started: finding them, and waiting for their end.
 
 With the standard library alone, as the environments of engines hold little else.
 """

@@ -20,7 +20,7 @@ from distributed import Client, LocalCluster
 from toolz import partition_all
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.meeting import Meeting, meet
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
@@ -94,26 +94,25 @@ class DaskEngine(FunctionEngine):
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The client's `submit`."""
         client = self._running()
-        if any(_is_large(argument) for argument in args):
-            args = tuple(
-                client.scatter(argument, direct=True, hash=False)
-                if _is_large(argument)
-                else argument
-                for argument in args
-            )
-        return client.submit(function, *args, pure=False)
+        sent = (
+            client.scatter(argument, direct=True, hash=False) if _is_large(argument) else argument
+            for argument in args
+        )
+        return client.submit(function, *sent, pure=False)
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The client's `gather`."""
         return self._running().gather(list(futures))  # type: ignore[no-any-return]
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """Tasks of `chunk` items each, as Dask's best practices advise for short calls.
 
         The `batch_size` of the client's own `map` only divides the messages to the scheduler.
         """
         client = self._running()
-        batches = list(partition_all(chunk, items))
+        batches = list(partition_all(fixed(chunk), items))
         results = client.gather(client.map(_each, [function] * len(batches), batches, pure=False))
         return (result for batch in results for result in batch)
 

@@ -19,7 +19,7 @@ import ipyparallel
 
 from gridbench.engines.base import Description
 from gridbench.engines.children import descendants_of, end
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.meeting import Meeting, meet
 
 _START_SECONDS = 600  # for all engines to register; whoever starts this has a limit of its own
@@ -82,9 +82,11 @@ class IpyparallelEngine(FunctionEngine):
         """The view's `apply_async`."""
         return self._running().apply_async(function, *args)
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """The view's `map_async` with a chunk size."""
-        return self._running().map_async(function, list(items), chunksize=chunk)  # type: ignore[no-any-return]
+        return self._running().map_async(function, list(items), chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def put(self, value: Any) -> Any:
         """Push the value to all engines; what is returned refers to it by its name there."""
@@ -103,9 +105,8 @@ class IpyparallelEngine(FunctionEngine):
         if cluster is not None:
             started = descendants_of(os.getpid()) - self._others
             cluster.stop_cluster_sync()
-            end(
-                started, _PATIENCE
-            )  # an engine's nanny outlives it, to tell a controller that is gone
+            # The nanny of an engine outlives it, to tell a controller that is gone.
+            end(started, _PATIENCE)
         if folder is not None:
             folder.cleanup()
 

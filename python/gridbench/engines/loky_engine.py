@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from loky import get_reusable_executor
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 
 class LokyEngine(FunctionEngine):
@@ -49,9 +49,11 @@ class LokyEngine(FunctionEngine):
         """The executor's `submit`; its queue has no bound."""
         return self._running().submit(function, *args)
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """The executor's `map` with a chunk size."""
-        return self._running().map(function, items, chunksize=chunk)  # type: ignore[no-any-return]
+        return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the workers, without waiting for tasks that still run."""

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
 from gridbench.engines.children import children_of, end
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 _OPEN_MPI = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",  # more workers than cores
@@ -94,9 +94,11 @@ class MpiEngine(FunctionEngine):
             self._give_up()
         return future
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """The executor's `map` with a chunk size."""
-        return self._running().map(function, items, chunksize=chunk)  # type: ignore[no-any-return]
+        return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the workers; those that are still at work soon after are killed."""

@@ -17,15 +17,15 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 # Ray reads them when it is imported. Without clusters of several machines, which is its default
 # where firewalls ask, it listens on the loopback interface alone.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-import ray  # noqa: E402
-from ray.exceptions import RayTaskError  # noqa: E402
+import ray
+from ray.exceptions import RayTaskError
 
 
 class RayEngine(FunctionEngine):
@@ -73,7 +73,7 @@ class RayEngine(FunctionEngine):
         )
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The remote function of `function`; arguments that stand for shared data are references."""
+        """The remote function of `function`; references to shared data are resolved by Ray."""
         return self._remote(function).remote(*args)
 
     def result(self, future: Any) -> Any:
@@ -87,11 +87,13 @@ class RayEngine(FunctionEngine):
         """One `ray.get` for all."""
         return ray.get(list(futures))  # type: ignore[no-any-return]
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """Tasks of `chunk` items each: what Ray's manual advises instead of too small tasks."""
         each = self._remote(_each)
-        source = iter(items)
-        batches = iter(lambda: list(islice(source, chunk)), [])
+        source, size = iter(items), fixed(chunk)
+        batches = iter(lambda: list(islice(source, size)), [])
         results = ray.get([each.remote(function, batch) for batch in batches])
         return (result for batch in results for result in batch)
 
