@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -72,3 +73,19 @@ def make_setup(tmp_path: Path) -> MakeSetup:
         return path
 
     return make
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> dict[str, str]:
+    """The environment in which the engines of `faulty_engines` are installed."""
+    info = tmp_path / "site" / "faulty-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
+    here = Path(__file__).parent
+    source = (here / "faulty_engines.py").read_text()
+    names = re.findall(r"^class (\w+)\(ThreadPoolEngine", source, re.MULTILINE)
+    points = "".join(f"{name.lower()} = faulty_engines:{name}\n" for name in names)
+    (info / "entry_points.txt").write_text(f"[gridbench.engines]\n{points}")
+    thread_pool = REPOSITORY / "examples" / "engines" / "thread_pool"
+    places = [REPOSITORY / "python", tmp_path / "site", here, thread_pool]
+    return {"PYTHONPATH": ":".join(map(str, places))}
