@@ -6,16 +6,36 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "gridbench")
 
+DEADLINE = 300.0  # seconds until what does not happen is a failure
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 MakeSetup = Callable[..., Path]
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that a process will do, and fail if it does not."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -31,13 +51,13 @@ def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
 
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         env = environment | dict(options.pop("env", {}))  # type: ignore[call-overload]
+        options.setdefault("timeout", 120)
         return subprocess.run(
             [*PROGRAM, *map(str, arguments)],
             cwd=tmp_path,
             env=env,
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
             **options,  # type: ignore[call-overload]
         )

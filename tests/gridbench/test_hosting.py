@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 
-from conftest import PROGRAM, MakeSetup, Run
+from conftest import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 from gridbench.engines.environments import MARKER, Environment
 from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import find_engine
@@ -29,7 +28,6 @@ from gridbench.run.plan import Plan
 from gridbench.run.rows import JOURNAL, Row
 
 ENGINE = "loky"
-DEADLINE = 60.0
 
 
 @pytest.fixture
@@ -54,24 +52,9 @@ def hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"GRIDBENCH_ENGINES": str(own.root), "FAULT": "none"}
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that a process will do, and fail if it does not."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-
-
 def record_of(folder: Path) -> dict[str, Any]:
     record: dict[str, Any] = json.loads((folder / "run.json").read_text())
     return record
-
-
-def alive(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.mark.parametrize(
