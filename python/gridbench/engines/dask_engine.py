@@ -20,10 +20,12 @@ from distributed import Client, LocalCluster
 from toolz import partition_all
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.meeting import Meeting, meet
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
+_PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
 _SETTINGS = {
     # Seconds that a worker may take to start or to connect: many start at once on few cores.
     "distributed.comm.timeouts.connect": "180s",
@@ -129,7 +131,10 @@ class DaskEngine(FunctionEngine):
             with suppress(Exception):  # the cluster may have failed
                 client.close(timeout=2)
         if cluster is not None:
-            cluster.close(timeout=10)
+            processes = {nanny.pid for nanny in cluster.workers.values() if nanny.pid}
+            with suppress(TimeoutError):
+                cluster.close(timeout=_PATIENCE)
+            end(processes, patience=0.0)
         if folder is not None:
             folder.cleanup()
 
