@@ -15,7 +15,6 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 import dask.config
-import numpy as np
 from distributed import Client, LocalCluster
 from toolz import partition_all
 
@@ -67,15 +66,14 @@ class DaskEngine(FunctionEngine):
     def start(self, workers: int) -> None:
         """Make the cluster, which returns when its worker processes are there."""
         self._workers = workers
-        dask.config.set(_SETTINGS)
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
+        dask.config.set({**_SETTINGS, "temporary-directory": self._folder.name})
         self._cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             memory_limit=None,  # or a worker would stop taking tasks at its share of the memory
             dashboard_address=None,
-            local_directory=self._folder.name,
         )
         self._client = Client(self._cluster, set_as_default=False)
 
@@ -145,7 +143,7 @@ class DaskEngine(FunctionEngine):
 
 
 def _is_large(argument: Any) -> bool:
-    return isinstance(argument, np.ndarray) and argument.nbytes >= _LARGE
+    return getattr(argument, "nbytes", 0) >= _LARGE
 
 
 def _each(function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:

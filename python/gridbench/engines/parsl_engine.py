@@ -10,6 +10,7 @@ worker: shared data goes along as an argument of each call.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -66,7 +67,13 @@ class ParslEngine(FunctionEngine):
             cores_per_worker=1e-6,  # the number of workers alone decides, not that of cores
             prefetch_capacity=0,
             encrypted=False,
-            provider=LocalProvider(init_blocks=1, min_blocks=1, max_blocks=1),
+            provider=LocalProvider(
+                init_blocks=1,
+                min_blocks=1,
+                max_blocks=1,
+                # The worker pool leaves files in the folder of temporary files.
+                worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
+            ),
         )
         self._kernel = parsl.load(
             Config(
