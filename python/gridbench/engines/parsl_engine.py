@@ -24,6 +24,7 @@ from parsl.executors import HighThroughputExecutor
 from parsl.providers import LocalProvider
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import temporary_files_in
 from gridbench.engines.functions import FunctionEngine
 
 
@@ -75,14 +76,14 @@ class ParslEngine(FunctionEngine):
                 worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
             ),
         )
-        self._kernel = parsl.load(
-            Config(
-                executors=[executor],
-                strategy="none",
-                initialize_logging=False,
-                run_dir=self._folder.name,
-            )
+        config = Config(
+            executors=[executor],
+            strategy="none",
+            initialize_logging=False,
+            run_dir=self._folder.name,
         )
+        with temporary_files_in(self._folder.name):
+            self._kernel = parsl.load(config)
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The app of `function`."""
