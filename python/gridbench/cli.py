@@ -79,6 +79,13 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
     return value
 
 
+def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    del context, parameter
+    if not math.isfinite(value) or value <= 0:
+        raise click.BadParameter(f"{value:g} is not a time.")
+    return value
+
+
 @cli.command(
     cls=_Examples,
     examples=(
@@ -126,10 +133,11 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
 )
 @click.option(
     "--start-timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=float,
     default=180.0,
     show_default=True,
     metavar="S",
+    callback=_time_limit,
     help="Seconds after which an engine that has not started is ended.",
 )
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")

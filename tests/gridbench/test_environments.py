@@ -6,18 +6,16 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from conftest import PROGRAM, MakeSetup, Run
+from conftest import DEADLINE, PROGRAM, MakeSetup, Run, until
 from gridbench.engines.environments import MARKER, Environment
 
 ENGINE = "loky"  # the smallest
-DEADLINE = 300.0
 
 
 @pytest.fixture
@@ -45,14 +43,6 @@ def whole(place: Path) -> Path:
         )
     shutil.copy(own.requirements, own.folder / MARKER)
     return own.folder
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that a process will do, and fail if it does not."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def line_of(gridbench: Run, name: str = ENGINE) -> str:

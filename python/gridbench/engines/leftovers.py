@@ -41,7 +41,7 @@ class Leftovers:
         _adopt_orphans(False)
 
     def end(
-        self, started: subprocess.Popen[bytes] | None = None, *, patience: float = 3.0
+        self, started: subprocess.Popen[bytes] | None = None, *, patience: float = 5.0
     ) -> list[str]:
         """End all that has come to descend from this process since it became active.
 

@@ -54,10 +54,7 @@ def run_benchmark(request: Request) -> int:
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
     check_workers(setup)
-    facts = {
-        one.name: one.facts(most_at_once(setup), warm=options.warm, patience=options.start_timeout)
-        for one in participants
-    }
+    facts = {one.name: one.facts(most_at_once(setup), warm=options.warm) for one in participants}
     check_memory(setup, facts)
     folder = request.folder or default_folder()
     places = prepare(folder, list(request.engines), replace=request.replace)

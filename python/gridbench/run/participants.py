@@ -16,6 +16,8 @@ from gridbench.run.client import Client, Facts, LocalClient
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 
+_LOADING = 120.0  # seconds for a process to start and to import an engine
+
 
 class Participant(abc.ABC):
     """An engine that can be run once."""
@@ -24,7 +26,7 @@ class Participant(abc.ABC):
         self.name = name
 
     @abc.abstractmethod
-    def facts(self, workers: int, *, warm: bool, patience: float) -> Facts:
+    def facts(self, workers: int, *, warm: bool) -> Facts:
         """What has to be known beforehand. InputError if the engine cannot be used."""
 
     @abc.abstractmethod
@@ -50,8 +52,7 @@ class _Here(Participant):
         super().__init__(name)
         self._engine = engine
 
-    def facts(self, workers: int, *, warm: bool, patience: float) -> Facts:
-        del patience
+    def facts(self, workers: int, *, warm: bool) -> Facts:
         return Facts(
             asdict(self._engine.describe()),
             self._engine.shared_copies(workers, warm=warm),
@@ -75,10 +76,10 @@ class _Elsewhere(Participant):
         self._point = point
         self._own = own
 
-    def facts(self, workers: int, *, warm: bool, patience: float) -> Facts:
+    def facts(self, workers: int, *, warm: bool) -> Facts:
         client = HostedClient(self._point, workers=workers, warm=warm)
         try:
-            return client.facts(patience)
+            return client.facts(_LOADING)
         except EngineFailure as error:
             cause = error.__cause__
             what = cause.what if isinstance(cause, InputError) else str(error)

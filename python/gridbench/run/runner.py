@@ -237,7 +237,7 @@ class _Run:
         else:
             doing = f"it is still {doing}"
         if waited > limit:
-            raise EngineFailure(f"it has not started in {limit:,.0f} s: {doing}")
+            raise EngineFailure(f"it has not started in {limit:g} s: {doing}")
 
 
 def _new_record(
