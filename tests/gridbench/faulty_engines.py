@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,16 @@ class Stray(ThreadPoolEngine):
 
     def start(self, workers: int) -> None:
         subprocess.run(["sh", "-c", "sleep 1000 & echo $! >stray.pid"], check=True)
+        super().start(workers)
+
+
+class Tracker(ThreadPoolEngine):
+    """Has Python start a helper process, as shared memory and semaphores do."""
+
+    name = "tracker"
+
+    def start(self, workers: int) -> None:
+        resource_tracker.ensure_running()
         super().start(workers)
 
 

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +116,14 @@ def test_what_an_engine_leaves_behind_is_ended_and_told(
     # What was measured is right all the same.
     assert (record["status"], record["valid"]) == ("complete", True)
     assert record["left_behind"] == [f"sleep (process {pid})"]
+
+
+def test_helpers_of_this_python_are_not_left_behind(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path, faulty: dict[str, str]
+) -> None:
+    done = gridbench("run", make_setup(), "--engine", "tracker", "--out", "out", env=faulty)
+    assert done.returncode == 0, done.stderr
+    assert record_of(tmp_path / "out")["left_behind"] == []
 
 
 @pytest.mark.parametrize("start", ["cold", "warm"])

@@ -12,24 +12,27 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 
-import psutil
+from gridbench.engines.children import children_of, descendants_of
 
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
 _POLL = 0.02  # seconds between looks
 _GRACE = 3.0  # seconds from SIGTERM to SIGKILL
+_PYTHONS_HELPERS = b"from multiprocessing."  # as in resource_tracker: they serve us, and go with us
 
 
 class Leftovers:
     """While active, this process adopts orphans of those it has started."""
 
     def __init__(self) -> None:
-        self._before: set[psutil.Process] = set()
+        self._before: set[int] = set()
 
     def __enter__(self) -> Leftovers:
         _adopt_orphans(True)
-        self._before = set(psutil.Process().children())
+        self._before = children_of(os.getpid())
         return self
 
     def __exit__(
@@ -50,7 +53,7 @@ class Leftovers:
         """
         if started is not None and started.poll() is None:
             # Its descendants first, as they would be told to end by a parent that is gone.
-            _signal(_descendants_of(started.pid), signal.SIGTERM)
+            _signal(descendants_of(started.pid), signal.SIGTERM)
             started.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 started.wait(_GRACE)
@@ -58,7 +61,7 @@ class Leftovers:
             started.wait()
         self._wait(patience)
         behind = self._those_left()
-        names = [name for process in behind if (name := _name(process))]
+        names = [name for process in sorted(behind) if (name := _name(process))]
         _signal(behind, signal.SIGTERM)
         self._wait(_GRACE if behind else 0)
         # What is killed may just have started another.
@@ -72,21 +75,22 @@ class Leftovers:
         while self._those_left() and time.monotonic() < until:
             time.sleep(_POLL)
 
-    def _those_left(self) -> list[psutil.Process]:
+    def _those_left(self) -> set[int]:
         """All that descend from this process by now, but for those before; takes in the dead."""
-        left: list[psutil.Process] = []
-        for child in set(psutil.Process().children()) - self._before:
-            below = _descendants_of(child.pid)
-            with contextlib.suppress(ChildProcessError):
-                if os.waitpid(child.pid, os.WNOHANG) == (0, 0):
-                    left.append(child)
-            left += [process for process in below if _alive(process)]
+        left: set[int] = set()
+        for child in children_of(os.getpid()) - self._before:
+            if _PYTHONS_HELPERS in _read(child, "cmdline"):
+                continue
+            left |= {process for process in descendants_of(child) if _alive(process)}
+            with contextlib.suppress(ChildProcessError):  # taken in by whoever has started it
+                if os.waitpid(child, os.WNOHANG) == (0, 0):
+                    left.add(child)
         return left
 
 
 def end_descendants_of(pid: int) -> None:
     """Kill all processes that descend from `pid`, but not itself."""
-    while left := [process for process in _descendants_of(pid) if _alive(process)]:
+    while left := [process for process in descendants_of(pid) if _alive(process)]:
         _signal(left, signal.SIGKILL)
         time.sleep(_POLL)
 
@@ -100,30 +104,28 @@ def told(names: list[str]) -> str:
     return f"it left behind {are} ended: {few}"
 
 
-def _descendants_of(pid: int) -> list[psutil.Process]:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        found: list[psutil.Process] = psutil.Process(pid).children(recursive=True)
-        return found
-    return []
-
-
-def _signal(processes: list[psutil.Process], number: signal.Signals) -> None:
+def _signal(processes: Iterable[int], number: signal.Signals) -> None:
     for process in processes:
-        # psutil looks whether the id still is that process's.
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.send_signal(number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
-def _alive(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
+def _alive(process: int) -> bool:
+    # Behind the name, which may hold anything: the state, Z or X for what has ended.
+    state = _read(process, "stat").rpartition(b") ")[2][:1]
+    return state not in (b"", b"Z", b"X")
 
 
-def _name(process: psutil.Process) -> str:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return f"{process.name()} (process {process.pid})"
-    return ""
+def _name(process: int) -> str:
+    name = _read(process, "comm").decode(errors="replace").strip()
+    return f"{name} (process {process})" if name else ""
+
+
+def _read(process: int, what: str) -> bytes:
+    """A file of /proc, or nothing if the process has gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/{what}").read_bytes()
+    return b""
 
 
 def _adopt_orphans(wanted: bool) -> None:

@@ -30,7 +30,7 @@ from gridbench.workload.workload import Workload
 RECORD_FORMAT = 1
 
 _PATIENCE = 30.0  # seconds for an engine to close
-_LITTLE_PATIENCE = 3.0  # the same for one that has not even started
+_LITTLE_PATIENCE = 3.0  # the same for one that did not start in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,30 +94,21 @@ def run_engine(
     recorder = Recorder(folder, setup, record)
     status = "failed"
     with Leftovers() as leftovers:
-        client, process = participant.open(plan.workers, warm=plan.warm)
-        run = _Run(
-            participant.name,
-            client,
-            plan,
-            options=options,
-            recorder=recorder,
-            interrupt=interrupt,
-            console=console,
-        )
         try:
-            status = run.measure(verdict)
-            if status == "complete" and options.check:
-                status = run.check(verdict)
-        except EngineFailure as error:
-            cause = error.__cause__
-            if isinstance(cause, InputError):
-                verdict.worsen(2, str(cause))
-            else:
-                verdict.worsen(1, f"the engine failed: {error}")
-        except InputError as error:  # the results cannot be written
+            client, process = participant.open(plan.workers, warm=plan.warm)
+        except InputError as error:  # its environment has changed since it was looked at
             verdict.worsen(2, str(error))
-        finally:
-            run.close(verdict)
+        else:
+            run = _Run(
+                participant.name,
+                client,
+                plan,
+                options=options,
+                recorder=recorder,
+                interrupt=interrupt,
+                console=console,
+            )
+            status = run.run(verdict)
             record["left_behind"] = leftovers.end(process)
     if record["left_behind"]:
         verdict.messages.append(told(record["left_behind"]))
@@ -155,10 +146,31 @@ class _Run:
         self._interrupt = interrupt
         self._console = console
         self._started = False  # a task has come back
+        self._hangs = False  # it has not started in time
         self._failed = 0  # tasks of this pass
         self._first = ""  # the first of them, and why
 
-    def measure(self, verdict: Verdict) -> str:
+    def run(self, verdict: Verdict) -> str:
+        """All of it; the status at the end."""
+        try:
+            status = self._measure(verdict)
+            if status == "complete" and self._options.check:
+                status = self._check(verdict)
+            return status
+        except EngineFailure as error:
+            if isinstance(error.__cause__, InputError):
+                verdict.worsen(2, str(error.__cause__))
+            else:
+                verdict.worsen(1, f"the engine failed: {error}")
+        except InputError as error:  # the results cannot be written
+            verdict.worsen(2, str(error))
+        finally:
+            problem = self._client.close(_LITTLE_PATIENCE if self._hangs else _PATIENCE)
+            if problem:
+                verdict.worsen(1, problem)
+        return "failed"
+
+    def _measure(self, verdict: Verdict) -> str:
         """The timed pass; the status after it."""
         record = self._recorder.record
         try:
@@ -178,7 +190,7 @@ class _Run:
             )
         return self._status()
 
-    def check(self, verdict: Verdict) -> str:
+    def _check(self, verdict: Verdict) -> str:
         """The checksum pass, on the same workers; the status after it."""
         try:
             with closing(self._passing(f"{self._name}, checking data", check=True)) as passing:
@@ -194,12 +206,6 @@ class _Run:
                 f" the first, {self._first}",
             )
         return self._status()
-
-    def close(self, verdict: Verdict) -> None:
-        """End the engine."""
-        problem = self._client.close(_PATIENCE if self._started else _LITTLE_PATIENCE)
-        if problem:
-            verdict.worsen(1, problem)
 
     def _status(self) -> str:
         return "complete" if self._client.finished else "interrupted"
@@ -237,6 +243,7 @@ class _Run:
         else:
             doing = f"it is still {doing}"
         if waited > limit:
+            self._hangs = True
             raise EngineFailure(f"it has not started in {limit:g} s: {doing}")
 
 
