@@ -1,4 +1,4 @@
-"""Processes that a driver has started: finding them, and waiting for their end.
+"""Processes that a driver starts: where their files go, finding them, waiting for their end.
 
 With the standard library alone, as the environments of engines hold little else.
 """
@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -55,3 +55,17 @@ def end(processes: Iterable[int], patience: float) -> None:
     for process in processes:
         with contextlib.suppress(ChildProcessError):  # it is not a child of this process
             os.waitpid(process, os.WNOHANG)
+
+
+@contextlib.contextmanager
+def temporary_files_in(folder: str) -> Iterator[None]:
+    """What is started meanwhile has its temporary files in a folder, which its driver removes."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = folder
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TMPDIR"]
+        else:
+            os.environ["TMPDIR"] = before

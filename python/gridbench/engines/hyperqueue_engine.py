@@ -29,7 +29,7 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import children_of, end
+from gridbench.engines.children import children_of, end, temporary_files_in
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
 
@@ -71,7 +71,7 @@ class HyperQueueEngine(FunctionEngine):
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-hq-")
         self._others = children_of(os.getpid())
-        with _standard_output_to_error(), _temporary_files_in(self._folder.name):
+        with _standard_output_to_error(), temporary_files_in(self._folder.name):
             self._cluster = hyperqueue.LocalCluster(self._folder.name, WorkerConfig(cores=workers))
         python = PythonEnv(sys.executable)
         self._client = self._cluster.client(python_env=python)
@@ -191,20 +191,6 @@ def _standard_output_to_error() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-
-
-@contextlib.contextmanager
-def _temporary_files_in(folder: str) -> Iterator[None]:
-    """The server makes a folder where temporary files go, and leaves it."""
-    before = os.environ.get("TMPDIR")
-    os.environ["TMPDIR"] = folder
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["TMPDIR"]
-        else:
-            os.environ["TMPDIR"] = before
 
 
 def _keep_result(place: Path, function: Callable[..., Any], args: Sequence[Any]) -> None:

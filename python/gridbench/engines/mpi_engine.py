@@ -49,8 +49,6 @@ class MpiEngine(FunctionEngine):
         self._executor: Any = None
         self._library = "not started"
         self._manager: list[threading.Thread] = []
-        self._daemons: set[int] = set()
-        self._workers_seen: set[int] = set()
         self._open: set[Future[Any]] = set()
         self._lost = ""
 
@@ -63,7 +61,7 @@ class MpiEngine(FunctionEngine):
                 "max_workers": self._workers,
                 "use_pkl5": True,
                 "library": self._library,
-                **_OPEN_MPI,
+                **{key: os.environ.get(key, value) for key, value in _OPEN_MPI.items()},
                 "shared_data": "argument of each call",
             },
         )
@@ -81,18 +79,14 @@ class MpiEngine(FunctionEngine):
         others = threading.enumerate()
         # Nothing that is called stands in the main module, so that the workers need not import it.
         self._executor = MPIPoolExecutor(max_workers=workers, use_pkl5=True, main=False)
+        self._executor.Future = self._new_future  # of which the executor makes one for each call
         self._executor.bootup(wait=False)
         self._manager = [thread for thread in threading.enumerate() if thread not in others]
         threading.Thread(target=self._watch, args=(self._executor,), daemon=True).start()
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The executor's `submit`; its queue has no bound."""
-        future: Future[Any] = self._running().submit(function, *args)
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
-        if self._lost:  # meanwhile
-            self._give_up()
-        return future
+        return self._running().submit(function, *args)
 
     def map(
         self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
@@ -105,6 +99,7 @@ class MpiEngine(FunctionEngine):
         executor, self._executor = self._executor, None
         if executor is None:
             return
+        daemons, workers = _processes()
         finish = threading.Thread(
             target=executor.shutdown, kwargs={"cancel_futures": True}, daemon=True
         )
@@ -112,7 +107,7 @@ class MpiEngine(FunctionEngine):
         finish.join(0.0 if self._lost else _PATIENCE)
         if not finish.is_alive():
             # Open MPI's daemon is needed until this process ends, and ends with it.
-            end(self._workers_seen, patience=_FAREWELL)
+            end(workers, patience=_FAREWELL)
             return
         self._lost = self._lost or "the engine was closed"
         self._give_up()
@@ -122,11 +117,11 @@ class MpiEngine(FunctionEngine):
                 ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
             )
         finish.join(_PATIENCE)
-        end(self._workers_seen, patience=0.0)
-        for daemon in self._daemons:
+        end(workers, patience=0.0)
+        for daemon in daemons:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(daemon, signal.SIGTERM)  # it removes the files of the session
-        end(self._daemons, patience=_PATIENCE)
+        end(daemons, patience=_PATIENCE)
 
     def _running(self) -> Any:
         if self._executor is None:
@@ -138,11 +133,9 @@ class MpiEngine(FunctionEngine):
     def _watch(self, executor: Any) -> None:
         """In a thread: wait for the first worker to end; unless that is meant, all is lost."""
         executor.bootup(wait=True)
-        self._daemons = {child for child in children_of(os.getpid()) if _name(child) == "orted"}
-        self._workers_seen = set().union(*(children_of(daemon) for daemon in self._daemons))
         poll = select.poll()
         with contextlib.ExitStack() as stack:
-            for worker in self._workers_seen:
+            for worker in _processes()[1]:
                 with contextlib.suppress(ProcessLookupError):
                     descriptor = os.pidfd_open(worker)
                     stack.callback(os.close, descriptor)
@@ -152,10 +145,24 @@ class MpiEngine(FunctionEngine):
             self._lost = "a worker process ended, and MPI cannot go on without it"
             self._give_up()
 
+    def _new_future(self) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        if self._lost:  # since the call was let through
+            future.set_exception(BrokenExecutor(self._lost))
+        return future
+
     def _give_up(self) -> None:
         for future in tuple(self._open):
             with contextlib.suppress(InvalidStateError):
                 future.set_exception(BrokenExecutor(self._lost))
+
+
+def _processes() -> tuple[set[int], set[int]]:
+    """Open MPI's daemon for this process, and the workers, which it has started."""
+    daemons = {child for child in children_of(os.getpid()) if _name(child) == "orted"}
+    return daemons, set().union(*(children_of(daemon) for daemon in daemons))
 
 
 def _name(process: int) -> str:

@@ -10,6 +10,7 @@ worker: shared data goes along as an argument of each call.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from parsl.executors import HighThroughputExecutor
 from parsl.providers import LocalProvider
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import temporary_files_in
 from gridbench.engines.functions import FunctionEngine
 
 
@@ -66,16 +68,22 @@ class ParslEngine(FunctionEngine):
             cores_per_worker=1e-6,  # the number of workers alone decides, not that of cores
             prefetch_capacity=0,
             encrypted=False,
-            provider=LocalProvider(init_blocks=1, min_blocks=1, max_blocks=1),
+            provider=LocalProvider(
+                init_blocks=1,
+                min_blocks=1,
+                max_blocks=1,
+                # The worker pool leaves files in the folder of temporary files.
+                worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
+            ),
         )
-        self._kernel = parsl.load(
-            Config(
-                executors=[executor],
-                strategy="none",
-                initialize_logging=False,
-                run_dir=self._folder.name,
-            )
+        config = Config(
+            executors=[executor],
+            strategy="none",
+            initialize_logging=False,
+            run_dir=self._folder.name,
         )
+        with temporary_files_in(self._folder.name):
+            self._kernel = parsl.load(config)
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The app of `function`."""

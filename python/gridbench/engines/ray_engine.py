@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
+from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 # Ray reads them when it is imported. Without clusters of several machines, which is its default
@@ -26,6 +27,8 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 import ray
 from ray.exceptions import RayTaskError
+
+_PATIENCE = 5.0  # seconds for Ray's processes to end
 
 
 class RayEngine(FunctionEngine):
@@ -38,6 +41,7 @@ class RayEngine(FunctionEngine):
         super().__init__()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._functions: dict[Callable[..., Any], Any] = {}
+        self._others: set[int] = set()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """The object store keeps data once; workers map it."""
@@ -62,7 +66,9 @@ class RayEngine(FunctionEngine):
     def start(self, workers: int) -> None:
         """Start Ray, which starts its workers in the background."""
         self._workers = workers
+        # A short name, as the paths of sockets below it may not be long.
         self._folder = tempfile.TemporaryDirectory(prefix="gb-ray-", ignore_cleanup_errors=True)
+        self._others = descendants_of(os.getpid())
         ray.init(
             address="local",
             num_cpus=workers,
@@ -110,7 +116,9 @@ class RayEngine(FunctionEngine):
         folder, self._folder = self._folder, None
         self._functions.clear()
         if folder is not None:
+            started = descendants_of(os.getpid()) - self._others
             ray.shutdown()
+            end(started, _PATIENCE)  # they still write to the folder
             folder.cleanup()
 
     def _remote(self, function: Callable[..., Any]) -> Any:
