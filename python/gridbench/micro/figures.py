@@ -57,7 +57,8 @@ class Ratio:
     high: float | None = None
     """95 % interval of `to_peer`."""
     to_limit: float | None = None
-    """To the first limit's."""
+    limit: str = ""
+    """Which limit `to_limit` is to; empty: the figure's first."""
     claim: Claim = "no difference"
     """What can be said against the best peer, given the interval and the noise."""
 
@@ -83,7 +84,7 @@ class Figure:
     parameter: Parameter | None = None
     entries: tuple[Entry, ...]
     limits: tuple[Entry, ...] = ()
-    """What the machine itself does; the first is the one that ratios are to."""
+    """What the machine itself does."""
     noise: float = 1.0
     """The factor between equals that were measured twice; no claim is made below it."""
     best_peer: str | None = None

@@ -1,0 +1,163 @@
+"""What has to be said beside the figures: who is ahead, where not, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gridbench.micro.figures import Entry, Figure, Results
+from gridbench.micro.present.amounts import amount, times
+from gridbench.micro.present.families import has_value, ours
+from gridbench.micro.present.wording import against_peer, status_word
+from gridbench.report.text import counted
+
+MAIN_ENGINE = "gridrpc-python"
+"""The one that is compared in words: like all peers, it runs any Python function."""
+FEW_RUNS = 5
+"""With fewer there is no 95 % interval worth the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Figures that an engine has no value in, for one reason."""
+
+    engine: str
+    status: str
+    why: str
+    figures: tuple[str, ...]
+    """Titles."""
+
+
+def headline(results: Results) -> list[str]:
+    """The outcome in a few sentences."""
+    claims = [f.ratios[MAIN_ENGINE].claim for f in results.figures if MAIN_ENGINE in f.ratios]
+    found = []
+    if claims:
+        found.append(
+            f"{MAIN_ENGINE} was measured beside a peer in {counted(len(claims), 'figure')}: it is "
+            f"ahead of the best of them in {claims.count('faster')} and behind in "
+            f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
+            f"claimed."
+        )
+    known = [lead for lead in results.lead if lead.reached is not None]
+    if results.lead:
+        reached = sum(bool(lead.reached) for lead in known)
+        sentence = f"Of {counted(len(results.lead), 'aim')} {_number(reached)} reached"
+        missed = len(known) - reached
+        sentence += f", {_number(missed)} missed" if missed else ""
+        unknown = len(results.lead) - len(known)
+        found.append(sentence + (f", {_number(unknown)} not measured." if unknown else "."))
+    return found
+
+
+def behind(results: Results) -> list[str]:
+    """Where a peer is ahead of an engine of ours."""
+    return list(_claims(results, "slower"))
+
+
+def undecided(results: Results) -> list[str]:
+    """Where neither the peer nor gridrpc can be said to be ahead."""
+    return list(_claims(results, "no difference"))
+
+
+def gaps(figures: Iterable[Figure]) -> list[Gap]:
+    """What has no value, by engine and reason."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for figure in figures:
+        for entry in (*figure.entries, *figure.limits):
+            if not has_value(entry):
+                key = (entry.engine, entry.status, entry.why)
+                found.setdefault(key, []).append(figure.title)
+    return [Gap(*key, tuple(titles)) for key, titles in sorted(found.items())]
+
+
+def reason(status: str, why: str) -> str:
+    """`failed: no first task in 180 s`, on one line."""
+    text = " ".join(why.split())
+    return f"{status_word(status)}: {text}" if text else status_word(status)
+
+
+def disturbed(results: Results) -> list[str]:
+    """Figures with runs that other load disturbed and that count all the same."""
+    found = []
+    for figure in results.figures:
+        entries = [entry for entry in figure.entries if entry.disturbed_runs]
+        if entries:
+            named = ", ".join(f"{entry.engine} {disturbed_share(entry)}" for entry in entries)
+            found.append(f"{figure.title}: {named}")
+    return found
+
+
+def disturbed_share(entry: Entry) -> str:
+    """`1 of 5`."""
+    return f"{entry.disturbed_runs} of {entry.runs}"
+
+
+def fewest_runs(results: Results) -> int:
+    """Of all that has a value; 0 without any."""
+    counts = [e.runs for figure in results.figures for e in figure.entries if has_value(e)]
+    return min(counts, default=0)
+
+
+def largest_noise(results: Results) -> float:
+    """The largest factor between equals in any figure."""
+    return max((figure.noise for figure in results.figures), default=1.0)
+
+
+def machine_line(results: Results) -> str:
+    """Processor, cores, memory, system in one line, as far as they are known."""
+    machine = results.machine
+    cores = machine.get("cores_usable") or machine.get("cores")
+    memory = machine.get("memory")
+    parts = [
+        str(machine.get("processor") or ""),
+        f"{cores} cores" if isinstance(cores, int) else "",
+        f"{amount(memory, 'bytes')} of memory" if isinstance(memory, int) else "",
+        str(machine.get("system") or ""),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def when(results: Results) -> str:
+    """The times of the run."""
+    return f"{results.started} to {results.ended}" if results.ended else results.started
+
+
+def method(results: Results) -> list[str]:
+    """How it was measured, in a few sentences that hold for all figures."""
+    found = [
+        "Every engine has its own environment and its own client process, and is set up as its "
+        "manual recommends. Engines and workloads take turns in random order, round by round, so "
+        "that a machine that is slow for a while is slow for all of them.",
+        "Figures are medians over the rounds with their 95 % interval; percentiles come from the "
+        "merged samples of all rounds. Ratios are medians of the ratios within a round.",
+        "In every round two engines are measured twice. As far as these equals differ, up to "
+        f"{times(largest_noise(results))} here, no difference between engines is claimed. A run "
+        "that other load disturbed is repeated; if it still was disturbed, it is marked.",
+    ]
+    rounds = results.options.get("rounds")
+    if isinstance(rounds, int):
+        seed = results.options.get("seed")
+        found.append(
+            f"This is a run of {counted(rounds, 'round')}"
+            + (f" with seed {seed}." if isinstance(seed, int) else ".")
+        )
+    return found
+
+
+def _claims(results: Results, claim: str) -> Iterable[str]:
+    for figure in results.figures:
+        medians = {entry.engine: entry.median for entry in figure.entries}
+        peer = figure.best_peer or ""
+        for engine, ratio in sorted(figure.ratios.items()):
+            if ours(engine) and ratio.claim == claim:
+                values = (
+                    f"{engine} {amount(medians.get(engine), figure.unit)}, "
+                    f"{peer} {amount(medians.get(peer), figure.unit)}"
+                )
+                said = f": {against_peer(figure, engine)}" if claim == "slower" else ""
+                yield f"{figure.title}{said} ({values})"
+
+
+def _number(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
