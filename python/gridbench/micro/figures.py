@@ -121,7 +121,7 @@ class Curve:
     x: Axis
     y: Axis
     log: bool = False
-    """Whether both axes are logarithmic."""
+    """Whether y, whose values are above 0 then, is shown on a logarithmic axis."""
     lines: tuple[Line, ...]
 
 

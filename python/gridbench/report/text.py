@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 NOTHING = "–"
 
@@ -45,6 +47,12 @@ def counted(count: int, noun: str) -> str:
 def escape(text: object) -> str:
     """Text for HTML, also inside of attributes."""
     return html.escape(str(text), quote=True)
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """JSON that can stand inside of a script element: nothing in it can close the element."""
+    encoded = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:

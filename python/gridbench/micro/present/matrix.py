@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal
 
 from gridbench.micro.figures import Claim, Entry, Figure
-from gridbench.micro.present.families import engines_best_first, has_value, ours
-from gridbench.micro.present.notes import disturbed_share, reason
-from gridbench.micro.present.wording import against_limit, against_peer, first_limit, status_word
+from gridbench.micro.present.amounts import amount
+from gridbench.micro.present.families import best_first, engines_best_first, has_value, ours
+from gridbench.micro.present.notes import reason
+from gridbench.micro.present.wording import (
+    against_limit,
+    against_peer,
+    first_limit,
+    label,
+    status_word,
+)
 from gridbench.report.text import NOTHING
 
 RowKind = Literal["ours", "peer", "limit", "named", "against peer", "against limit"]
 CellText = Callable[[Figure, Entry], str]
+_DISTURBED = "other load disturbed some of its runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +44,16 @@ class Footnotes:
 
     def mark(self, text: str) -> str:
         """The mark of a text: a number in brackets."""
-        return self.marks.setdefault(text, f"[{len(self.marks) + 1}]")
+        numbers = sum(mark != "*" for mark in self.marks.values())
+        return self.marks.setdefault(text, f"[{numbers + 1}]")
+
+    def star(self, text: str) -> str:
+        """The mark of the one text that most cells need."""
+        return self.marks.setdefault(text, "*")
 
     def lines(self) -> list[str]:
         """`[1] failed: ...`."""
-        return [f"{mark} {text}" for text, mark in self.marks.items()]
+        return [f"{mark} {text}" for text, mark in sorted(self.marks.items(), key=itemgetter(1))]
 
 
 def matrix(figures: tuple[Figure, ...], text: CellText) -> tuple[list[Row], Footnotes]:
@@ -76,10 +90,24 @@ def matrix(figures: tuple[Figure, ...], text: CellText) -> tuple[list[Row], Foot
     return rows, notes
 
 
+def percentiles(figure: Figure) -> tuple[list[str], list[list[str]]]:
+    """The names of the percentiles that any entry has, and a row with an engine's name for each."""
+    entries = [e for e in (*best_first(figure), *figure.limits) if e.percentiles and has_value(e)]
+    known = {name for entry in entries for name in entry.percentiles or {}}
+    names = sorted(known, key=float)
+    rows = [
+        [label(e.engine), *(amount((e.percentiles or {}).get(n), figure.unit) for n in names)]
+        for e in entries
+    ]
+    return [f"{name} %" for name in names], rows
+
+
 def _headed(title: str, others: Sequence[str | None], compared: Sequence[Row]) -> list[Row]:
     """Comparisons below a line that says with whom; nothing if no figure has any."""
     known = [row for row in compared if any(cell != NOTHING for cell in row.cells)]
-    return [Row("named", title, tuple(name or NOTHING for name in others)), *known] if known else []
+    if not known:
+        return []
+    return [Row("named", title, tuple(label(name or NOTHING) for name in others)), *known]
 
 
 def _cell(
@@ -93,7 +121,4 @@ def _cell(
             return status_word(entry.status)
         return f"{status_word(entry.status)} {notes.mark(reason(entry.status, entry.why))}"
     shown = text(figure, entry)
-    if entry.disturbed_runs:
-        note = f"other load disturbed {disturbed_share(entry)} runs"
-        shown = f"{shown} {notes.mark(note)}"
-    return shown
+    return f"{shown}{notes.star(_DISTURBED)}" if entry.disturbed_runs else shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gridbench.micro.figures import Entry, Figure, Results
+from gridbench.micro.figures import Figure, Results
 from gridbench.micro.present.amounts import amount, times
 from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import against_peer, status_word
@@ -13,8 +13,8 @@ from gridbench.report.text import counted
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words: like all peers, it runs any Python function."""
-FEW_RUNS = 5
-"""With fewer there is no 95 % interval worth the name."""
+FEW_RUNS = 6
+"""With fewer no two values hold the median in 95 % of cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +77,16 @@ def reason(status: str, why: str) -> str:
     return f"{status_word(status)}: {text}" if text else status_word(status)
 
 
-def disturbed(results: Results) -> list[str]:
-    """Figures with runs that other load disturbed and that count all the same."""
-    found = []
-    for figure in results.figures:
-        entries = [entry for entry in figure.entries if entry.disturbed_runs]
-        if entries:
-            named = ", ".join(f"{entry.engine} {disturbed_share(entry)}" for entry in entries)
-            found.append(f"{figure.title}: {named}")
-    return found
-
-
-def disturbed_share(entry: Entry) -> str:
-    """`1 of 5`."""
-    return f"{entry.disturbed_runs} of {entry.runs}"
+def disturbed(results: Results) -> str:
+    """How many values come from runs that other load disturbed; empty if none does."""
+    entries = [entry for figure in results.figures for entry in figure.entries]
+    count = sum(entry.disturbed_runs for entry in entries)
+    if not count:
+        return ""
+    return (
+        f"Other load disturbed the runs of {count:,} of {sum(e.runs for e in entries):,} values; "
+        "medians that rest on any of these have a star."
+    )
 
 
 def fewest_runs(results: Results) -> int:
@@ -131,6 +127,11 @@ def method(results: Results) -> list[str]:
         "that a machine that is slow for a while is slow for all of them.",
         "Figures are medians over the rounds with their 95 % interval; percentiles come from the "
         "merged samples of all rounds. Ratios are medians of the ratios within a round.",
+        *(
+            ["With fewer than six rounds the interval reaches from the smallest to the largest."]
+            if fewest_runs(results) < FEW_RUNS
+            else []
+        ),
         "In every round two engines are measured twice. As far as these equals differ, up to "
         f"{times(largest_noise(results))} here, no difference between engines is claimed. A run "
         "that other load disturbed is repeated; if it still was disturbed, it is marked.",
@@ -155,8 +156,8 @@ def _claims(results: Results, claim: str) -> Iterable[str]:
                     f"{engine} {amount(medians.get(engine), figure.unit)}, "
                     f"{peer} {amount(medians.get(peer), figure.unit)}"
                 )
-                said = f": {against_peer(figure, engine)}" if claim == "slower" else ""
-                yield f"{figure.title}{said} ({values})"
+                said = f" ({against_peer(figure, engine)})" if claim == "slower" else ""
+                yield f"{figure.title}: {values}{said}"
 
 
 def _number(count: int) -> str:

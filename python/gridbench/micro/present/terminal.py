@@ -16,7 +16,7 @@ from gridbench.micro.present.amounts import amount, either_side
 from gridbench.micro.present.families import Family, families
 from gridbench.micro.present.matrix import Row, RowKind, matrix
 from gridbench.micro.present.notes import behind, headline, undecided
-from gridbench.micro.present.wording import compared_values, measured, reached, to_reach
+from gridbench.micro.present.wording import compared_values, label, measured, reached, to_reach
 
 _NAMES = 20
 _CELL = 18
@@ -78,7 +78,7 @@ def _add(table: Table, row: Row) -> None:
     cells = [
         Text(cell, style=_CLAIMS[claim]) for cell, claim in zip(row.cells, claims, strict=True)
     ]
-    name = f"limit: {row.name}" if row.kind == "limit" else row.name
+    name = f"limit: {label(row.name)}" if row.kind == "limit" else row.name
     table.add_row(Text(name), *cells, style=_STYLES[row.kind])
 
 

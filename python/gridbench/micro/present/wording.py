@@ -7,6 +7,12 @@ from gridbench.micro.present.amounts import amount, bound, digits, interval, tim
 from gridbench.report.text import NOTHING
 
 BEST_PEER = "best peer"
+_LIMITS = {
+    "ping_pong_unix": "ping-pong, Unix socket",
+    "ping_pong_tcp": "ping-pong, TCP",
+    "pickled_call_unix": "bare pickled call",
+    "windowed_echo": "windowed echo",
+}
 _STATUS = {"failed": "failed", "cannot": "cannot", "missing": "not run", "ok": "no value"}
 
 
@@ -40,7 +46,12 @@ def against_limit(figure: Figure, engine: str) -> str:
     if ratio is None or ratio.to_limit is None:
         return NOTHING
     other = ratio.limit and ratio.limit != first_limit(figure)
-    return f"{times(ratio.to_limit)} {ratio.limit}" if other else times(ratio.to_limit)
+    return f"{times(ratio.to_limit)} {label(ratio.limit)}" if other else times(ratio.to_limit)
+
+
+def label(name: str) -> str:
+    """The name of a limit as a reader sees it; names of engines stay as they are."""
+    return _LIMITS.get(name, name.replace("_", " "))
 
 
 def first_limit(figure: Figure) -> str:
@@ -75,7 +86,7 @@ def to_reach(results: Results, lead: Lead) -> str:
     """`≤ 1/8 × best peer`, `≥ 3.00 M/s`."""
     sense = "≤" if lead.sense == "<=" else "≥"
     if lead.against:
-        return f"{sense} {bound(lead.bound)} × {lead.against}"
+        return f"{sense} {bound(lead.bound)} × {label(lead.against)}"
     figure = figure_by_id(results, lead.figure)
     return f"{sense} {bound(lead.bound) if figure is None else _bound_amount(figure, lead)}"
 
@@ -100,7 +111,7 @@ def compared_values(results: Results, lead: Lead) -> tuple[str, ...]:
     own, others = medians.get(lead.engine), medians.get(other or "")
     if own is None or others is None:
         return ()
-    return (amount(own, figure.unit), f"{other} {amount(others, figure.unit)}")
+    return (amount(own, figure.unit), f"{label(other or '')} {amount(others, figure.unit)}")
 
 
 def reached(lead: Lead) -> str:
