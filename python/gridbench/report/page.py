@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import Template
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
 from gridbench.report.data import page_data
+from gridbench.report.document import document
 from gridbench.report.files import asset
 from gridbench.report.prose import Notice, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.text import (
     NOTHING,
-    as_json,
     counted,
     details,
     duration,
@@ -33,9 +30,7 @@ def render(studies: Sequence[Study]) -> str:
     """The whole page as HTML."""
     many = len(studies) > 1
     title = "gridbench report: " + ", ".join(study.run.name for study in studies)
-    written = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Template(asset("page.html")).substitute(
-        title=escape(title),
+    body = Template(asset("page.html")).substitute(
         heading=escape(_heading(studies)),
         subheading=escape(_subheading(studies)),
         notices="".join(_notice(study, many=many) for study in studies),
@@ -49,12 +44,8 @@ def render(studies: Sequence[Study]) -> str:
             f'<a href="#run-{number}">{escape(study.run.name)}</a>'
             for number, study in enumerate(studies)
         ),
-        written=escape(written),
-        css=asset("report.css"),
-        plotly=get_plotlyjs(),
-        script=asset("report.js"),
-        data=as_json(page_data(studies)),
     )
+    return document(title, body, page_data(studies), scripts=[asset("report.js")])
 
 
 def _heading(studies: Sequence[Study]) -> str:
