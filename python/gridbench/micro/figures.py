@@ -41,6 +41,8 @@ class Entry:
     runs: int = 0
     values: tuple[float, ...] = ()
     """One per run."""
+    note: str = ""
+    """What has to be known of the value, such as the chunk size that was best."""
     disturbed_runs: int = 0
     """How many of the runs other load on the machine disturbed."""
     percentiles: dict[str, float] | None = None
@@ -134,7 +136,10 @@ class Lead:
     """Its id; a figure that was not measured is not there."""
     engine: str
     against: str = ""
-    """"best peer", the name of a limit, or nothing: then the bound is on the median itself."""
+    """"best peer" or "best peer: NAME", the name of an engine or of a limit, or nothing: then the
+    bound is on the median itself."""
+    of: str = ""
+    """The id of the figure in which `against` is; empty: the same figure."""
     bound: float
     sense: Literal["<=", ">="]
     value: float | None = None

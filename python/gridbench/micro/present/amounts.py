@@ -22,8 +22,12 @@ class Scale:
 
     def text(self, value: float) -> str:
         """With the unit."""
+        return self.with_suffix(self.bare(value))
+
+    def with_suffix(self, number: str) -> str:
+        """A number that is a text already, with the unit."""
         space = "" if self.suffix in ("", "×") else " "
-        return f"{self.bare(value)}{space}{self.suffix}"
+        return f"{number}{space}{self.suffix}"
 
     def bare(self, value: float) -> str:
         """Without the unit, for where it stands already."""
@@ -54,8 +58,8 @@ def amount(value: float | None, unit: str) -> str:
 
 def round_amount(value: float, unit: str) -> str:
     """The same for round numbers, such as 10 KB or 100 µs: without zeros at the end."""
-    number, space, suffix = amount(value, unit).partition(" ")
-    return f"{_trimmed(number)}{space}{suffix}"
+    shown = scale(value, unit)
+    return shown.with_suffix(_trimmed(shown.bare(value)))
 
 
 def interval(low: float | None, high: float | None, unit: str, *, around: float) -> str:

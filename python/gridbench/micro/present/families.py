@@ -47,8 +47,8 @@ _KINDS = (
         "argument",
         "Arguments",
         r"argument(_|$)",
-        "A NumPy array goes to a function that returns its length. With gridrpc.empty the array "
-        "was made in memory that workers can read, so that nothing is copied.",
+        "A NumPy array goes to a function that looks at its ends. With gridrpc.empty the array was "
+        "made in memory that workers can read, so that nothing is copied.",
     ),
     _Kind(
         "echo",
@@ -69,7 +69,7 @@ _KINDS = (
         "Starting",
         r"start(_|$)",
         "From nothing until the first task is done, and until all workers are in a task at the "
-        "same time.",
+        "same time. A client that has loaded NumPy stands beside one that has not.",
     ),
     _Kind(
         "memory",

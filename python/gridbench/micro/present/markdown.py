@@ -25,6 +25,7 @@ from gridbench.micro.present.wording import (
     measured,
     median_with_interval,
     reached,
+    titled,
     to_reach,
 )
 from gridbench.report.files import write_page
@@ -108,7 +109,7 @@ def _family(family: Family) -> Iterator[str]:
     if family.about:
         yield from (_escaped(family.about), "")
     rows, notes = matrix(family.figures, _value)
-    titles = [_escaped(figure.title) for figure in family.figures]
+    titles = [_escaped(titled(figure.title)) for figure in family.figures]
     yield from _table(["", *titles], map(_cells, rows))
     for line in notes.lines():
         yield f"- {_escaped(line)}"
@@ -117,7 +118,7 @@ def _family(family: Family) -> Iterator[str]:
     for figure in family.figures:
         names, shown = percentiles(figure)
         if shown:
-            yield from (f"{_escaped(figure.title)}, percentiles:", "")
+            yield from (f"{_escaped(titled(figure.title))}, percentiles:", "")
             yield from _table(["", *names], ([*map(_escaped, row)] for row in shown))
 
 

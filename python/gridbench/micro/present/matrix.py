@@ -121,4 +121,6 @@ def _cell(
             return status_word(entry.status)
         return f"{status_word(entry.status)} {notes.mark(reason(entry.status, entry.why))}"
     shown = text(figure, entry)
+    if entry.note:
+        shown = f"{shown} {notes.mark(entry.note)}"
     return f"{shown}{notes.star(_DISTURBED)}" if entry.disturbed_runs else shown

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridbench.micro.figures import Figure, Results
 from gridbench.micro.present.amounts import amount, times
 from gridbench.micro.present.families import has_value, ours
-from gridbench.micro.present.wording import against_peer, status_word
+from gridbench.micro.present.wording import against_peer, status_word, titled
 from gridbench.report.text import counted
 
 MAIN_ENGINE = "gridrpc-python"
@@ -67,7 +68,7 @@ def gaps(figures: Iterable[Figure]) -> list[Gap]:
         for entry in (*figure.entries, *figure.limits):
             if not has_value(entry):
                 key = (entry.engine, entry.status, entry.why)
-                found.setdefault(key, []).append(figure.title)
+                found.setdefault(key, []).append(titled(figure.title))
     return [Gap(*key, tuple(titles)) for key, titles in sorted(found.items())]
 
 
@@ -115,8 +116,23 @@ def machine_line(results: Results) -> str:
 
 
 def when(results: Results) -> str:
-    """The times of the run."""
-    return f"{results.started} to {results.ended}" if results.ended else results.started
+    """When the run was made."""
+    times_of = [_moment(text) for text in (results.started, results.ended) if text]
+    first, *rest = times_of
+    # The day is said once, if it is the same.
+    last = [text.removeprefix(first[: len("2031-05-04 ")]) for text in rest]
+    return " to ".join([first.removesuffix(" UTC") if last else first, *last])
+
+
+def _moment(text: str) -> str:
+    """A time in UTC, for people; the text itself if it is not ISO 8601."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if moment.tzinfo is None:
+        return moment.strftime("%Y-%m-%d %H:%M")
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def method(results: Results) -> list[str]:
@@ -136,14 +152,8 @@ def method(results: Results) -> list[str]:
         f"{times(largest_noise(results))} here, no difference between engines is claimed. A run "
         "that other load disturbed is repeated; if it still was disturbed, it is marked.",
     ]
-    rounds = results.options.get("rounds")
-    if isinstance(rounds, int):
-        seed = results.options.get("seed")
-        found.append(
-            f"This is a run of {counted(rounds, 'round')}"
-            + (f" with seed {seed}." if isinstance(seed, int) else ".")
-        )
-    return found
+    options = ", ".join(f"{name} {value}" for name, value in sorted(results.options.items()))
+    return [*found, f"Options of this run: {options}."] if options else found
 
 
 def _claims(results: Results, claim: str) -> Iterable[str]:
@@ -157,7 +167,7 @@ def _claims(results: Results, claim: str) -> Iterable[str]:
                     f"{peer} {amount(medians.get(peer), figure.unit)}"
                 )
                 said = f" ({against_peer(figure, engine)})" if claim == "slower" else ""
-                yield f"{figure.title}: {values}{said}"
+                yield f"{titled(figure.title)}: {values}{said}"
 
 
 def _number(count: int) -> str:

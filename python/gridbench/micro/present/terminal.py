@@ -16,7 +16,14 @@ from gridbench.micro.present.amounts import amount, either_side
 from gridbench.micro.present.families import Family, families
 from gridbench.micro.present.matrix import Row, RowKind, matrix
 from gridbench.micro.present.notes import behind, headline, undecided
-from gridbench.micro.present.wording import compared_values, label, measured, reached, to_reach
+from gridbench.micro.present.wording import (
+    compared_values,
+    label,
+    measured,
+    reached,
+    titled,
+    to_reach,
+)
 
 _NAMES = 20
 _CELL = 18
@@ -62,7 +69,7 @@ def _print_family(console: Console, family: Family) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", width=_NAMES, overflow="fold")
         for figure in figures:
-            table.add_column(figure.title, justify="right", overflow="fold")
+            table.add_column(titled(figure.title), justify="right", overflow="fold")
         for row, following in zip_longest(rows, rows[1:]):
             _add(table, row)
             if following and following.kind == "named":

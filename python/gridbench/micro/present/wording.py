@@ -51,7 +51,13 @@ def against_limit(figure: Figure, engine: str) -> str:
 
 def label(name: str) -> str:
     """The name of a limit as a reader sees it; names of engines stay as they are."""
-    return _LIMITS.get(name, name.replace("_", " "))
+    first, comma, rest = name.partition(", ")
+    return _LIMITS.get(first, first.replace("_", " ")) + comma + rest
+
+
+def titled(text: str) -> str:
+    """As a heading: it begins with a capital letter."""
+    return text[:1].upper() + text[1:]
 
 
 def first_limit(figure: Figure) -> str:
@@ -103,15 +109,22 @@ def measured(results: Results, lead: Lead) -> str:
 
 def compared_values(results: Results, lead: Lead) -> tuple[str, ...]:
     """What the ratio is of: `15.8 µs`, `process-pool 267 µs`. Nothing for bounds on a value."""
-    figure = figure_by_id(results, lead.figure)
-    if figure is None or not lead.against:
+    own = figure_by_id(results, lead.figure)
+    theirs = figure_by_id(results, lead.of or lead.figure)
+    if own is None or theirs is None or not lead.against:
         return ()
-    other = figure.best_peer if lead.against == BEST_PEER else lead.against
-    medians = {entry.engine: entry.median for entry in (*figure.entries, *figure.limits)}
-    own, others = medians.get(lead.engine), medians.get(other or "")
-    if own is None or others is None:
+    kind, _, named = lead.against.partition(": ")
+    other = (named or theirs.best_peer or "") if kind == BEST_PEER else lead.against
+    ours, others = _median(own, lead.engine), _median(theirs, other)
+    if ours is None or others is None:
         return ()
-    return (amount(own, figure.unit), f"{label(other or '')} {amount(others, figure.unit)}")
+    return (amount(ours, own.unit), f"{label(other)} {amount(others, theirs.unit)}")
+
+
+def _median(figure: Figure, name: str) -> float | None:
+    """Of an engine or a limit; None if there is none."""
+    entries = (*figure.entries, *figure.limits)
+    return next((entry.median for entry in entries if entry.engine == name), None)
 
 
 def reached(lead: Lead) -> str:
@@ -135,7 +148,7 @@ def _bound_amount(figure: Figure, lead: Lead) -> str:
 
 def _words(figure: Figure) -> tuple[str, str]:
     """What is said of a better value, and of a worse one."""
-    if figure.unit == "MB":
+    if figure.unit in ("MB", "copies", "calls"):
         words = ("less", "more")
     elif figure.id.startswith("metg"):
         words = ("smaller", "larger")

@@ -62,8 +62,8 @@ const plots = (() => {
     return made;
   }
 
-  // Draws what `make` returns, { traces, layout, columns, rows }, with the buttons that save it
-  // under `filename`; or says `nothing` if it returns null.
+  // Draws what `make` returns, { traces, layout, columns, rows, still }, with the buttons that save
+  // it under `filename`; or says `nothing` if it returns null. What is `still` has no zoom.
   function show(figure, make, filename, nothing) {
     const chart = make();
     figure.replaceChildren();
@@ -85,7 +85,7 @@ const plots = (() => {
     tools.append(button("CSV", () => save(`${filename}.csv`, asCsv(chart.columns, chart.rows), "text/csv")));
     figure.append(plot, tools);
     return Plotly.newPlot(plot, chart.traces, chart.layout, {
-      responsive: true, displaylogo: false, showLink: false,
+      responsive: true, displayModeBar: chart.still ? false : undefined, displaylogo: false, showLink: false,
       modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
     });
   }

@@ -1,0 +1,226 @@
+"""The results as one HTML page that holds all it needs; the pictures are drawn by micro.js."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from gridbench.micro.figures import Curve, Figure, Results
+from gridbench.micro.present import charts
+from gridbench.micro.present.amounts import amount, interval, round_amount
+from gridbench.micro.present.families import Family, best_first, families, has_value, ours
+from gridbench.micro.present.matrix import percentiles
+from gridbench.micro.present.notes import (
+    MAIN_ENGINE,
+    behind,
+    disturbed,
+    gaps,
+    headline,
+    machine_line,
+    method,
+    reason,
+    undecided,
+    when,
+)
+from gridbench.micro.present.wording import (
+    against_limit,
+    against_peer,
+    compared_values,
+    label,
+    measured,
+    peer_interval,
+    reached,
+    titled,
+    to_reach,
+)
+from gridbench.report.document import document
+from gridbench.report.files import asset, write_page
+from gridbench.report.text import details, escape, table
+
+_ASSETS = "gridbench.micro.present"
+
+
+def write_report(results: Results, path: Path) -> None:
+    """Write the page, completely or not at all. InputError if `path` cannot be written."""
+    write_page(path, render(results))
+
+
+def render(results: Results) -> str:
+    """The whole page as HTML."""
+    groups = families(results)
+    body = Template(asset("micro.html", _ASSETS)).substitute(
+        subheading=escape(" · ".join(filter(None, [machine_line(results), when(results)]))),
+        navigation='<a href="#ratios">Ratios</a><a href="#honest">Not ahead</a>'
+        + "".join(f'<a href="#{group.name}">{escape(group.title)}</a>' for group in groups),
+        notices=_notice(results),
+        sentences=_paragraphs(headline(results)),
+        lead=_lead(results),
+        honest=_honest(results),
+        families="".join(map(_family, groups)),
+        missing=_missing(results),
+        method=_paragraphs(method(results)),
+        machine=table(["", ""], [[name, _text(value)] for name, value in results.machine.items()]),
+        versions=table(["", ""], sorted(results.versions.items())),
+    )
+    return document(
+        "gridbench micro: engines side by side",
+        body,
+        _data(results),
+        css=asset("micro.css", _ASSETS),
+        scripts=[asset("micro.js", _ASSETS)],
+    )
+
+
+def _data(results: Results) -> dict[str, Any]:
+    names = {e.engine for figure in results.figures for e in figure.entries if has_value(e)}
+    names |= {line.engine for curve in results.curves for line in curve.lines}
+    return {
+        "ours": sorted(filter(ours, names), key=lambda name: (name != MAIN_ENGINE, name)),
+        "peers": sorted(name for name in names if not ours(name)),
+        "bars": {figure.id: charts.bars(figure) for figure in results.figures},
+        "curve": {curve.id: charts.curve(curve) for curve in results.curves},
+        "peer": charts.against_best_peer(results),
+        "limit": charts.against_limits(results),
+    }
+
+
+def _notice(results: Results) -> str:
+    told = disturbed(results)
+    if not told:
+        return ""
+    return (
+        f'<aside class="notice" role="note"><h3>Mind</h3><ul><li>{escape(told)}</li></ul></aside>'
+    )
+
+
+def _lead(results: Results) -> str:
+    """What is to be reached, with a sign and a word for whether it was."""
+    if not results.lead:
+        return ""
+    rows = []
+    for lead in results.lead:
+        values = "; ".join(compared_values(results, lead))
+        style = {True: "yes", False: "no", None: "unknown"}[lead.reached]
+        cells = [
+            escape(to_reach(results, lead)),
+            f"{escape(measured(results, lead))}{_small(values)}",
+            f'<span class="{style}">{escape(reached(lead))}</span>{_small(lead.why)}',
+        ]
+        what = f"{escape(lead.what)}{_small(lead.engine)}"
+        rows.append(
+            f'<tr><th scope="row">{what}</th>'
+            + "".join(f"<td>{cell}</td>" for cell in cells)
+            + "</tr>"
+        )
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("", "to reach", "measured", "reached")
+    )
+    return (
+        '<h2>What is to be reached</h2><div class="scroll"><table class="lead">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _honest(results: Results) -> str:
+    parts = []
+    for title, lines in (
+        ("A peer is ahead", behind(results)),
+        ("No difference can be claimed", undecided(results)),
+    ):
+        parts.append(f"<h3>{title}</h3>" + (_items(lines) if lines else "<p>Nowhere.</p>"))
+    return "".join(parts)
+
+
+def _missing(results: Results) -> str:
+    rows = [
+        [label(gap.engine), reason(gap.status, gap.why), "; ".join(gap.figures)]
+        for gap in gaps(results.figures)
+    ]
+    rows += [[lead.engine, lead.why, lead.what] for lead in results.lead if lead.why]
+    if not rows:
+        return "<p>Nothing is missing.</p>"
+    return f'<div class="lead">{table(["engine", "why", "figures"], rows)}</div>'
+
+
+def _family(family: Family) -> str:
+    parts = [f'<section id="{escape(family.name)}"><h2>{escape(family.title)}</h2>']
+    parts += [f"<p>{escape(family.about)}</p>" if family.about else ""]
+    parts += map(_curve, family.curves)
+    parts.append('<div class="figures">')
+    parts += map(_figure, family.figures)
+    parts.append("</div></section>")
+    return "".join(parts)
+
+
+def _curve(curve: Curve) -> str:
+    rows = [
+        [line.engine, round_amount(x, curve.x.unit), amount(y, curve.y.unit)]
+        for line in curve.lines
+        for x, y in zip(line.x, line.y, strict=True)
+    ]
+    return (
+        f"<h3>{escape(titled(curve.title))}</h3>"
+        f'<figure data-chart="curve" data-name="{escape(curve.id)}"></figure>'
+        + details("As a table", table(["engine", curve.x.name, curve.y.name], rows))
+    )
+
+
+def _figure(figure: Figure) -> str:
+    better = "less" if figure.better == "less" else "more"
+    names, rows = percentiles(figure)
+    spread = table(["percentiles", *names], rows) if rows else ""
+    return (
+        f"<div><h3>{escape(titled(figure.title))}</h3>"
+        f'<p class="better">{better} is better</p>'
+        f'<figure data-chart="bars" data-name="{escape(figure.id)}"></figure>'
+        + details("As a table", _figure_table(figure) + spread)
+        + "</div>"
+    )
+
+
+def _figure_table(figure: Figure) -> str:
+    rows = []
+    styles = []
+    for entry in (*best_first(figure), *figure.limits):
+        limit = entry in figure.limits
+        styles.append("limit" if limit else "ours" if ours(entry.engine) else "peer")
+        name = f"limit: {label(entry.engine)}" if limit else entry.engine
+        if not has_value(entry):
+            rows.append([name, reason(entry.status, entry.why), "", "", "", ""])
+            continue
+        median = entry.median or 0.0
+        star = "*" if entry.disturbed_runs else ""
+        note = f", {entry.note}" if entry.note else ""
+        between = peer_interval(figure, entry.engine)
+        compared = "" if limit else against_peer(figure, entry.engine)
+        rows.append(
+            [
+                name,
+                amount(median, figure.unit) + star + note,
+                interval(entry.low, entry.high, figure.unit, around=median),
+                f"{entry.runs}",
+                f"{compared} ({between})" if between else compared,
+                "" if limit else against_limit(figure, entry.engine),
+            ]
+        )
+    head = ["engine", "median", "95 % interval", "runs", "against best peer", "against limit"]
+    return table(head, rows, styles=styles)
+
+
+def _items(lines: Sequence[str]) -> str:
+    return '<ul class="plain">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _paragraphs(sentences: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+
+
+def _small(text: str) -> str:
+    return f"<small>{escape(text)}</small>" if text else ""
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
