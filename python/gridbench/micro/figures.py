@@ -169,6 +169,11 @@ class Results:
         return {"format": FORMAT, "kind": KIND} | dataclasses.asdict(self)
 
 
+def holds_results(path: Path) -> bool:
+    """Whether `path` looks like what `load_results` reads; whether it is, loading tells."""
+    return (path / RESULTS).is_file() if path.is_dir() else path.suffix == ".json"
+
+
 def load_results(path: Path) -> Results:
     """The results in `path`: a file, or the folder of a run that holds results.json.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gridbench.micro.figures import Curve, Entry, Figure, Line, Ratio, Results
+from gridbench.micro.figures import Axis, Curve, Entry, Figure, Line, Ratio, Results
 from gridbench.micro.present.amounts import amount, interval, round_amount, scale, times
 from gridbench.micro.present.families import best_first, families, has_value, ours
 from gridbench.micro.present.notes import reason
@@ -49,6 +49,40 @@ def curve(drawn: Curve) -> dict[str, Any]:
         "units": [drawn.x.unit, drawn.y.unit],
         "lines": [_line(drawn, line, x_log=x_log, y_log=y_log) for line in drawn.lines],
     }
+
+
+def percentiles(figure: Figure) -> dict[str, Any] | None:
+    """One line per engine over the percentiles of its samples, as `curve`; None without any."""
+    entries = [e for e in best_first(figure) if has_value(e) and e.percentiles]
+    names = sorted({name for entry in entries for name in entry.percentiles or {}}, key=float)
+    if not names:
+        return None
+    lines = []
+    for entry in entries:
+        known = [(n, (entry.percentiles or {}).get(name)) for n, name in enumerate(names)]
+        points = [(float(n), value) for n, value in known if value is not None]
+        xs, ys = tuple(x for x, _ in points), tuple(y for _, y in points)
+        lines.append(Line(engine=entry.engine, x=xs, y=ys))
+    drawn = curve(
+        Curve(
+            id="",
+            title="",
+            x=Axis(name="share of the calls"),
+            y=Axis(name="at most", unit=figure.unit),
+            log=True,
+            lines=tuple(lines),
+        )
+    )
+    for line, one in zip(drawn["lines"], lines, strict=True):
+        told = zip(one.x, one.y, strict=True)
+        line["hover"] = [
+            [one.engine, f"{names[int(x)]} % take at most {amount(y, figure.unit)}"]
+            for x, y in told
+        ]
+    ends = [-0.3, len(names) - 0.7]
+    texts = [f"{name} %" for name in names]
+    drawn["x"] |= {"range": ends, "ticks": list(range(len(names))), "texts": texts}
+    return drawn
 
 
 def against_best_peer(results: Results) -> dict[str, Any] | None:

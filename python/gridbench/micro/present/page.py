@@ -29,16 +29,18 @@ from gridbench.micro.present.wording import (
     against_limit,
     against_peer,
     compared_values,
+    first_limit,
     label,
     measured,
     peer_interval,
     reached,
+    status_word,
     titled,
     to_reach,
 )
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import details, escape, table
+from gridbench.report.text import NOTHING, details, escape, table
 
 _ASSETS = "gridbench.micro.present"
 
@@ -58,6 +60,7 @@ def render(results: Results) -> str:
         notices=_notice(results),
         sentences=_paragraphs(headline(results)),
         lead=_lead(results),
+        **_ratio_tables(results),
         honest=_honest(results),
         families="".join(map(_family, groups)),
         missing=_missing(results),
@@ -82,6 +85,7 @@ def _data(results: Results) -> dict[str, Any]:
         "peers": sorted(name for name in names if not ours(name)),
         "bars": {figure.id: charts.bars(figure) for figure in results.figures},
         "curve": {curve.id: charts.curve(curve) for curve in results.curves},
+        "percentiles": {figure.id: charts.percentiles(figure) for figure in results.figures},
         "peer": charts.against_best_peer(results),
         "limit": charts.against_limits(results),
     }
@@ -148,6 +152,7 @@ def _missing(results: Results) -> str:
 def _family(family: Family) -> str:
     parts = [f'<section id="{escape(family.name)}"><h2>{escape(family.title)}</h2>']
     parts += [f"<p>{escape(family.about)}</p>" if family.about else ""]
+    parts += map(_percentiles, family.figures)
     parts += map(_curve, family.curves)
     parts.append('<div class="figures">')
     parts += map(_figure, family.figures)
@@ -168,15 +173,50 @@ def _curve(curve: Curve) -> str:
     )
 
 
+def _percentiles(figure: Figure) -> str:
+    names, rows = percentiles(figure)
+    if not rows:
+        return ""
+    return (
+        f"<h3>{escape(titled(figure.title))}: percentiles</h3>"
+        f'<figure data-chart="percentiles" data-name="{escape(figure.id)}"></figure>'
+        + details("As a table", table(["", *names], rows))
+    )
+
+
+def _ratio_tables(results: Results) -> dict[str, str]:
+    """The numbers of the two pictures of ratios."""
+    peers, limits = [], []
+    for family in families(results):
+        for figure in family.figures:
+            for engine in filter(ours, figure.ratios):
+                between = peer_interval(figure, engine)
+                told = against_peer(figure, engine) + (f" ({between})" if between else "")
+                first = [titled(figure.title), engine]
+                peers.append([*first, told, figure.best_peer or NOTHING])
+                limits.append([*first, against_limit(figure, engine), label(first_limit(figure))])
+    heads = {"peer": ("against best peer", "best peer"), "limit": ("against limit", "limit")}
+    return {
+        f"{name}_table": details(
+            "As a table",
+            table(
+                ["figure", "engine", *heads[name]],
+                [row for row in rows if row[2] != NOTHING],
+            ),
+        )
+        for name, rows in (("peer", peers), ("limit", limits))
+    }
+
+
 def _figure(figure: Figure) -> str:
     better = "less" if figure.better == "less" else "more"
-    names, rows = percentiles(figure)
-    spread = table(["percentiles", *names], rows) if rows else ""
+    absent = [f"{e.engine} ({status_word(e.status)})" for e in figure.entries if not has_value(e)]
+    without = f"; without a value: {', '.join(absent)}" if absent else ""
     return (
         f"<div><h3>{escape(titled(figure.title))}</h3>"
-        f'<p class="better">{better} is better</p>'
+        f'<p class="better">{better} is better{escape(without)}</p>'
         f'<figure data-chart="bars" data-name="{escape(figure.id)}"></figure>'
-        + details("As a table", _figure_table(figure) + spread)
+        + details("As a table", _figure_table(figure))
         + "</div>"
     )
 

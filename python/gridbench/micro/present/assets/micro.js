@@ -107,7 +107,7 @@
       const values = points.map((point) => point.value);
       return {
         name: plain(engine), x: values, y: points.map((point) => made.figures.indexOf(point.figure)),
-        mode: "markers", text: hovers(points.map((point) => point.hover)),
+        mode: "markers", cliponaxis: false, text: hovers(points.map((point) => point.hover)),
         marker: {
           size: 11, symbol: symbol(engine), line: { color: colour, width: 2 },
           color: points.map((point) => point.claim === "no difference" ? paper : colour),
@@ -120,7 +120,7 @@
     const names = made.figures.map((name) => plain(shortened(name, narrow ? 18 : 48)));
     return {
       traces,
-      layout: layout(legend + 70 + 24 * names.length, scaled(made.axis, "logarithmic", (figure.clientWidth - (narrow ? 150 : 330)) / 64),
+      layout: layout(legend + 70 + 24 * names.length, scaled(made.axis, "times as good, logarithmic", (figure.clientWidth - (narrow ? 150 : 330)) / 64),
         axis("", {
           tickvals: names.map((_, i) => i), ticktext: names, range: [names.length - 0.4, -0.6], ticks: "",
           zeroline: false,
@@ -135,7 +135,7 @@
     };
   }
 
-  const makers = { bars, curve, peer: ratios, limit: ratios };
+  const makers = { bars, curve, percentiles: curve, peer: ratios, limit: ratios };
   drawAll((figure) => {
     const { chart: kind, name } = figure.dataset;
     const made = name === undefined ? data[kind] : data[kind][name];
