@@ -45,7 +45,7 @@ def scale(value: float, unit: str) -> Scale:
             name = max(
                 (name for name in units if units[name] <= size),
                 key=lambda name: units[name],
-                default=min(units, key=lambda name: units[name]),
+                default=min(units, key=lambda name: units[name]) if size else known,
             )
             return Scale(base / units[name], _SHOWN.get(name, name))
     return Scale(1.0, "×" if unit == "x" else unit)
@@ -88,7 +88,7 @@ def bound(value: float) -> str:
     tenths = math.isclose(value * 10, round(value * 10))
     if 0 < value < 0.6 and not tenths and math.isclose(1 / value, round(1 / value), rel_tol=1e-6):
         return f"1/{round(1 / value)}"
-    return f"{value:,.0f}" if value.is_integer() else f"{value:g}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
 
 
 def digits(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridbench.micro.figures import Curve, Entry, Figure, Results
@@ -163,14 +163,27 @@ def engines_best_first(figures: tuple[Figure, ...]) -> list[str]:
     return sorted(mean, key=lambda name: (mean[name], name))
 
 
+def side_by_side(figures: tuple[Figure, ...], most: int) -> list[tuple[Figure, ...]]:
+    """The figures of a family in tables of at most `most`; what belongs together stays so."""
+    tables: list[tuple[Figure, ...]] = []
+    for group in _groups(figures):
+        if tables and len(tables[-1]) + len(group) <= most:
+            tables[-1] += group
+        else:
+            tables += [group[start : start + most] for start in range(0, len(group), most)]
+    return tables
+
+
 def _in_order(figures: list[Figure]) -> tuple[Figure, ...]:
     """Figures that differ in nothing but a number stand beside each other."""
+    return tuple(figure for group in _groups(figures) for figure in group)
+
+
+def _groups(figures: Iterable[Figure]) -> list[tuple[Figure, ...]]:
     groups: dict[str, list[Figure]] = {}
     for figure in figures:
-        groups.setdefault(re.sub(r"\d+\w?B?", "", figure.id), []).append(figure)
-    return tuple(_flattened(groups))
-
-
-def _flattened(groups: dict[str, list[Figure]]) -> Iterator[Figure]:
-    for figures in groups.values():
-        yield from sorted(figures, key=lambda f: f.parameter.value if f.parameter else 0.0)
+        groups.setdefault(re.sub(r"\d+([KMG]?B)?", "", figure.id), []).append(figure)
+    return [
+        tuple(sorted(group, key=lambda f: f.parameter.value if f.parameter else 0.0))
+        for group in groups.values()
+    ]

@@ -63,7 +63,11 @@ def _lines(results: Results) -> Iterator[str]:
     yield from _section("No difference is claimed", undecided(results), "")
     yield from ("## How it was measured", "")
     yield from (f"{_escaped(sentence)}" for sentence in method(results))
-    yield from ("", f"Machine: {_escaped(machine_line(results))}. Measured {when(results)}.", "")
+    yield from (
+        "",
+        f"Machine: {_escaped(machine_line(results))}. Measured {_escaped(when(results))}.",
+        "",
+    )
     versions = ([_escaped(name), _escaped(text)] for name, text in sorted(results.versions.items()))
     yield from _table(["", "version"], versions, numbers=False)
     yield from ("## Results", "")

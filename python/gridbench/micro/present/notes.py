@@ -31,6 +31,8 @@ class Gap:
 
 def headline(results: Results) -> list[str]:
     """The outcome in a few sentences."""
+    if not results.figures:
+        return ["Nothing was measured."]
     claims = [f.ratios[MAIN_ENGINE].claim for f in results.figures if MAIN_ENGINE in f.ratios]
     found = []
     if claims:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from gridbench.micro.figures import Claim, Entry, Figure, Results
 from gridbench.micro.present.amounts import amount, either_side
-from gridbench.micro.present.families import Family, families
+from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, RowKind, matrix
 from gridbench.micro.present.notes import behind, headline, undecided
 from gridbench.micro.present.wording import (
@@ -59,10 +58,7 @@ def print_tables(console: Console, results: Results) -> None:
 
 def _print_family(console: Console, family: Family) -> None:
     most = max(1, (console.width - _NAMES) // (_CELL + 2))
-    tables = math.ceil(len(family.figures) / most)
-    size = math.ceil(len(family.figures) / tables)
-    for start in range(0, len(family.figures), size):
-        figures = family.figures[start : start + size]
+    for figures in side_by_side(family.figures, most):
         rows, notes = matrix(figures, _value)
         # Rich makes titles as wide as the table, and would break long ones.
         console.print(Text(family.title, style="bold"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gridbench.micro.figures import Figure, Lead, Ratio, Results
-from gridbench.micro.present.amounts import amount, bound, digits, interval, times
+from gridbench.micro.present.amounts import amount, bound, digits, interval, round_amount, times
 from gridbench.report.text import NOTHING
 
 BEST_PEER = "best peer"
@@ -143,7 +143,7 @@ def median_with_interval(
 def _bound_amount(figure: Figure, lead: Lead) -> str:
     if figure.unit in ("", "x"):
         return bound(lead.bound)
-    return amount(lead.bound, figure.unit)
+    return round_amount(lead.bound, figure.unit)
 
 
 def _words(figure: Figure) -> tuple[str, str]:

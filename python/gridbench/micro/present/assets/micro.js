@@ -89,7 +89,8 @@
     const legend = 30 + 20 * Math.ceil(lines.length / perRow);
     return {
       traces,
-      layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64), scaled(made.y, made.y.title, 9),
+      layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64, { zeroline: false }),
+        scaled(made.y, made.y.title, 9, { zeroline: false }),
         { margin: { l: 64, r: 24, t: legend, b: 52 }, legend: { ...LEGEND, entrywidth: entry } }),
       columns: ["engine", `x [${made.units[0]}]`, `y [${made.units[1]}]`, "low", "high"],
       rows: lines.flatMap((line) => line.x.map((x, i) => [line.engine, x, line.y[i], line.low?.[i], line.high?.[i]])),
