@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gridbench.micro.figures import Entry, Figure, Results
-from gridbench.micro.present.families import Family, families
+from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, matrix, percentiles
 from gridbench.micro.present.notes import (
     behind,
@@ -32,6 +32,8 @@ from gridbench.report.files import write_page
 
 ARCHIVE = "benchmarks/micro.json"
 """Where the results lie, as seen from the page, docs/performance.md."""
+_COLUMNS = 4
+"""Figures in one table."""
 _SIGNS = frozenset("\\`*_[]<>|")
 
 
@@ -112,12 +114,11 @@ def _family(family: Family) -> Iterator[str]:
     yield from (f"### {_escaped(family.title)}", "")
     if family.about:
         yield from (_escaped(family.about), "")
-    rows, notes = matrix(family.figures, _value)
-    titles = [_escaped(titled(figure.title)) for figure in family.figures]
-    yield from _table(["", *titles], map(_cells, rows))
-    for line in notes.lines():
-        yield f"- {_escaped(line)}"
-    if notes.marks:
+    for figures in side_by_side(family.figures, _COLUMNS):
+        rows, notes = matrix(figures, _value)
+        titles = [_escaped(titled(figure.title)) for figure in figures]
+        yield from _table(["", *titles], map(_cells, rows))
+        yield from (f"- {_escaped(line)}" for line in notes.lines())
         yield ""
     for figure in family.figures:
         names, shown = percentiles(figure)
