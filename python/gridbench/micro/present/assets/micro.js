@@ -30,8 +30,8 @@
   // Distances to both sides, as Plotly wants them; none where there is no interval.
   const errors = (values, low, high, colour) => ({
     type: "data", symmetric: false, thickness: 1.4, width: 3, color: colour,
-    array: values.map((value, i) => finite(high[i]) ? high[i] - value : 0),
-    arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : 0),
+    array: values.map((value, i) => finite(high[i]) ? high[i] - value : null),
+    arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
   });
 
   function bars(made, figure) {
@@ -118,7 +118,7 @@
       };
     });
     const legend = 34 + 20 * Math.ceil(engines.length / Math.max(1, Math.floor(figure.clientWidth / 230)));
-    const names = made.figures.map((name) => plain(shortened(name, narrow ? 18 : 48)));
+    const names = made.figures.map((name) => plain(shortened(name, narrow ? 18 : figure.clientWidth < 900 ? 40 : 64)));
     return {
       traces,
       layout: layout(legend + 70 + 24 * names.length, scaled(made.axis, "times as good, logarithmic", (figure.clientWidth - (narrow ? 150 : 330)) / 64),
