@@ -123,7 +123,7 @@ class Curve:
     x: Axis
     y: Axis
     log: bool = False
-    """Whether y, whose values are above 0 then, is shown on a logarithmic axis."""
+    """Whether axes whose values are far apart are logarithmic; shares of 1 never are."""
     lines: tuple[Line, ...]
 
 

@@ -41,8 +41,9 @@ def curve(drawn: Curve) -> dict[str, Any]:
     """One line per engine."""
     xs = [x for line in drawn.lines for x in line.x]
     ys = [y for line in drawn.lines for y in line.y]
-    x_log = _wide(xs)
-    y_log = drawn.log and _wide(ys)
+    x_log = drawn.log and _wide(xs)
+    # What has no unit is a share, such as efficiency.
+    y_log = drawn.log and bool(drawn.y.unit) and _wide(ys)
     return {
         "x": _axis(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
         "y": _axis(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},

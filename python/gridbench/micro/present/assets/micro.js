@@ -19,8 +19,15 @@
 
   // `room`: how many ticks find a place; more would be turned or overlap.
   const scaled = (made, title, room, more) => {
-    const every = Math.ceil(made.ticks.length / Math.max(2, room));
-    const kept = (list) => list.filter((_, index) => index % every === 0);
+    const most = Math.max(2, Math.floor(room));
+    let picked = made.ticks.map((_, index) => index);
+    if (made.log && picked.length > most) {
+      const powers = picked.filter((index) => Number.isInteger(Number(Math.log10(made.ticks[index]).toFixed(6))));
+      if (powers.length > 1) picked = powers;
+    }
+    const every = Math.ceil(picked.length / most);
+    picked = picked.filter((_, index) => index % every === 0);
+    const kept = (list) => picked.map((index) => list[index]);
     return axis(title, {
       type: made.log ? "log" : "linear", tickvals: kept(made.ticks), ticktext: kept(made.texts).map(plain),
       tickangle: 0, range: made.log ? made.range.map(Math.log10) : made.range, ...more,
@@ -29,7 +36,7 @@
 
   // Distances to both sides, as Plotly wants them; none where there is no interval.
   const errors = (values, low, high, colour) => ({
-    type: "data", symmetric: false, thickness: 1.4, width: 3, color: colour,
+    type: "data", visible: [...low, ...high].some(finite), symmetric: false, thickness: 1.4, width: 3, color: colour,
     array: values.map((value, i) => finite(high[i]) ? high[i] - value : null),
     arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
   });
@@ -42,6 +49,7 @@
     // Bars on a logarithmic axis begin at its end.
     const base = made.axis.log ? made.axis.range[0] : 0;
     const names = made.names.map((name, i) => `${plain(shortened(name, narrow ? 18 : 30))}${made.kinds[i] === "limit" ? " (limit)" : ""}`);
+    const longest = Math.max(...names.map((name) => name.length));
     const rows = names.map((_, i) => i);
     const ends = made.values.map((value, i) => finite(made.high[i]) ? Math.max(value, made.high[i]) : value);
     // Room for the texts behind the bars.
@@ -58,7 +66,7 @@
         type: "scatter", mode: "text", x: ends, y: rows, text: made.texts.map((text) => `  ${plain(text)}`),
         textposition: "middle right", textfont: { size: 12, color: ink }, hoverinfo: "skip", cliponaxis: false,
       }],
-      layout: layout(36 + 25 * names.length, scaled(made.axis, "", (figure.clientWidth - 180) / 64, { range }),
+      layout: layout(36 + 25 * names.length, scaled(made.axis, "", (figure.clientWidth - 50 - 6.6 * longest) / 58, { range }),
         axis("", {
           tickvals: rows, ticktext: names, range: [names.length - 0.4, -0.6], showgrid: false, ticks: "",
           zeroline: false, linecolor: line,
