@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from gridbench.micro.figures import Curve, Figure, Results
+from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
 from gridbench.micro.present.amounts import amount, interval, round_amount
 from gridbench.micro.present.families import Family, best_first, families, has_value, ours
@@ -160,6 +160,14 @@ def _family(family: Family) -> str:
     return "".join(parts)
 
 
+def _picture(kind: str, name: str, title: str) -> str:
+    """Where the script draws; the numbers follow as a table."""
+    return (
+        f'<figure data-chart="{kind}" data-name="{escape(name)}" '
+        f'aria-label="{escape(titled(title))}"></figure>'
+    )
+
+
 def _curve(curve: Curve) -> str:
     rows = [
         [line.engine, round_amount(x, curve.x.unit), amount(y, curve.y.unit)]
@@ -168,7 +176,7 @@ def _curve(curve: Curve) -> str:
     ]
     return (
         f"<h3>{escape(titled(curve.title))}</h3>"
-        f'<figure data-chart="curve" data-name="{escape(curve.id)}"></figure>'
+        + _picture("curve", curve.id, curve.title)
         + details("As a table", table(["engine", curve.x.name, curve.y.name], rows))
     )
 
@@ -179,7 +187,7 @@ def _percentiles(figure: Figure) -> str:
         return ""
     return (
         f"<h3>{escape(titled(figure.title))}: percentiles</h3>"
-        f'<figure data-chart="percentiles" data-name="{escape(figure.id)}"></figure>'
+        + _picture("percentiles", figure.id, f"{figure.title}: percentiles")
         + details("As a table", table(["", *names], rows))
     )
 
@@ -215,39 +223,37 @@ def _figure(figure: Figure) -> str:
     return (
         f"<div><h3>{escape(titled(figure.title))}</h3>"
         f'<p class="better">{better} is better{escape(without)}</p>'
-        f'<figure data-chart="bars" data-name="{escape(figure.id)}"></figure>'
+        + _picture("bars", figure.id, figure.title)
         + details("As a table", _figure_table(figure))
         + "</div>"
     )
 
 
 def _figure_table(figure: Figure) -> str:
-    rows = []
-    styles = []
-    for entry in (*best_first(figure), *figure.limits):
-        limit = entry in figure.limits
-        styles.append("limit" if limit else "ours" if ours(entry.engine) else "peer")
-        name = f"limit: {label(entry.engine)}" if limit else entry.engine
-        if not has_value(entry):
-            rows.append([name, reason(entry.status, entry.why), "", "", "", ""])
-            continue
-        median = entry.median or 0.0
-        star = "*" if entry.disturbed_runs else ""
-        note = f", {entry.note}" if entry.note else ""
-        between = peer_interval(figure, entry.engine)
-        compared = "" if limit else against_peer(figure, entry.engine)
-        rows.append(
-            [
-                name,
-                amount(median, figure.unit) + star + note,
-                interval(entry.low, entry.high, figure.unit, around=median),
-                f"{entry.runs}",
-                f"{compared} ({between})" if between else compared,
-                "" if limit else against_limit(figure, entry.engine),
-            ]
-        )
-    head = ["engine", "median", "95 % interval", "runs", "against best peer", "against limit"]
+    entries = best_first(figure)
+    rows = [_figure_row(figure, entry, entry.engine) for entry in entries]
+    rows += [_figure_row(figure, limit, f"limit: {label(limit.engine)}") for limit in figure.limits]
+    styles = ["ours" if ours(entry.engine) else "peer" for entry in entries]
+    styles += ["limit"] * len(figure.limits)
+    head = ["engine", "median", "95 % interval", "runs", "against best peer", "against limit", ""]
     return table(head, rows, styles=styles)
+
+
+def _figure_row(figure: Figure, entry: Entry, name: str) -> list[str]:
+    if not has_value(entry):
+        return [name, status_word(entry.status), "", "", "", "", " ".join(entry.why.split())]
+    median = entry.median or 0.0
+    compared = against_peer(figure, entry.engine)
+    between = peer_interval(figure, entry.engine)
+    return [
+        name,
+        amount(median, figure.unit) + ("*" if entry.disturbed_runs else ""),
+        interval(entry.low, entry.high, figure.unit, around=median) or NOTHING,
+        f"{entry.runs}",
+        f"{compared} ({between})" if between else compared,
+        against_limit(figure, entry.engine),
+        entry.note,
+    ]
 
 
 def _items(lines: Sequence[str]) -> str:
