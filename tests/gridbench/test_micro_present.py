@@ -196,6 +196,22 @@ def test_where_gridrpc_is_not_ahead_is_said() -> None:
     ]
 
 
+def test_nothing_is_claimed_where_there_was_no_peer() -> None:
+    alone = replace(
+        micro_results.latency(),
+        entries=(micro_results.entry("gridrpc-python", 12.5),),
+        best_peer=None,
+        ratios={"gridrpc-python": Ratio(to_limit=1.25)},
+    )
+    results = micro_results.made(figures=(alone,), curves=(), lead=())
+    assert behind(results) == undecided(results) == headline(results) == []
+    for text in (printed(results), markdown(results), render(results)):
+        assert "1.25×" in text
+    for text in (printed(results), markdown(results)):
+        assert "against best peer" not in text
+        assert "No difference" not in text
+
+
 def test_times_are_in_utc() -> None:
     assert when(micro_results.made()) == "2031-05-04 08:30 to 09:15 UTC"
     assert when(micro_results.made(ended="")) == "2031-05-04 08:30 UTC"
@@ -312,7 +328,8 @@ def test_the_page_says_the_same_and_asks_for_nothing() -> None:
         "20.0× faster (18.2–22.2)",
         "250 µs*",
         "<td>no first task in 180 s</td>",
-        "without a value: dask (failed), hyperqueue (cannot)",
+        "less is better; equals differ by 1.08×; without a value: dask (failed), hyperqueue",
+        "1.06× in the median of the figures and 1.08× at most",
         "<td>chunk 1000</td>",
         "there is no C compiler",
         "2.00× slower",

@@ -83,7 +83,7 @@ _KINDS = (
         "More workers than processors",
         r"tasks(_|$)",
         "100 workers: 1000 tasks that sleep for 0.1 s, which cannot take less than 1 s, and "
-        "10,000 that do not sleep.",
+        "thousands that do not sleep.",
     ),
     _Kind(
         "million",
@@ -91,7 +91,7 @@ _KINDS = (
         r"million(_|$)",
         "1,000,000 calls that do nothing, submitted in one go: the time, the client's peak "
         "memory, and whether the rate falls over the run. Engines that are slower get as many as "
-        "fit into 60 s.",
+        "fit into the same time: 60 s, in a quick run less.",
     ),
     _Kind(
         "grain",

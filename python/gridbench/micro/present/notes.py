@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -33,7 +34,8 @@ def headline(results: Results) -> list[str]:
     """The outcome in a few sentences."""
     if not results.figures:
         return ["Nothing was measured."]
-    claims = [f.ratios[MAIN_ENGINE].claim for f in results.figures if MAIN_ENGINE in f.ratios]
+    ratios = [figure.ratios.get(MAIN_ENGINE) for figure in results.figures]
+    claims = [ratio.claim for ratio in ratios if ratio is not None and ratio.to_peer is not None]
     found = []
     if claims:
         found.append(
@@ -98,11 +100,6 @@ def fewest_runs(results: Results) -> int:
     return min(counts, default=0)
 
 
-def largest_noise(results: Results) -> float:
-    """The largest factor between equals in any figure."""
-    return max((figure.noise for figure in results.figures), default=1.0)
-
-
 def machine_line(results: Results) -> str:
     """Processor, cores, memory, system in one line, as far as they are known."""
     machine = results.machine
@@ -150,12 +147,23 @@ def method(results: Results) -> list[str]:
             if fewest_runs(results) < FEW_RUNS
             else []
         ),
-        "In every round two engines are measured twice. As far as these equals differ, up to "
-        f"{times(largest_noise(results))} here, no difference between engines is claimed. A run "
-        "that other load disturbed is repeated; if it still was disturbed, it is marked.",
+        *_equals(results),
+        "A run that other load disturbed is repeated, as far as time allows; what still was "
+        "disturbed is marked.",
     ]
     options = ", ".join(f"{name} {value}" for name, value in sorted(results.options.items()))
     return [*found, f"Options of this run: {options}."] if options else found
+
+
+def _equals(results: Results) -> list[str]:
+    noises = [figure.noise for figure in results.figures if figure.noise > 1]
+    if not noises:
+        return []
+    return [
+        "Two engines are measured twice in each round. By as much as these equals differ, "
+        f"{times(statistics.median(noises))} in the median of the figures and "
+        f"{times(max(noises))} at most, no engine is said to be ahead of another."
+    ]
 
 
 def _claims(results: Results, claim: str) -> Iterable[str]:
@@ -163,7 +171,7 @@ def _claims(results: Results, claim: str) -> Iterable[str]:
         medians = {entry.engine: entry.median for entry in figure.entries}
         peer = figure.best_peer or ""
         for engine, ratio in sorted(figure.ratios.items()):
-            if ours(engine) and ratio.claim == claim:
+            if ours(engine) and ratio.to_peer is not None and ratio.claim == claim:
                 values = (
                     f"{engine} {amount(medians.get(engine), figure.unit)}, "
                     f"{peer} {amount(medians.get(peer), figure.unit)}"

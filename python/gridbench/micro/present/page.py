@@ -10,7 +10,7 @@ from typing import Any
 
 from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
-from gridbench.micro.present.amounts import amount, interval, round_amount
+from gridbench.micro.present.amounts import amount, interval, round_amount, times
 from gridbench.micro.present.families import Family, best_first, families, has_value, ours
 from gridbench.micro.present.matrix import percentiles
 from gridbench.micro.present.notes import (
@@ -220,9 +220,10 @@ def _figure(figure: Figure) -> str:
     better = "less" if figure.better == "less" else "more"
     absent = [f"{e.engine} ({status_word(e.status)})" for e in figure.entries if not has_value(e)]
     without = f"; without a value: {', '.join(absent)}" if absent else ""
+    noise = f"; equals differ by {times(figure.noise)}" if figure.noise > 1 else ""
     return (
         f"<div><h3>{escape(titled(figure.title))}</h3>"
-        f'<p class="better">{better} is better{escape(without)}</p>'
+        f'<p class="better">{better} is better{escape(noise + without)}</p>'
         + _picture("bars", figure.id, figure.title)
         + details("As a table", _figure_table(figure))
         + "</div>"
