@@ -243,6 +243,20 @@ def test_the_terminal_shows_values_marks_and_reasons() -> None:
     assert text.index(" gridrpc-python ") < text.index(" process-pool ") < text.index(" ray ")
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_all_signs_gets_others(encoding: str) -> None:
+    out = io.BytesIO()
+    results = with_evil_names()
+    results = replace(
+        results, figures=(*results.figures, replace(results.figures[0], id="ω", title="ω 漢"))
+    )
+    with io.TextIOWrapper(out, encoding=encoding, write_through=True) as file:
+        print_tables(Console(file=file, width=100), results)
+        text = out.getvalue().decode(encoding)
+    assert "250 us +-20 %*" in text
+    assert "20.0x faster" in text
+
+
 def with_evil_names() -> Results:
     bad = Figure(
         id="evil",

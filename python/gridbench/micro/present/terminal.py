@@ -27,6 +27,8 @@ from gridbench.micro.present.wording import (
 _NAMES = 20
 _CELL = 18
 """Columns that names and values take."""
+_PLAIN = str.maketrans({"µ": "u", "×": "x", "±": "+-", "≤": "<=", "≥": ">=", "–": "-"})
+"""For terminals that know little more than ASCII."""
 _STYLES: dict[RowKind, str] = {
     "ours": "bold cyan",
     "peer": "",
@@ -44,7 +46,20 @@ _CLAIMS: dict[Claim | None, str] = {
 
 
 def print_tables(console: Console, results: Results) -> None:
-    """A table for each kind of workload, then what is to be reached, then who is ahead."""
+    """A table for each kind of workload, then what is to be reached, then who is ahead.
+
+    Signs that the terminal's encoding does not have are replaced.
+    """
+    with console.capture() as captured:
+        _print_all(console, results)
+    encoding = console.encoding
+    text = captured.get()
+    if not encoding.startswith("utf"):
+        text = text.translate(_PLAIN).encode(encoding, errors="replace").decode(encoding)
+    console.file.write(text)
+
+
+def _print_all(console: Console, results: Results) -> None:
     for family in families(results):
         if family.figures:
             _print_family(console, family)
