@@ -19,6 +19,7 @@ from gridbench.micro.figures import Entry, Figure, Ratio, Results
 from gridbench.micro.present import print_tables, write_markdown, write_report
 from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
 from gridbench.micro.present.charts import bars, curve
+from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import best_first, engines_best_first, families
 from gridbench.micro.present.markdown import markdown
 from gridbench.micro.present.notes import behind, gaps, headline, undecided, when
@@ -212,6 +213,33 @@ def test_nothing_is_claimed_where_there_was_no_peer() -> None:
         assert "No difference" not in text
 
 
+def test_against_each_engine() -> None:
+    peers, rows = against_each(micro_results.made())
+    assert peers == ["dask", "hyperqueue", "process-pool", "ray"]
+    cells = {row.title: [(cell.text, cell.claim) for cell in row.cells] for row in rows}
+    assert cells["A call that does nothing"] == [
+        ("failed", None),
+        ("cannot", None),
+        ("20.0×", "faster"),
+        ("216×", "faster"),
+    ]
+    assert cells["Null calls per second by map"] == [
+        ("–", None),
+        ("–", None),
+        ("0.500×", "slower"),
+        ("889×", "faster"),
+    ]
+    noisy = replace(micro_results.arrays("1MB", 1e6, 1.0, 1.04), noise=1.05)
+    _, (row,) = against_each(micro_results.made(figures=(noisy,)))
+    assert [(cell.text, cell.claim) for cell in row.cells] == [("1.04×", "no difference")]
+    # Another case of an engine is no engine.
+    beside = micro_results.entry("process-pool, inherited", 1.0)
+    peers, _ = against_each(
+        micro_results.made(figures=(replace(noisy, entries=(*noisy.entries, beside)),))
+    )
+    assert peers == ["ray"]
+
+
 def test_times_are_in_utc() -> None:
     assert when(micro_results.made()) == "2031-05-04 08:30 to 09:15 UTC"
     assert when(micro_results.made(ended="")) == "2031-05-04 08:30 UTC"
@@ -314,6 +342,7 @@ def test_markdown_answers_with_figures_and_says_where_they_come_from() -> None:
     text = markdown(micro_results.made())
     for heading in (
         "# Performance",
+        "## gridrpc-python against each engine",
         "## What is to be reached",
         "## Where a peer is ahead",
         "## No difference is claimed",
@@ -328,6 +357,8 @@ def test_markdown_answers_with_figures_and_says_where_they_come_from() -> None:
     assert "| process-pool | 250 µs (225–300)\\* |" in text
     assert "0.0500× (12.5 µs; process-pool 250 µs) | yes |" in text
     assert "| **no** |" in text
+    assert "| A call that does nothing | failed | cannot | 20.0× | 216× |" in text
+    assert "| Null calls per second by map | – | – | **0.500×** | 889× |" in text
     assert "native calls per second: there is no C compiler" in text
     assert "A processor, 2 cores, 24.0 GB of memory" in text
     assert "| python | 3.11.7 |" in text

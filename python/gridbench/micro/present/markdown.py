@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gridbench.micro.figures import Entry, Figure, Results
+from gridbench.micro.figures import Claim, Entry, Figure, Results
+from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, matrix, percentiles
 from gridbench.micro.present.notes import (
+    MAIN_ENGINE,
     behind,
     disturbed,
     gaps,
@@ -61,6 +63,7 @@ def _lines(results: Results) -> Iterator[str]:
     yield ""
     if results.lead:
         yield from _lead(results)
+    yield from _each(results)
     yield from _section("Where a peer is ahead", behind(results), "Nowhere in this run.")
     yield from _section("No difference is claimed", undecided(results), "")
     yield from ("## How it was measured", "")
@@ -108,6 +111,33 @@ def _lead(results: Results) -> Iterator[str]:
         what = f"{_escaped(lead.what)}<br>{_escaped(lead.engine)}"
         rows.append([what, _escaped(to_reach(results, lead)), _escaped(told), mark])
     yield from _table(["what", "to reach", "measured", "reached"], rows, numbers=False)
+
+
+def _each(results: Results) -> Iterator[str]:
+    peers, rows = against_each(results)
+    if not rows:
+        return
+    yield from (
+        f"## {MAIN_ENGINE} against each engine",
+        "",
+        "Times as good: 20× is a twentieth of the time or memory, or twenty times the rate. "
+        "Below 1 (in bold) the other engine is ahead; what is within the noise stands in brackets.",
+        "",
+    )
+    styles: dict[Claim | None, str] = {
+        "faster": "{}",
+        "slower": "**{}**",
+        "no difference": "({})",
+        None: "{}",
+    }
+    shown = (
+        [
+            _escaped(row.title),
+            *(styles[cell.claim].format(_escaped(cell.text)) for cell in row.cells),
+        ]
+        for row in rows
+    )
+    yield from _table(["", *map(_escaped, peers)], shown)
 
 
 def _family(family: Family) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
 from gridbench.micro.present.amounts import amount, interval, round_amount, times
+from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, best_first, families, has_value, ours
 from gridbench.micro.present.matrix import percentiles
 from gridbench.micro.present.notes import (
@@ -60,6 +61,7 @@ def render(results: Results) -> str:
         notices=_notice(results),
         sentences=_paragraphs(headline(results)),
         lead=_lead(results),
+        each=_each(results),
         **_ratio_tables(results),
         honest=_honest(results),
         families="".join(map(_family, groups)),
@@ -189,6 +191,24 @@ def _percentiles(figure: Figure) -> str:
         f"<h3>{escape(titled(figure.title))}: percentiles</h3>"
         + _picture("percentiles", figure.id, f"{figure.title}: percentiles")
         + details("As a table", table(["", *names], rows))
+    )
+
+
+def _each(results: Results) -> str:
+    peers, rows = against_each(results)
+    if not rows:
+        return "<p>No peer was measured.</p>"
+    parts = []
+    for row in rows:
+        cells = "".join(
+            f'<td class="{(cell.claim or "unknown").replace(" ", "-")}">{escape(cell.text)}</td>'
+            for cell in row.cells
+        )
+        parts.append(f'<tr><th scope="row">{escape(row.title)}</th>{cells}</tr>')
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", *peers))
+    return (
+        '<div class="scroll"><table class="each">'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(parts)}</tbody></table></div>"
     )
 
 
