@@ -1,8 +1,11 @@
 /*
- * What this machine allows: a round trip over a Unix socket, a copy in memory, bytes to and fro over
- * TCP. Prints one number, the median.
+ * What this machine allows: round trips over sockets, a copy in memory, bytes to and fro over TCP.
+ * Prints one number; times are medians.
  *
- *   limits ping-pong COUNT     us per round trip of 64 bytes between two processes
+ *   limits ping-pong COUNT     us per round trip of 64 bytes between two processes, Unix socket
+ *   limits ping-pong-tcp COUNT the same over the loopback interface
+ *   limits echo-window COUNT   round trips of 64 bytes per second, Unix socket, 64 outstanding;
+ *                              each is sent and received by a system call of its own
  *   limits memcpy BYTES COUNT  s per copy into memory that is warm
  *   limits tcp BYTES COUNT     s for BYTES to another process and back, over the loopback interface
  */
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #define FRAME 64
+#define WINDOW 64
 
 static double now(void) {
     struct timespec t;
@@ -99,7 +103,21 @@ static void tcp_pair(int pair[2]) {
     close(listener);
 }
 
-static double exchange(void (*make)(int[2]), size_t length, int count) {
+static double windowed(int socket, size_t length, int count) {
+    char *bytes = malloc(length);
+    memset(bytes, 1, length);
+    double begin = now();
+    for (int sent = 0; sent < count + WINDOW; sent++) {
+        if (sent >= WINDOW && !read_all(socket, bytes, length)) die("the other process ended");
+        if (sent < count) write_all(socket, bytes, length);
+    }
+    return count / (now() - begin);
+}
+
+typedef double measure(int socket, size_t length, int count);
+
+/* What `measure` finds at one end, with an echo at the other. */
+static double exchange(void (*make)(int[2]), measure *measure, size_t length, int count) {
     int pair[2];
     make(pair);
     pid_t child = fork();
@@ -109,7 +127,7 @@ static double exchange(void (*make)(int[2]), size_t length, int count) {
         echo(pair[1], length);
     }
     close(pair[1]);
-    double result = round_trips(pair[0], length, count);
+    double result = measure(pair[0], length, count);
     close(pair[0]);
     waitpid(child, NULL, 0);
     return result;
@@ -132,13 +150,18 @@ static double copies(size_t length, int count) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "ping-pong") == 0) {
-        printf("%.9f\n", 1e6 * exchange(unix_pair, FRAME, atoi(argv[2])));
+        printf("%.9f\n", 1e6 * exchange(unix_pair, round_trips, FRAME, atoi(argv[2])));
+    } else if (argc == 3 && strcmp(argv[1], "ping-pong-tcp") == 0) {
+        printf("%.9f\n", 1e6 * exchange(tcp_pair, round_trips, FRAME, atoi(argv[2])));
+    } else if (argc == 3 && strcmp(argv[1], "echo-window") == 0) {
+        printf("%.9f\n", exchange(unix_pair, windowed, FRAME, atoi(argv[2])));
     } else if (argc == 4 && strcmp(argv[1], "memcpy") == 0) {
         printf("%.9f\n", copies(strtoul(argv[2], NULL, 10), atoi(argv[3])));
     } else if (argc == 4 && strcmp(argv[1], "tcp") == 0) {
-        printf("%.9f\n", exchange(tcp_pair, strtoul(argv[2], NULL, 10), atoi(argv[3])));
+        printf("%.9f\n", exchange(tcp_pair, round_trips, strtoul(argv[2], NULL, 10), atoi(argv[3])));
     } else {
-        fprintf(stderr, "usage: limits ping-pong COUNT | memcpy BYTES COUNT | tcp BYTES COUNT\n");
+        fprintf(stderr, "usage: limits ping-pong|ping-pong-tcp|echo-window COUNT\n"
+                        "       limits memcpy|tcp BYTES COUNT\n");
         return 2;
     }
     return 0;
