@@ -224,8 +224,13 @@ class _Run:
                     yield rows
                 elif not self._started:
                     self._refuse_to_wait(time.monotonic() - begun)
-                progress.update(client.collected, client.status.submitted, self._failed)
-            progress.update(client.collected, client.status.submitted, self._failed, last=True)
+                self._show(progress)
+            self._show(progress, last=True)
+
+    def _show(self, progress: Progress, *, last: bool = False) -> None:
+        status = self._client.status
+        done, failed = self._client.collected, self._failed
+        progress.update(done, status.submitted, failed, doing=status.doing, last=last)
 
     def _note_failures(self, rows: list[Row]) -> None:
         bad = [row for row in rows if row.status != OK]
