@@ -73,7 +73,7 @@ impl<'p> PayloadBuilder<'p> {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
         } else if let Some(pool) = self.pool {
-            let mut lent = pool.take(bytes.len() as u64)?;
+            let lent = pool.take(bytes.len() as u64)?;
             lent.write(bytes)?;
             Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
@@ -131,6 +131,7 @@ impl<'p> PayloadBuilder<'p> {
         let small = self.is_small(len);
         if !small && let Some(pool) = self.pool {
             let lent = pool.take(len as u64)?;
+            lent.make_ready(len as u64);
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
             fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });

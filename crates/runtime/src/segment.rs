@@ -9,23 +9,24 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_wire::Lease;
 
+use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys::{self, Mapping};
 
 const NAME: &CStr = c"gridrpc-segment";
 /// The smallest segment, bytes.
 const SMALLEST: u64 = 64 << 10;
+/// Pages made beforehand at most, bytes: who asks for more may not use all of it.
+const MOST_READY: u64 = 1 << 30;
 
 /// A segment of this process's own.
 #[derive(Debug)]
 pub struct Segment {
     number: u32,
-    len: u64,
-    file: Arc<OwnedFd>,
-    mapping: OnceLock<Mapping>,
+    memory: Memory,
 }
 
 impl Segment {
@@ -39,22 +40,13 @@ impl Segment {
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // it never is
     pub fn len(&self) -> u64 {
-        self.len
+        self.memory.len() as u64
     }
 
     /// What to pass to a reader.
     #[must_use]
     pub fn file(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.file)
-    }
-
-    fn map(&self) -> io::Result<&Mapping> {
-        if self.mapping.get().is_none() {
-            let mapping = Mapping::new(self.file.as_fd(), self.len as usize, true)?;
-            // Another thread cannot be at it: a segment is used by one section at a time.
-            let _ = self.mapping.set(mapping);
-        }
-        self.mapping.get().ok_or_else(|| io::ErrorKind::Other.into())
+        self.memory.file()
     }
 }
 
@@ -62,7 +54,6 @@ impl Segment {
 #[derive(Debug)]
 pub struct Lent {
     segment: Arc<Segment>,
-    warm: bool,
     pool: Arc<Pool>,
 }
 
@@ -79,21 +70,12 @@ impl Lent {
         Lease { segment: self.segment.number, offset: 0 }
     }
 
-    /// Copies `bytes` to the start of the segment: through the mapping where its pages are warm,
-    /// else by `pwrite`, which takes half the time on new pages.
+    /// Copies `bytes` to the start of the segment.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.warm {
-            let start = self.start(bytes.len() as u64)?;
-            // SAFETY: the segment is ours alone until it is lent, and long enough.
-            unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-            return Ok(());
-        }
-        write_at(&self.segment.file, bytes, 0)?;
-        self.warm = true;
-        Ok(())
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.segment.memory.write(0, bytes)
     }
 
     /// Where its memory starts, if it has at least `len` bytes.
@@ -101,7 +83,16 @@ impl Lent {
     /// # Errors
     /// When it cannot be mapped or is too short.
     pub fn start(&self, len: u64) -> io::Result<NonNull<u8>> {
-        self.segment.map()?.at(0, len).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.segment.memory.at(0, len)
+    }
+
+    /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
+    pub fn make_ready(&self, len: u64) {
+        let end = len.min(self.segment.len()).min(MOST_READY) as usize;
+        if self.segment.len() >= HUGE as u64 {
+            self.segment.memory.make_ready(end);
+        }
     }
 }
 
@@ -109,25 +100,6 @@ impl Drop for Lent {
     fn drop(&mut self) {
         self.pool.take_back(&self.segment);
     }
-}
-
-/// Writes all of `bytes` at `offset`.
-///
-/// # Errors
-/// When there is no memory for it.
-pub fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let at = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let count = match nix::sys::uio::pwrite(file, bytes, at) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => count,
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(errno) => return Err(errno.into()),
-        };
-        bytes = &bytes[count..];
-        offset += count as u64;
-    }
-    Ok(())
 }
 
 #[derive(Debug, Default)]
@@ -182,32 +154,32 @@ impl Pool {
                 format!("it has {len} bytes, and this machine has {most}"),
             ));
         }
+        let least = if len > HUGE_FROM { HUGE as u64 } else { SMALLEST };
         let want = len
-            .max(SMALLEST)
+            .max(least)
             .checked_next_power_of_two()
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
         if let Some(segment) = warm {
             shelf.free_bytes -= want;
-            return Ok(Lent { segment, warm: true, pool: Arc::clone(self) });
+            return Ok(Lent { segment, pool: Arc::clone(self) });
         }
         let number = shelf.next;
         shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
         drop(shelf);
-        let file = Arc::new(sys::memory_file(NAME, want)?);
-        let segment = Segment { number, len: want, file, mapping: OnceLock::new() };
-        Ok(Lent { segment: Arc::new(segment), warm: false, pool: Arc::clone(self) })
+        let memory = Memory::new(sys::memory_file(NAME, want)?, want as usize);
+        Ok(Lent { segment: Arc::new(Segment { number, memory }), pool: Arc::clone(self) })
     }
 
     fn take_back(&self, segment: &Arc<Segment>) {
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.free_bytes + segment.len > self.keep {
+        if shelf.free_bytes + segment.len() > self.keep {
             shelf.gone.push(segment.number);
             return;
         }
-        shelf.free_bytes += segment.len;
-        shelf.free.entry(segment.len).or_default().push(Arc::clone(segment));
+        shelf.free_bytes += segment.len();
+        shelf.free.entry(segment.len()).or_default().push(Arc::clone(segment));
     }
 
     /// Numbers of the segments that have gone since the last time.
@@ -357,11 +329,11 @@ mod tests {
     #[test]
     fn a_segment_is_used_again_while_it_is_warm() {
         let pool = Pool::new(1 << 20);
-        let mut first = pool.take(100_000).unwrap();
+        let first = pool.take(100_000).unwrap();
         first.write(&[7; 100_000]).unwrap();
         let number = first.segment().number();
         drop(first);
-        let mut second = pool.take(90_000).unwrap();
+        let second = pool.take(90_000).unwrap();
         assert_eq!(second.segment().number(), number);
         second.write(&[8; 90_000]).unwrap();
         // SAFETY: nobody else uses the segment.
@@ -388,7 +360,7 @@ mod tests {
     #[test]
     fn a_borrowed_stretch_goes_back_once_when_its_last_holder_drops_it() {
         let pool = Pool::new(0);
-        let mut lent = pool.take(10).unwrap();
+        let lent = pool.take(10).unwrap();
         lent.write(b"0123456789").unwrap();
         let mut mapped = Mapped::default();
         mapped.add(0, lent.segment().len(), &lent.segment().file()).unwrap();

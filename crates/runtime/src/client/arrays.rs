@@ -64,6 +64,7 @@ impl SharedArray {
     pub fn new(len: usize) -> io::Result<SharedArray> {
         let arrays = arrays();
         let lent = arrays.pool.take(len.max(1) as u64)?;
+        lent.make_ready(len as u64);
         let start = lent.start(len.max(1) as u64)?;
         let lent = Arc::new(lent);
         lock(&arrays.live).insert(start.as_ptr() as usize, (len, Arc::downgrade(&lent)));
