@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -63,6 +62,8 @@ def cancelled(call: Call[Any]) -> bool:
 
 def profile_of(call: Call[Any]) -> Profile:
     """`Call.profile`."""
+    import socket  # for this only
+
     values = call._profile()
     for name in ("sent", "received", "calc_in", "calc_out", "retrieve"):
         values[name] = values[name] or float("nan")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import keyword
 import math
 import operator
@@ -58,6 +57,8 @@ class ModuleFunction:
     @functools.cached_property
     def description(self) -> dict[str, Any]:
         """Its interface: parameters with modes, types and dimensions."""
+        import json  # for this only
+
         described: dict[str, Any] = json.loads(self._target.description)
         return described
 
