@@ -13,10 +13,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_wire::Lease;
 
+use crate::forks;
 use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys::{self, Mapping};
 
 const NAME: &CStr = c"gridrpc-segment";
+/// Numbers of the segments that callers' arrays lie in, apart from those of the grids' own.
+pub const FIRST_OF_ARRAYS: u32 = 1 << 31;
 /// The smallest segment, bytes.
 const SMALLEST: u64 = 64 << 10;
 /// Pages made beforehand at most, bytes: who asks for more may not use all of it.
@@ -64,12 +67,6 @@ impl Lent {
         &self.segment
     }
 
-    /// What the reader knows it by.
-    #[must_use]
-    pub fn lease(&self) -> Lease {
-        Lease { segment: self.segment.number, offset: 0 }
-    }
-
     /// Copies `bytes` to the start of the segment.
     ///
     /// # Errors
@@ -83,8 +80,17 @@ impl Lent {
     /// # Errors
     /// When it cannot be mapped or is too short.
     pub fn start(&self, len: u64) -> io::Result<NonNull<u8>> {
-        let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
-        self.segment.memory.at(0, len)
+        self.stretch(0, len)
+    }
+
+    /// Where `len` bytes from `offset` on are.
+    ///
+    /// # Errors
+    /// When they cannot be mapped or lie outside.
+    pub fn stretch(&self, offset: u64, len: u64) -> io::Result<NonNull<u8>> {
+        let outside = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let (offset, len) = (usize::try_from(offset).map_err(outside)?, usize::try_from(len));
+        self.segment.memory.at(offset, len.map_err(outside)?)
     }
 
     /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
@@ -93,6 +99,39 @@ impl Lent {
         if self.segment.len() >= HUGE as u64 {
             self.segment.memory.make_ready(end);
         }
+    }
+}
+
+/// A stretch of this process's own memory that an answer refers to: the worker has left its result there.
+#[derive(Clone, Debug)]
+pub struct Left {
+    lent: Arc<Lent>,
+    offset: u64,
+    len: u64,
+}
+
+impl Left {
+    /// The first `len` bytes of a stretch of `lent`.
+    ///
+    /// # Errors
+    /// When they are not all there, or cannot be mapped.
+    pub fn new(lent: &Arc<Lent>, offset: u64, len: u64) -> io::Result<Left> {
+        lent.stretch(offset, len)?;
+        Ok(Left { lent: Arc::clone(lent), offset, len })
+    }
+
+    /// Where it starts.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        // Mapped and checked in `new`.
+        self.lent.stretch(self.offset, self.len).unwrap_or(NonNull::dangling())
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the stretch has been checked and stays mapped; the worker has let go of it.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len as usize) }
     }
 }
 
@@ -108,6 +147,8 @@ struct Shelf {
     free: BTreeMap<u64, Vec<Arc<Segment>>>,
     free_bytes: u64,
     next: u32,
+    /// Which process made the free ones.
+    generation: u64,
     /// Segments that went: readers have to be told.
     gone: Vec<u32>,
 }
@@ -131,7 +172,7 @@ impl Pool {
     /// apart.
     #[must_use]
     pub fn numbered_from(first: u32, keep: u64) -> Arc<Pool> {
-        let shelf = Shelf { next: first, ..Shelf::default() };
+        let shelf = Shelf { next: first, generation: forks::generation(), ..Shelf::default() };
         Arc::new(Pool { shelf: Mutex::new(shelf), keep })
     }
 
@@ -160,6 +201,12 @@ impl Pool {
             .checked_next_power_of_two()
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.generation != forks::generation() {
+            // This process has been forked: what was free is its parent's to use.
+            shelf.generation = forks::generation();
+            shelf.free_bytes = 0;
+            shelf.free.clear();
+        }
         let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
         if let Some(segment) = warm {
             shelf.free_bytes -= want;
@@ -197,6 +244,8 @@ pub struct Borrowed {
     len: u64,
     /// Returns the stretch to its owner when the last clone is dropped.
     guard: Option<Arc<Returner>>,
+    /// Which section of its message it is.
+    section: u16,
 }
 
 impl Borrowed {
@@ -224,6 +273,25 @@ impl Borrowed {
         // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner
         // does not touch what it has lent.
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len()) }
+    }
+
+    /// Which section of its message it is.
+    #[must_use]
+    pub fn section(&self) -> u16 {
+        self.section
+    }
+
+    /// The same as section number `section` of a message.
+    #[must_use]
+    pub fn as_section(mut self, section: u16) -> Borrowed {
+        self.section = section;
+        self
+    }
+
+    /// Whether it is memory of the caller's own, which only functions of modules may change.
+    #[must_use]
+    pub fn is_callers(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.lease.segment >= FIRST_OF_ARRAYS)
     }
 
     /// Whether somebody else also holds this stretch.
@@ -299,7 +367,13 @@ impl Mapped {
         mapping.at(lease.offset, len)?;
         let returns = Some(Arc::clone(&self.returns));
         let guard = Some(Arc::new(Returner { lease, returns }));
-        Some(Borrowed { mapping: Arc::clone(mapping), offset: lease.offset, len, guard })
+        Some(Borrowed {
+            mapping: Arc::clone(mapping),
+            offset: lease.offset,
+            len,
+            guard,
+            section: 0,
+        })
     }
 
     /// Where stretches of these segments are collected that are read no more.
@@ -319,7 +393,7 @@ impl Mapped {
 #[must_use]
 pub fn borrow_for_good(mapping: &Arc<Mapping>, offset: u64, len: u64) -> Option<Borrowed> {
     mapping.at(offset, len)?;
-    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None })
+    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None, section: 0 })
 }
 
 #[cfg(test)]
