@@ -6,8 +6,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer as Bytes
 
-from gridrpc._call import Profile
 from gridrpc._grid import Grid as _PythonGrid
+from gridrpc._profile import Profile
 
 _T = TypeVar("_T")
 
