@@ -104,30 +104,36 @@ impl Memory {
             return;
         }
         let Ok(mapping) = self.map() else { return };
-        let mut at = ready / HUGE * HUGE;
-        while at < end && make_huge(mapping, at) {
-            at += HUGE;
-            self.ready.fetch_max(at, Ordering::Relaxed);
+        let (mut at, mut pages) = (ready / HUGE, 1);
+        let last = end.div_ceil(HUGE);
+        // More at a time as long as it goes well: each request waits for all processors.
+        while at < last && make_huge(mapping, at, pages.min(last - at)) {
+            at += pages.min(last - at);
+            pages *= 2;
+            self.ready.fetch_max(at * HUGE, Ordering::Relaxed);
         }
     }
 }
 
-/// Has the kernel put the stretch from `at` on, a multiple of [`HUGE`], into one huge page.
-fn make_huge(mapping: &Mapping, at: usize) -> bool {
+/// Has the kernel make huge pages, number `first` of the mapping and those behind it.
+fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
     let begun = sys::monotonic_ns();
     if begun < NOT_BEFORE.load(Ordering::Relaxed) {
         return false;
     }
-    let Some(place) = mapping.at(at as u64, HUGE as u64) else { return false };
+    let (from, len) = (first * HUGE, count * HUGE);
+    let Some(start) = mapping.at(from as u64, len as u64) else { return false };
     let busy = sys::thread_ns();
-    // There has to be a page for the others to join.
-    // SAFETY: `at` has checked the place; what is there does not matter.
-    unsafe { place.as_ptr().read_volatile() };
-    let collapsed = sys::collapse(place, HUGE);
+    for at in (0..len).step_by(HUGE) {
+        // There has to be a small page for the others to join.
+        // SAFETY: `at` has checked the stretch; what is there does not matter.
+        unsafe { start.add(at).as_ptr().read_volatile() };
+    }
+    let collapsed = sys::collapse(start, len);
     let pause = match &collapsed {
         // An older kernel, or one that was told not to: no use in asking again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => u64::MAX - begun,
-        Ok(()) if sys::thread_ns() - busy < SLOW => return true,
+        Ok(()) if sys::thread_ns() - busy < SLOW * count as u64 => return true,
         // Large stretches of memory are short; or this is a virtual machine, whose host has taken
         // them back and has to give them again.
         _ => PAUSE,
