@@ -7,7 +7,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
-use crate::segment::{Borrowed, Left, Lent, Mapped, Pool};
+use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool};
 
 /// Bytes that a frame carries inline at most, all sections together.
 const MAX_INLINE: usize = 512 << 10;
@@ -220,7 +220,10 @@ impl Payload {
     /// When the section does not lie in shared memory, is shorter, or cannot be mapped.
     pub fn left(&self, index: u16, len: u64) -> io::Result<Left> {
         match self.parts.get(usize::from(index)) {
-            Some(Outgoing::Shared { lent, offset, len: whole }) if len <= *whole => {
+            // Arrays of the caller's program are not given away as results.
+            Some(Outgoing::Shared { lent, offset, len: whole })
+                if len <= *whole && lent.segment().number() < FIRST_OF_ARRAYS =>
+            {
                 Left::new(lent, *offset, len)
             }
             _ => Err(io::ErrorKind::InvalidInput.into()),
