@@ -42,10 +42,10 @@ help: ## list what one can do
 # ---- What users need
 
 .PHONY: install
-install: $(STAMPS)/native $(STAMPS)/capi ## make .venv with the programs, and the library for C
+install: $(STAMPS)/bytecode $(STAMPS)/capi ## make .venv with the programs, and the library for C
 
 .PHONY: demo
-demo: $(STAMPS)/native ## run the compute-grid benchmark on 100 workers, and write its report
+demo: $(STAMPS)/bytecode ## run the compute-grid benchmark on 100 workers, and write its report
 	@scripts/demo
 
 $(STAMPS)/venv: scripts/make-venv scripts/common.sh
@@ -58,6 +58,12 @@ $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requir
 
 $(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
 	@scripts/build-native $(VENV)
+	@touch $@
+
+# Where Python may not write bytecode itself (PYTHONDONTWRITEBYTECODE), each start of a client and of
+# a spawner would else compile the package anew: 20 ms each.
+$(STAMPS)/bytecode: $(STAMPS)/native $(shell find python -name '*.py')
+	@$(BIN)/python -m compileall -q python
 	@touch $@
 
 # For C, C++ and Fortran programs: include/, lib/ and bin/ in the environment.

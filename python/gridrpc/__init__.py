@@ -14,12 +14,13 @@ TYPE_CHECKING = False  # what type checkers take it for is not worth loading `ty
 if TYPE_CHECKING:
     from typing import Any
 
-    from gridrpc._call import Profile, as_completed
+    from gridrpc._call import as_completed
     from gridrpc._config import Config
     from gridrpc._executor import Executor
     from gridrpc._grid import Grid
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._native import Call
+    from gridrpc._profile import Profile
     from gridrpc._shared import Shared
     from gridrpc.errors import (
         ArgumentError,
@@ -70,7 +71,7 @@ _HOMES = {
     "Executor": "_executor",
     "Grid": "_grid",
     "ModuleFunction": "_modules",
-    "Profile": "_call",
+    "Profile": "_profile",
     "RemoteObject": "_modules",
     "Shared": "_shared",
     "as_completed": "_call",

@@ -3,52 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridrpc import _native
 from gridrpc._native import Call
 from gridrpc.errors import CallCancelled
 
+if TYPE_CHECKING:
+    from gridrpc._profile import Profile
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """Times of a call in seconds of this host's monotonic clock (NaN: not reached), and places."""
-
-    submit: float
-    """The caller handed it over."""
-    sent: float
-    """It went to a worker."""
-    received: float
-    """All of its arguments had come there."""
-    calc_in: float
-    """The function started."""
-    calc_out: float
-    """The function returned."""
-    retrieve: float
-    """The result was here."""
-    cpu: float
-    """Processor time between calc-in and calc-out, all threads together; 0 if not measured."""
-    callbacks: int
-    """How many callbacks the function made."""
-    callback_time: float
-    """Seconds between calc-in and calc-out in which it waited for them."""
-    worker: int | None
-    """Number of the worker; None if it never had one."""
-    pid: int
-    """Process id of the worker; 0 if it never had one."""
-    host: str
-    """Where the worker runs."""
-    bytes_in: int
-    """Bytes of arguments that were moved."""
-    bytes_out: int
-    """Bytes of the result that were moved."""
 
 
 def cancel(call: Call[Any]) -> bool:
@@ -63,6 +30,10 @@ def cancelled(call: Call[Any]) -> bool:
 
 def profile_of(call: Call[Any]) -> Profile:
     """`Call.profile`."""
+    import socket  # for this only
+
+    from gridrpc._profile import Profile
+
     values = call._profile()
     for name in ("sent", "received", "calc_in", "calc_out", "retrieve"):
         values[name] = values[name] or float("nan")

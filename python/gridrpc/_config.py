@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-import tomllib
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from gridrpc.errors import ConfigError
@@ -95,7 +93,7 @@ def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Conf
     """
     values: dict[str, Any] = {}
     if file is not None:
-        values = _read(Path(file))
+        values = _read(file)
         try:
             _build(values)
         except ConfigError as error:
@@ -118,9 +116,12 @@ def _build(values: dict[str, Any]) -> Config:
     return Config(**{**values, **lists})
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
+    import tomllib  # takes longer than the rest of this file, and most grids have no configuration
+
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        with open(file, encoding="utf-8-sig") as opened:
+            document = tomllib.loads(opened.read())
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import sys
 import weakref
@@ -115,6 +114,8 @@ class Functions:
             import cloudpickle
 
             head = cloudpickle.dumps(function, 5)
+        import hashlib  # not for functions that go by name
+
         digest = hashlib.blake2b(head, digest_size=20).digest()
         known = self._pickled.get(digest)
         if known is None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import sysconfig
-from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridrpc._config import Config, processors
 from gridrpc.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: Imported once, before the workers are forked, if the client has them loaded.
 WORTH_SHARING = ("numpy", "cloudpickle", "scipy", "pandas", "sklearn", "joblib")
@@ -37,7 +37,7 @@ def launch(config: Config) -> dict[str, Any]:
             "path": [],
             "modules": [],
         }
-    home = str(Path(__file__).parent.parent)
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.insert(0, {home!r}); from gridrpc._worker import main; main()"
     loaded = [name for name in WORTH_SHARING if name in sys.modules]
     if "cloudpickle" not in loaded and _main_has_functions():
@@ -68,6 +68,11 @@ def _environment(config: Config) -> list[tuple[str, str]]:
 
 def program() -> Path:
     """The `gridrpc` program that was installed with this package."""
+    # Only grids of native workers need these, which take 10 ms to load.
+    import shutil
+    import sysconfig
+    from pathlib import Path
+
     beside = Path(sysconfig.get_path("scripts")) / "gridrpc"
     if beside.is_file():
         return beside

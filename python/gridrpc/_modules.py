@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import keyword
 import math
 import operator
@@ -58,6 +57,8 @@ class ModuleFunction:
     @functools.cached_property
     def description(self) -> dict[str, Any]:
         """Its interface: parameters with modes, types and dimensions."""
+        import json  # for this only
+
         described: dict[str, Any] = json.loads(self._target.description)
         return described
 
@@ -242,10 +243,12 @@ class RemoteObject:
 def empty(
     shape: int | tuple[int, ...], dtype: Any = float, order: Literal["C", "F"] = "C"
 ) -> np.ndarray[Any, Any]:
-    """A new array in shared memory, which calls of module functions do not copy.
+    """A new array in shared memory, which calls do not copy.
 
-    As `numpy.empty`: its elements are arbitrary. A worker sees the array itself: what a function
-    changes in it, and what the caller changes while a call runs, both see.
+    As `numpy.empty`: its elements are arbitrary. A worker sees the array itself: what a module
+    function changes in it, and what the caller changes while a call runs, both see. Python functions
+    get a read-only view of it. As the result of a function that runs in a worker it is not
+    copied either, if the function does not keep it.
     """
     import numpy as np
 

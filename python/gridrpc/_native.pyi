@@ -6,8 +6,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from typing_extensions import Buffer as Bytes
 
-from gridrpc._call import Profile
 from gridrpc._grid import Grid as _PythonGrid
+from gridrpc._profile import Profile
 
 _T = TypeVar("_T")
 
@@ -197,9 +197,7 @@ class Worker:
     def number(self) -> int: ...
     def next(self) -> _Work | None: ...
     def function(self) -> tuple[bool, str, bytes]: ...
-    def returned(
-        self, calc_in: int, calc_out: int, head: Bytes, buffers: Sequence[Bytes]
-    ) -> None: ...
+    def returned(self, calc_in: int, calc_out: int, head: Bytes, buffers: list[Any]) -> None: ...
     def raised(
         self,
         calc_in: int,

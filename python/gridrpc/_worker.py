@@ -141,6 +141,7 @@ def _serve(worker: _native.Worker) -> None:
             ended = monotonic_ns()
             args = kwargs = None
             answer = dumps(result)
+            result = None
         except SystemExit:
             raise
         except BaseException as error:
@@ -154,7 +155,7 @@ def _serve(worker: _native.Worker) -> None:
                 raise
             except Exception as error:  # no memory for the result, say
                 _raise(worker, started, ended, error)
-        result = answer = None
+        answer = None
 
 
 def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:

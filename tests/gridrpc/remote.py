@@ -227,6 +227,34 @@ def make_array(size: int, value: int) -> Any:
     return np.full(size, value, np.uint8)
 
 
+def first_half(x: Any) -> Any:
+    return x[: len(x) // 2]
+
+
+def plus_one(x: Any) -> Any:
+    x += 1
+    return x
+
+
+def overlapping(x: Any) -> tuple[Any, Any, Any]:
+    return x, x[:-1], x[1:]
+
+
+def keep_and_give(name: str, value: Any) -> Any:
+    kept[name] = value
+    return value
+
+
+def make_shared(size: int, value: int, name: str | None = None) -> Any:
+    import gridrpc
+
+    array = gridrpc.empty(size)
+    array[:] = value
+    if name is not None:
+        kept[name] = array
+    return array
+
+
 def cwd_and_path() -> tuple[str, list[str]]:
     return os.getcwd(), sys.path
 

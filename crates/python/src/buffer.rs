@@ -40,6 +40,7 @@ impl Buffer {
             Incoming::Bytes(bytes) => NonNull::new(bytes.as_mut_ptr()),
             Incoming::Kept(bytes) => NonNull::new(bytes.as_ptr().cast_mut()),
             Incoming::Shared(stretch) => Some(stretch.start()),
+            Incoming::Left(stretch) => Some(stretch.start()),
             // Those lie in memory of the caller's own, and are not looked at from here.
             Incoming::Placed(_) | Incoming::Argument(..) => None,
         };
@@ -87,7 +88,9 @@ impl Buffer {
 
     fn __repr__(&self) -> String {
         let place = match self.memory {
-            Memory::Array(_) | Memory::Section(Incoming::Shared(_)) => "shared memory",
+            Memory::Array(_) | Memory::Section(Incoming::Shared(_) | Incoming::Left(_)) => {
+                "shared memory"
+            }
             Memory::Section(_) => "memory",
         };
         let access = if self.readonly { "read-only" } else { "writable" };
@@ -95,11 +98,12 @@ impl Buffer {
     }
 }
 
-/// The first section, which holds a pickle or values, as bytes; the others as buffers.
+/// The first section, which holds a pickle or values, as bytes; the others as buffers. Of the
+/// arguments of a call, those that lie in the caller's own memory are read-only.
 pub fn split_head(
     py: Python<'_>,
     sections: Vec<Incoming>,
-    readonly: bool,
+    arguments: bool,
 ) -> PyResult<(Py<PyAny>, Vec<Py<Buffer>>)> {
     let mut sections = sections.into_iter();
     let head = match sections.next() {
@@ -108,7 +112,10 @@ pub fn split_head(
         Some(large) => Py::new(py, Buffer::new(large, true))?.into_any(),
     };
     let rest = sections
-        .map(|section| Py::new(py, Buffer::new(section, readonly)))
+        .map(|section| {
+            let theirs = matches!(&section, Incoming::Shared(stretch) if stretch.is_callers());
+            Py::new(py, Buffer::new(section, arguments && theirs))
+        })
         .collect::<PyResult<Vec<_>>>()?;
     Ok((head, rest))
 }

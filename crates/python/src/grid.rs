@@ -168,7 +168,7 @@ impl Grid {
             _ => values::add_view(py, &View::new(head)?, &mut payload)?,
         }
         for buffer in &buffers {
-            values::add_view(py, &View::new(buffer)?, &mut payload)?;
+            values::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
         self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
     }

@@ -1,5 +1,6 @@
 //! Typed values: Python objects to sections, and back.
 
+use gridrpc_runtime::client::find_shared;
 use gridrpc_runtime::payload::{Incoming, PayloadBuilder};
 use gridrpc_wire::{Array, DType, Order, Value, decode_values, encode_values};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -165,6 +166,23 @@ pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -
         py.detach(|| payload.add(bytes))?;
     }
     Ok(())
+}
+
+/// As [`add_view`], but memory of `gridrpc.empty` is referred to where it lies.
+pub fn refer_to_view(
+    py: Python<'_>,
+    view: &View,
+    payload: &mut PayloadBuilder<'_>,
+) -> PyResult<()> {
+    let bytes = view.bytes();
+    if payload.has_shared_memory()
+        && !payload.is_small(bytes.len())
+        && let Some((lent, offset)) = find_shared(bytes.as_ptr(), bytes.len())
+    {
+        payload.add_shared(lent, offset, bytes.len() as u64, 0);
+        return Ok(());
+    }
+    add_view(py, view, payload)
 }
 
 /// The result of a native function: None, one value, or a tuple of several.

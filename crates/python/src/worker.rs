@@ -10,9 +10,10 @@ use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Modules, Role, Spawner
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyList};
 
 use crate::buffer::{Buffer, View, split_head};
+use crate::results::Results;
 
 /// An error of the link or of Python code that it called.
 enum Failure {
@@ -149,7 +150,7 @@ impl Worker {
                 inner.values.remove(blob);
             }
         });
-        let (head, buffers) = split_head(py, sections, false)?;
+        let (head, buffers) = split_head(py, sections, true)?;
         Ok(Some((serial, head, buffers)))
     }
 
@@ -160,15 +161,18 @@ impl Worker {
         Ok((pickled, function.name.clone(), PyBytes::new(py, &function.body)))
     }
 
-    /// Answers the call with a pickled result. Times are ns of the monotonic clock.
+    /// Answers the call with a pickled result; empties the list of its buffers. Times are ns of the monotonic clock.
     fn returned(
         &self,
         calc_in: u64,
         calc_out: u64,
         head: &Bound<'_, PyAny>,
-        buffers: Vec<Bound<'_, PyAny>>,
+        buffers: &Bound<'_, PyList>,
     ) -> PyResult<()> {
-        self.answer((calc_in, calc_out), head, &buffers, None)
+        let all = buffers.iter().collect();
+        // Nobody but the result may hold on to the arguments that it consists of.
+        buffers.del_slice(0, buffers.len())?;
+        self.answer((calc_in, calc_out), head, all, None)
     }
 
     /// Answers the call with an error: its type, message and trace, and its pickle.
@@ -183,7 +187,7 @@ impl Worker {
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.answer((calc_in, calc_out), head, &buffers, Some((error, message, trace)))
+        self.answer((calc_in, calc_out), head, buffers, Some((error, message, trace)))
     }
 
     /// The parts of shared data, read-only.
@@ -215,34 +219,50 @@ impl Worker {
         &self,
         (calc_in, calc_out): (u64, u64),
         head: &Bound<'_, PyAny>,
-        buffers: &[Bound<'_, PyAny>],
+        buffers: Vec<Bound<'_, PyAny>>,
         error: Option<(&str, &str, &str)>,
     ) -> PyResult<()> {
         if buffers.len() >= MAX_SECTIONS {
             return Err(PyValueError::new_err("more than 1,023 buffers in one result"));
         }
-        let views = buffers.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
+        let (call, lent) = self.with(|inner| inner.running.take()).ok_or_else(no_call)?;
+        // Without our lock: what goes with the buffers may be code that asks for it.
+        let results = match error {
+            None => Results::new(buffers, &lent),
+            Some(_) => Results::copied(buffers),
+        };
+        let put_together = |results: &Results| {
+            self.with(|inner| {
+                let mut payload = inner.link.payload();
+                // The interpreter's lock is kept: a thread that got it could wait for our lock.
+                match head.cast::<PyBytes>() {
+                    Ok(bytes) => payload.add(bytes.as_bytes())?,
+                    Err(_) => payload.add(View::new(head)?.bytes())?,
+                }
+                results.add(&lent, &mut payload)?;
+                Ok(payload.finish())
+            })
+        };
+        let payload = match results.as_ref().map_err(|error| error.clone_ref(head.py())) {
+            Ok(results) => put_together(results),
+            Err(error) => Err(error),
+        };
         self.with(|inner| {
-            let Inner { link, running, received, .. } = inner;
-            let received = *received;
+            let payload = match payload {
+                Ok(payload) => payload,
+                Err(error) => {
+                    // An error can still be told.
+                    inner.running = Some((call, lent));
+                    return Err(error);
+                }
+            };
+            let received = inner.received;
             let stamps = Stamps { received, calc_in, calc_out, ..Stamps::default() };
-            let mut payload = link.payload();
-            // The interpreter's lock is kept: a thread that got it could wait for our lock.
-            match head.cast::<PyBytes>() {
-                Ok(bytes) => payload.add(bytes.as_bytes())?,
-                Err(_) => payload.add(View::new(head)?.bytes())?,
-            }
-            for view in &views {
-                payload.add(view.bytes())?;
-            }
-            let payload = payload.finish();
-            // Not before the payload is whole: if memory runs out, an error can still be told.
-            let (call, sections) = running.take().ok_or_else(no_call)?;
             let answer = match error {
                 None => Answer::Returned(payload),
                 Some((error, message, trace)) => Answer::Raised { error, message, trace, payload },
             };
-            link.answer(call, stamps, sections, answer).map_err(Failure::from)?;
+            inner.link.answer(call, stamps, lent, answer).map_err(Failure::from)?;
             Ok(())
         })
     }

@@ -5,6 +5,7 @@ pub mod client;
 mod forks;
 pub mod link;
 pub mod loan;
+mod pages;
 mod patience;
 pub mod payload;
 pub mod segment;

@@ -7,7 +7,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
-use crate::segment::{Borrowed, Lent, Mapped, Pool};
+use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool};
 
 /// Bytes that a frame carries inline at most, all sections together.
 const MAX_INLINE: usize = 512 << 10;
@@ -73,7 +73,7 @@ impl<'p> PayloadBuilder<'p> {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
         } else if let Some(pool) = self.pool {
-            let mut lent = pool.take(bytes.len() as u64)?;
+            let lent = pool.take(bytes.len() as u64)?;
             lent.write(bytes)?;
             Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
@@ -131,6 +131,7 @@ impl<'p> PayloadBuilder<'p> {
         let small = self.is_small(len);
         if !small && let Some(pool) = self.pool {
             let lent = pool.take(len as u64)?;
+            lent.make_ready(len as u64);
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
             fill(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), len) });
@@ -213,6 +214,22 @@ impl Payload {
         self.parts.iter().map(describe).collect()
     }
 
+    /// Where an answer finds what the worker has left in section number `index`.
+    ///
+    /// # Errors
+    /// When the section does not lie in shared memory, is shorter, or cannot be mapped.
+    pub fn left(&self, index: u16, len: u64) -> io::Result<Left> {
+        match self.parts.get(usize::from(index)) {
+            // Arrays of the caller's program are not given away as results.
+            Some(Outgoing::Shared { lent, offset, len: whole })
+                if len <= *whole && lent.segment().number() < FIRST_OF_ARRAYS =>
+            {
+                Left::new(lent, *offset, len)
+            }
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
     /// Announces the segments that the receiver does not know yet; `is_new` says which.
     ///
     /// # Errors
@@ -262,6 +279,8 @@ pub enum Incoming {
     Placed(Arc<Sink>),
     /// What a call's own section of that number holds now, so many bytes of it.
     Argument(u16, u64),
+    /// The same, where it lies.
+    Left(Left),
 }
 
 impl Incoming {
@@ -272,6 +291,7 @@ impl Incoming {
             Incoming::Bytes(bytes) => bytes,
             Incoming::Kept(bytes) => bytes,
             Incoming::Shared(stretch) => stretch.bytes(),
+            Incoming::Left(stretch) => stretch.bytes(),
             // They are not ours to look at.
             Incoming::Placed(_) | Incoming::Argument(..) => &[],
         }
@@ -302,7 +322,7 @@ pub fn take_sections(
     let mut streams = streams.into_iter();
     let unknown = |what: &str| LinkError::Unexpected(format!("a section in unknown {what}"));
     let mut taken = Vec::with_capacity(sections.len());
-    for section in sections {
+    for (index, section) in sections.iter().enumerate() {
         taken.push(match section.place {
             Place::Inline(bytes) => Incoming::Bytes(bytes.to_vec()),
             Place::Stream => match streams.next().ok_or_else(|| unknown("stream"))? {
@@ -310,9 +330,11 @@ pub fn take_sections(
                 Stream::Placed(sink, _) => Incoming::Placed(sink),
             },
             Place::Argument(index) => Incoming::Argument(index, section.len),
-            Place::Shared(lease) => Incoming::Shared(
-                mapped.borrow(lease, section.len).ok_or_else(|| unknown("shared memory"))?,
-            ),
+            Place::Shared(lease) => {
+                let stretch = mapped.borrow(lease, section.len);
+                let stretch = stretch.ok_or_else(|| unknown("shared memory"))?;
+                Incoming::Shared(stretch.as_section(index as u16))
+            }
             Place::Blob { blob: number, part } => {
                 blob(number, part).ok_or_else(|| unknown("shared data"))?
             }

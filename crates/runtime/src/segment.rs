@@ -9,23 +9,27 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_wire::Lease;
 
+use crate::forks;
+use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys::{self, Mapping};
 
 const NAME: &CStr = c"gridrpc-segment";
+/// Numbers of the segments that callers' arrays lie in, apart from those of the grids' own.
+pub const FIRST_OF_ARRAYS: u32 = 1 << 31;
 /// The smallest segment, bytes.
 const SMALLEST: u64 = 64 << 10;
+/// Pages made beforehand at most, bytes: who asks for more may not use all of it.
+const MOST_READY: u64 = 1 << 30;
 
 /// A segment of this process's own.
 #[derive(Debug)]
 pub struct Segment {
     number: u32,
-    len: u64,
-    file: Arc<OwnedFd>,
-    mapping: OnceLock<Mapping>,
+    memory: Memory,
 }
 
 impl Segment {
@@ -39,22 +43,13 @@ impl Segment {
     #[must_use]
     #[allow(clippy::len_without_is_empty)] // it never is
     pub fn len(&self) -> u64 {
-        self.len
+        self.memory.len() as u64
     }
 
     /// What to pass to a reader.
     #[must_use]
     pub fn file(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.file)
-    }
-
-    fn map(&self) -> io::Result<&Mapping> {
-        if self.mapping.get().is_none() {
-            let mapping = Mapping::new(self.file.as_fd(), self.len as usize, true)?;
-            // Another thread cannot be at it: a segment is used by one section at a time.
-            let _ = self.mapping.set(mapping);
-        }
-        self.mapping.get().ok_or_else(|| io::ErrorKind::Other.into())
+        self.memory.file()
     }
 }
 
@@ -62,7 +57,6 @@ impl Segment {
 #[derive(Debug)]
 pub struct Lent {
     segment: Arc<Segment>,
-    warm: bool,
     pool: Arc<Pool>,
 }
 
@@ -73,27 +67,12 @@ impl Lent {
         &self.segment
     }
 
-    /// What the reader knows it by.
-    #[must_use]
-    pub fn lease(&self) -> Lease {
-        Lease { segment: self.segment.number, offset: 0 }
-    }
-
-    /// Copies `bytes` to the start of the segment: through the mapping where its pages are warm,
-    /// else by `pwrite`, which takes half the time on new pages.
+    /// Copies `bytes` to the start of the segment.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.warm {
-            let start = self.start(bytes.len() as u64)?;
-            // SAFETY: the segment is ours alone until it is lent, and long enough.
-            unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-            return Ok(());
-        }
-        write_at(&self.segment.file, bytes, 0)?;
-        self.warm = true;
-        Ok(())
+    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.segment.memory.write(0, bytes)
     }
 
     /// Where its memory starts, if it has at least `len` bytes.
@@ -101,7 +80,58 @@ impl Lent {
     /// # Errors
     /// When it cannot be mapped or is too short.
     pub fn start(&self, len: u64) -> io::Result<NonNull<u8>> {
-        self.segment.map()?.at(0, len).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+        self.stretch(0, len)
+    }
+
+    /// Where `len` bytes from `offset` on are.
+    ///
+    /// # Errors
+    /// When they cannot be mapped or lie outside.
+    pub fn stretch(&self, offset: u64, len: u64) -> io::Result<NonNull<u8>> {
+        let outside = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let (offset, len) = (usize::try_from(offset).map_err(outside)?, usize::try_from(len));
+        self.segment.memory.at(offset, len.map_err(outside)?)
+    }
+
+    /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
+    pub fn make_ready(&self, len: u64) {
+        let end = len.min(self.segment.len()).min(MOST_READY) as usize;
+        if self.segment.len() >= HUGE as u64 {
+            self.segment.memory.make_ready(end);
+        }
+    }
+}
+
+/// A stretch of this process's own memory that an answer refers to: the worker has left its result there.
+#[derive(Clone, Debug)]
+pub struct Left {
+    lent: Arc<Lent>,
+    offset: u64,
+    len: u64,
+}
+
+impl Left {
+    /// The first `len` bytes of a stretch of `lent`.
+    ///
+    /// # Errors
+    /// When they are not all there, or cannot be mapped.
+    pub fn new(lent: &Arc<Lent>, offset: u64, len: u64) -> io::Result<Left> {
+        lent.stretch(offset, len)?;
+        Ok(Left { lent: Arc::clone(lent), offset, len })
+    }
+
+    /// Where it starts.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        // Mapped and checked in `new`.
+        self.lent.stretch(self.offset, self.len).unwrap_or(NonNull::dangling())
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the stretch has been checked and stays mapped; the worker has let go of it.
+        unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len as usize) }
     }
 }
 
@@ -111,31 +141,14 @@ impl Drop for Lent {
     }
 }
 
-/// Writes all of `bytes` at `offset`.
-///
-/// # Errors
-/// When there is no memory for it.
-pub fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let at = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let count = match nix::sys::uio::pwrite(file, bytes, at) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => count,
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(errno) => return Err(errno.into()),
-        };
-        bytes = &bytes[count..];
-        offset += count as u64;
-    }
-    Ok(())
-}
-
 #[derive(Debug, Default)]
 struct Shelf {
     /// Free segments by length; the one used last is at the end.
     free: BTreeMap<u64, Vec<Arc<Segment>>>,
     free_bytes: u64,
     next: u32,
+    /// Which process made the free ones.
+    generation: u64,
     /// Segments that went: readers have to be told.
     gone: Vec<u32>,
 }
@@ -159,7 +172,7 @@ impl Pool {
     /// apart.
     #[must_use]
     pub fn numbered_from(first: u32, keep: u64) -> Arc<Pool> {
-        let shelf = Shelf { next: first, ..Shelf::default() };
+        let shelf = Shelf { next: first, generation: forks::generation(), ..Shelf::default() };
         Arc::new(Pool { shelf: Mutex::new(shelf), keep })
     }
 
@@ -182,32 +195,38 @@ impl Pool {
                 format!("it has {len} bytes, and this machine has {most}"),
             ));
         }
+        let least = if len > HUGE_FROM { HUGE as u64 } else { SMALLEST };
         let want = len
-            .max(SMALLEST)
+            .max(least)
             .checked_next_power_of_two()
             .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        if shelf.generation != forks::generation() {
+            // This process has been forked: what was free is its parent's to use.
+            shelf.generation = forks::generation();
+            shelf.free_bytes = 0;
+            shelf.free.clear();
+        }
         let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
         if let Some(segment) = warm {
             shelf.free_bytes -= want;
-            return Ok(Lent { segment, warm: true, pool: Arc::clone(self) });
+            return Ok(Lent { segment, pool: Arc::clone(self) });
         }
         let number = shelf.next;
         shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
         drop(shelf);
-        let file = Arc::new(sys::memory_file(NAME, want)?);
-        let segment = Segment { number, len: want, file, mapping: OnceLock::new() };
-        Ok(Lent { segment: Arc::new(segment), warm: false, pool: Arc::clone(self) })
+        let memory = Memory::new(sys::memory_file(NAME, want)?, want as usize);
+        Ok(Lent { segment: Arc::new(Segment { number, memory }), pool: Arc::clone(self) })
     }
 
     fn take_back(&self, segment: &Arc<Segment>) {
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.free_bytes + segment.len > self.keep {
+        if shelf.free_bytes + segment.len() > self.keep {
             shelf.gone.push(segment.number);
             return;
         }
-        shelf.free_bytes += segment.len;
-        shelf.free.entry(segment.len).or_default().push(Arc::clone(segment));
+        shelf.free_bytes += segment.len();
+        shelf.free.entry(segment.len()).or_default().push(Arc::clone(segment));
     }
 
     /// Numbers of the segments that have gone since the last time.
@@ -225,6 +244,8 @@ pub struct Borrowed {
     len: u64,
     /// Returns the stretch to its owner when the last clone is dropped.
     guard: Option<Arc<Returner>>,
+    /// Which section of its message it is.
+    section: u16,
 }
 
 impl Borrowed {
@@ -252,6 +273,25 @@ impl Borrowed {
         // SAFETY: `at` has checked the stretch, the mapping lives as long as `self`, and the owner
         // does not touch what it has lent.
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.len()) }
+    }
+
+    /// Which section of its message it is.
+    #[must_use]
+    pub fn section(&self) -> u16 {
+        self.section
+    }
+
+    /// The same as section number `section` of a message.
+    #[must_use]
+    pub fn as_section(mut self, section: u16) -> Borrowed {
+        self.section = section;
+        self
+    }
+
+    /// Whether it is memory of the caller's own, which only functions of modules may change.
+    #[must_use]
+    pub fn is_callers(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.lease.segment >= FIRST_OF_ARRAYS)
     }
 
     /// Whether somebody else also holds this stretch.
@@ -327,7 +367,13 @@ impl Mapped {
         mapping.at(lease.offset, len)?;
         let returns = Some(Arc::clone(&self.returns));
         let guard = Some(Arc::new(Returner { lease, returns }));
-        Some(Borrowed { mapping: Arc::clone(mapping), offset: lease.offset, len, guard })
+        Some(Borrowed {
+            mapping: Arc::clone(mapping),
+            offset: lease.offset,
+            len,
+            guard,
+            section: 0,
+        })
     }
 
     /// Where stretches of these segments are collected that are read no more.
@@ -347,7 +393,7 @@ impl Mapped {
 #[must_use]
 pub fn borrow_for_good(mapping: &Arc<Mapping>, offset: u64, len: u64) -> Option<Borrowed> {
     mapping.at(offset, len)?;
-    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None })
+    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None, section: 0 })
 }
 
 #[cfg(test)]
@@ -357,11 +403,11 @@ mod tests {
     #[test]
     fn a_segment_is_used_again_while_it_is_warm() {
         let pool = Pool::new(1 << 20);
-        let mut first = pool.take(100_000).unwrap();
+        let first = pool.take(100_000).unwrap();
         first.write(&[7; 100_000]).unwrap();
         let number = first.segment().number();
         drop(first);
-        let mut second = pool.take(90_000).unwrap();
+        let second = pool.take(90_000).unwrap();
         assert_eq!(second.segment().number(), number);
         second.write(&[8; 90_000]).unwrap();
         // SAFETY: nobody else uses the segment.
@@ -388,7 +434,7 @@ mod tests {
     #[test]
     fn a_borrowed_stretch_goes_back_once_when_its_last_holder_drops_it() {
         let pool = Pool::new(0);
-        let mut lent = pool.take(10).unwrap();
+        let lent = pool.take(10).unwrap();
         lent.write(b"0123456789").unwrap();
         let mut mapped = Mapped::default();
         mapped.add(0, lent.segment().len(), &lent.segment().file()).unwrap();

@@ -8,6 +8,8 @@ use std::ptr::NonNull;
 
 use gridrpc_wire::MAX_DESCRIPTORS;
 
+use crate::pages::HUGE;
+
 /// Now, on the monotonic clock of this host, ns.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
@@ -18,6 +20,12 @@ pub fn monotonic_ns() -> u64 {
 #[must_use]
 pub fn processor_ns() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// Processor time that this thread has used, ns.
+#[must_use]
+pub fn thread_ns() -> u64 {
+    read_clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn read_clock(clock: libc::clockid_t) -> u64 {
@@ -195,14 +203,35 @@ impl Mapping {
             ));
         }
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-        // SAFETY: the kernel chooses an address that nothing else uses.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+        if len < HUGE {
+            let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file))?;
+            return Ok(Mapping { start, len });
         }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // Huge pages are mapped as such only where the addresses are multiples of their size: a
+        // place is reserved that has one, and the file put there.
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let whole = len.checked_add(HUGE).ok_or(io::ErrorKind::OutOfMemory)?;
+        let reserved = map(std::ptr::null_mut(), whole, libc::PROT_NONE, flags, None)?;
+        let before = reserved.as_ptr().align_offset(HUGE);
+        // SAFETY: `before` is less than HUGE, and so within what was reserved.
+        let start = unsafe { reserved.add(before) };
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let mapped = map(start.as_ptr(), len, access, flags, Some(file));
+        // SAFETY: plain system call.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let end = len.next_multiple_of(usize::try_from(page).unwrap_or(HUGE).max(1));
+        // SAFETY: what was reserved and is not used, or all of it: nobody else knows of it.
+        unsafe {
+            if mapped.is_err() {
+                libc::munmap(reserved.as_ptr().cast(), whole);
+            } else {
+                if before > 0 {
+                    libc::munmap(reserved.as_ptr().cast(), before);
+                }
+                libc::munmap(start.add(end).as_ptr().cast(), whole - before - end);
+            }
+        }
+        let start = mapped?;
         Ok(Mapping { start, len })
     }
 
@@ -223,6 +252,33 @@ impl Mapping {
         // SAFETY: `offset` lies within the mapping or one behind it.
         Some(unsafe { self.start.add(offset as usize) })
     }
+}
+
+/// `mmap(2)` from the start of a file. With `MAP_FIXED`, the place has to be the caller's.
+fn map(
+    place: *mut u8,
+    len: usize,
+    access: libc::c_int,
+    flags: libc::c_int,
+    file: Option<BorrowedFd<'_>>,
+) -> io::Result<NonNull<u8>> {
+    let file = file.map_or(-1, |file| file.as_raw_fd());
+    // SAFETY: the kernel chooses an address that nothing else uses, or the caller has reserved it.
+    let start = unsafe { libc::mmap(place.cast(), len, access, flags, file, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Has the kernel move a stretch of memory into huge pages, now.
+///
+/// # Errors
+/// As `madvise(2)`: `EINVAL` where the kernel cannot.
+pub fn collapse(start: NonNull<u8>, len: usize) -> io::Result<()> {
+    // SAFETY: what the memory holds does not change, only where it lies.
+    let result = unsafe { libc::madvise(start.as_ptr().cast(), len, libc::MADV_COLLAPSE) };
+    check(result as isize).map(|_| ())
 }
 
 impl Drop for Mapping {

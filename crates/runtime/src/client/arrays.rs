@@ -6,12 +6,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::segment::{Lent, Pool};
+use crate::forks;
+use crate::segment::{FIRST_OF_ARRAYS, Lent, Pool};
 
 /// Free memory kept for later arrays, bytes.
 const KEEP_FREE: u64 = 256 << 20;
-/// Numbers of these segments, apart from those of the grids' own.
-const FIRST_NUMBER: u32 = 1 << 31;
 
 /// Memory that workers can share.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ struct Arrays {
 fn arrays() -> &'static Arrays {
     static ARRAYS: OnceLock<Arrays> = OnceLock::new();
     ARRAYS.get_or_init(|| Arrays {
-        pool: Pool::numbered_from(FIRST_NUMBER, KEEP_FREE),
+        pool: Pool::numbered_from(FIRST_OF_ARRAYS, KEEP_FREE),
         live: Mutex::default(),
         count: AtomicUsize::new(0),
         grids: Mutex::default(),
@@ -62,8 +61,10 @@ impl SharedArray {
     /// # Errors
     /// When there is no memory or no descriptor for it.
     pub fn new(len: usize) -> io::Result<SharedArray> {
+        forks::notice();
         let arrays = arrays();
         let lent = arrays.pool.take(len.max(1) as u64)?;
+        lent.make_ready(len as u64);
         let start = lent.start(len.max(1) as u64)?;
         let lent = Arc::new(lent);
         lock(&arrays.live).insert(start.as_ptr() as usize, (len, Arc::downgrade(&lent)));
@@ -109,7 +110,8 @@ impl Drop for SharedArray {
 }
 
 /// The segment that a stretch of memory lies in, and where, if it is part of a shared array.
-pub(crate) fn find(start: *const u8, len: usize) -> Option<(Arc<Lent>, u64)> {
+#[must_use]
+pub fn find(start: *const u8, len: usize) -> Option<(Arc<Lent>, u64)> {
     let arrays = arrays();
     if arrays.count.load(Ordering::Acquire) == 0 {
         return None;
@@ -134,7 +136,7 @@ mod tests {
         // SAFETY: within the array.
         let inside = unsafe { start.add(100) };
         let (lent, offset) = find(inside, 900).unwrap();
-        assert_eq!((lent.segment().number() >= FIRST_NUMBER, offset), (true, 100));
+        assert_eq!((lent.segment().number() >= FIRST_OF_ARRAYS, offset), (true, 100));
         assert!(find(inside, 901).is_none());
         let other = [0_u8; 8];
         assert!(find(other.as_ptr(), 8).is_none());

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{CallId, End};
-use gridrpc_wire::Stamps;
+use gridrpc_wire::{FunctionForm, Stamps};
 
 use crate::client::callbacks::Callbacks;
 use crate::client::function::FunctionRef;
@@ -175,6 +176,28 @@ impl Call {
         inner.payload.clone()
     }
 
+    /// Finds the results that the worker has left where arguments lay. Those of module functions find
+    /// their own way.
+    ///
+    /// # Errors
+    /// When they are not there.
+    pub(crate) fn find_left(&self, outcome: &mut Outcome) -> io::Result<()> {
+        let (Outcome::Returned(sections) | Outcome::Raised { sections, .. }) = outcome else {
+            return Ok(());
+        };
+        if self.function.form() == FunctionForm::Library {
+            return Ok(());
+        }
+        for section in sections {
+            if let Incoming::Argument(index, len) = *section {
+                let payload = self.lock().payload.clone();
+                let payload = payload.ok_or(io::ErrorKind::InvalidInput)?;
+                *section = Incoming::Left(payload.left(index, len)?);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes the payload out, to be kept or given up by the connection.
     pub(crate) fn take_payload(&self) -> Option<Arc<Payload>> {
         self.lock().payload.take()
@@ -271,7 +294,7 @@ impl Call {
 /// not.
 fn moved(section: &Incoming) -> u64 {
     match section {
-        Incoming::Argument(..) => 0,
+        Incoming::Argument(..) | Incoming::Left(_) => 0,
         other => other.len() as u64,
     }
 }

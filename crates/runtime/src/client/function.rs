@@ -24,12 +24,22 @@ pub(crate) type Unused = Arc<Mutex<Vec<FunctionId>>>;
 pub struct FunctionRef {
     id: FunctionId,
     name: String,
+    form: FunctionForm,
     unused: Unused,
 }
 
 impl FunctionRef {
-    pub(crate) fn new(id: FunctionId, name: String, unused: Unused) -> Arc<FunctionRef> {
-        Arc::new(FunctionRef { id, name, unused })
+    pub(crate) fn new(
+        id: FunctionId,
+        name: String,
+        form: FunctionForm,
+        unused: Unused,
+    ) -> Arc<FunctionRef> {
+        Arc::new(FunctionRef { id, name, form, unused })
+    }
+
+    pub(crate) fn form(&self) -> FunctionForm {
+        self.form
     }
 
     pub(crate) fn id(&self) -> FunctionId {

@@ -301,7 +301,7 @@ impl Grid {
             state.functions.push(function);
             FunctionId((state.functions.len() - 1) as u32)
         };
-        FunctionRef::new(id, name.to_owned(), Arc::clone(&self.unused))
+        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
     }
 
     /// Something to put a payload together with.

@@ -19,7 +19,8 @@ mod shared;
 mod state;
 mod sync;
 
-pub use arrays::SharedArray;
+pub(crate) use arrays::tell;
+pub use arrays::{SharedArray, find as find_shared};
 pub use call::{Call, Outcome, Profile, Watch, Watcher};
 pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;

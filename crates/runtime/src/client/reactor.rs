@@ -430,7 +430,12 @@ impl Reactor {
                         }
                     }
                 }
-                Event::Answer { call, stamps, retained, outcome } => {
+                Event::Answer { call, stamps, retained, mut outcome } => {
+                    let sent = state.core.payload(CallId(call));
+                    if let Some(Err(error)) = sent.map(|sent| sent.find_left(&mut outcome)) {
+                        unexpected = Some(format!("a result that is not there: {error}"));
+                        continue;
+                    }
                     let ran = stamps.calc_out.saturating_sub(stamps.calc_in);
                     let replied =
                         state.drive(|core, out| core.replied(now, worker, CallId(call), ran, out));

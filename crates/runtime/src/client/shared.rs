@@ -11,7 +11,7 @@ use nix::sys::uio::pread;
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
 use crate::loan::Source;
-use crate::segment::write_at;
+use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys;
 
 const NAME: &CStr = c"gridrpc-shared";
@@ -41,13 +41,18 @@ impl SharedData {
             placed.push((end, part.len() as u64));
             end = (end + part.len() as u64).next_multiple_of(ALIGNMENT);
         }
-        let file = sys::memory_file(NAME, end.max(1))?;
+        // Its last page is a huge one too if it is worth it.
+        let whole = if end > HUGE_FROM { end.next_multiple_of(HUGE as u64) } else { end.max(1) };
+        let memory = Memory::new(sys::memory_file(NAME, whole)?, whole as usize);
         for (part, (offset, _)) in parts.iter().zip(&placed) {
-            write_at(&file, part, *offset)?;
+            memory.write(*offset as usize, part)?;
         }
+        let file = memory.file();
+        // What is mapped for writing cannot be sealed.
+        drop(memory);
         sys::seal(file.as_fd())?;
         let (hash, streams) = (OnceLock::new(), OnceLock::new());
-        Ok(SharedData { file: Arc::new(file), parts: placed, hash, streams })
+        Ok(SharedData { file, parts: placed, hash, streams })
     }
 
     /// Whether it consists of parts of these lengths.

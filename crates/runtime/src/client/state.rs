@@ -1,5 +1,6 @@
 //! What the threads of a client share under one lock: the core, and the way out to each worker.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, PoisonError};
@@ -30,7 +31,7 @@ pub(crate) struct Outlet {
     /// Segments of ours that it has been told.
     segments: HashSet<u32>,
     /// Sections that it still reads although their calls have ended.
-    retained: HashMap<Lease, Arc<Payload>>,
+    retained: HashMap<Lease, Vec<Arc<Payload>>>,
     /// The socket takes no more for now: the reactor goes on when it does.
     pub(crate) blocked: bool,
     dirty: bool,
@@ -70,14 +71,24 @@ impl Outlet {
     /// Keeps what the worker still reads of an answered call.
     pub(crate) fn retain(&mut self, leases: &[Lease], payload: Arc<Payload>) {
         for lease in leases {
-            self.retained.insert(*lease, Arc::clone(&payload));
+            self.retained.entry(*lease).or_default().push(Arc::clone(&payload));
         }
     }
 
     /// The worker reads these no more. Returns what may be dropped, though not under the lock.
     #[must_use]
     pub(crate) fn release(&mut self, leases: &[Lease]) -> Vec<Arc<Payload>> {
-        leases.iter().filter_map(|lease| self.retained.remove(lease)).collect()
+        let release = |lease: &Lease| match self.retained.entry(*lease) {
+            Entry::Occupied(mut held) => {
+                let one = held.get_mut().pop();
+                if held.get().is_empty() {
+                    held.remove();
+                }
+                one
+            }
+            Entry::Vacant(_) => None,
+        };
+        leases.iter().filter_map(release).collect()
     }
 
     /// Segments of ours that are gone.

@@ -172,6 +172,9 @@ impl WorkerLink {
         }))?;
         sender.flush()?;
         debug::attend(worker);
+        let pool = shared_memory.then(|| Pool::new(KEEP_FREE));
+        // Functions may make arrays that results refer to.
+        pool.iter().for_each(crate::client::tell);
         Ok(WorkerLink {
             receiver,
             patience: Patience::new(),
@@ -179,7 +182,7 @@ impl WorkerLink {
             worker,
             progress,
             desk: Desk::default(),
-            pool: shared_memory.then(|| Pool::new(KEEP_FREE)),
+            pool,
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
         })
@@ -358,8 +361,9 @@ impl WorkerLink {
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
         for part in payload.parts {
             match part {
-                Outgoing::Shared { lent, .. } => {
-                    self.desk.lent.insert(lent.lease(), lent);
+                Outgoing::Shared { lent, offset, .. } => {
+                    let lease = Lease { segment: lent.segment().number(), offset };
+                    self.desk.lent.insert(lease, lent);
                 }
                 Outgoing::Stream(source) => self.desk.sent.push(source),
                 _ => {}

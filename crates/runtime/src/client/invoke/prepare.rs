@@ -411,7 +411,7 @@ impl Preparation<'_> {
             self.room(&lent, offset, len, 0);
             return Ok(Destination::InPlace);
         }
-        let mut lent = self.payload.take_shared(len).map_err(no_memory)?;
+        let lent = self.payload.take_shared(len).map_err(no_memory)?;
         lent.write(bytes(memory, shape)?).map_err(no_memory)?;
         self.room(&Arc::new(lent), 0, len, len);
         Ok(to)
@@ -441,6 +441,7 @@ impl Preparation<'_> {
             return Ok((Destination::InPlace, true));
         }
         let lent = self.payload.take_shared(len).map_err(no_memory)?;
+        lent.make_ready(len);
         self.room(&Arc::new(lent), 0, len, len);
         Ok((to, true))
     }

@@ -232,7 +232,9 @@ impl Arguments {
                 && !link.payload().is_small(shape.bytes()) =>
             {
                 let lent = link.payload().take_shared(shape.bytes() as u64);
-                Place::Shared(lent.map_err(|error| CallError::Memory(error.to_string()))?)
+                let lent = lent.map_err(|error| CallError::Memory(error.to_string()))?;
+                lent.make_ready(shape.bytes() as u64);
+                Place::Shared(lent)
             }
             _ => Place::Buffer(zeroed(shape.bytes())?),
         };

@@ -1,0 +1,192 @@
+//! Filling memory files: huge pages where the kernel gives them, and what helps where it does not.
+//!
+//! A new page costs more than a copy into it, four times as much with pages of 4 KiB, and each
+//! reader has to map them one by one. Pages of 2 MiB are made and mapped in no time. Memory files get
+//! none by themselves on most systems, but `MADV_COLLAPSE` (Linux 6.1) makes them on demand.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::sys::{self, Mapping};
+
+/// The size of a huge page, bytes.
+pub const HUGE: usize = 2 << 20;
+/// What is longer than this gets a huge page, though it does not fill it, bytes.
+pub(crate) const HUGE_FROM: u64 = 768 << 10;
+
+/// When the kernel may be asked for huge pages again, ns on the monotonic clock.
+static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// A huge page that takes longer than this takes longer than small ones would, ns of processor time.
+const SLOW: u64 = 1_000_000;
+/// How long small pages are used then, ns.
+const PAUSE: u64 = 250_000_000;
+
+/// A memory file that is written from its start on, and the part of it whose pages are there.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    file: Arc<OwnedFd>,
+    len: usize,
+    mapping: OnceLock<Mapping>,
+    /// Bytes from the start whose pages are there.
+    ready: AtomicUsize,
+}
+
+impl Memory {
+    /// Memory that nobody has written to.
+    pub(crate) fn new(file: OwnedFd, len: usize) -> Memory {
+        let (mapping, ready) = (OnceLock::new(), AtomicUsize::new(0));
+        Memory { file: Arc::new(file), len, mapping, ready }
+    }
+
+    /// What to pass to a reader.
+    pub(crate) fn file(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.file)
+    }
+
+    /// How long it is, bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where it lies, mapped when it is first asked for.
+    ///
+    /// # Errors
+    /// When there is no room in the address space.
+    pub(crate) fn map(&self) -> io::Result<&Mapping> {
+        if self.mapping.get().is_none() {
+            let mapping = Mapping::new(self.file.as_fd(), self.len, true)?;
+            // Another thread cannot be at it: whoever writes has the memory for itself.
+            let _ = self.mapping.set(mapping);
+        }
+        self.mapping.get().ok_or_else(|| io::ErrorKind::Other.into())
+    }
+
+    /// Copies `bytes` to `offset`, which nobody else may touch meanwhile: through the mapping where
+    /// pages are there or can be huge, else by `pwrite`, which takes half the time on new pages.
+    ///
+    /// # Errors
+    /// When there is no memory for it, or it would lie outside.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        let end = offset.checked_add(bytes.len()).filter(|end| *end <= self.len);
+        let end = end.ok_or(io::ErrorKind::InvalidInput)?;
+        self.make_ready(end);
+        // What lies below is there, above it pages are new.
+        let there = self.ready.load(Ordering::Relaxed).clamp(offset, end) - offset;
+        let (known, new) = bytes.split_at(there);
+        if !known.is_empty() {
+            let start = self.at(offset, known.len())?;
+            // SAFETY: `at` has checked the place, which is ours alone until it is lent.
+            unsafe { start.as_ptr().copy_from_nonoverlapping(known.as_ptr(), known.len()) };
+        }
+        if !new.is_empty() {
+            write_at(&self.file, new, (offset + there) as u64)?;
+            self.ready.fetch_max(end, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Where `len` bytes from `offset` on are, to be written to.
+    ///
+    /// # Errors
+    /// When they lie outside, or cannot be mapped.
+    pub(crate) fn at(&self, offset: usize, len: usize) -> io::Result<NonNull<u8>> {
+        let place = self.map()?.at(offset as u64, len as u64);
+        place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    /// Makes huge pages up to `end` where there are none, as long as that is fast.
+    pub(crate) fn make_ready(&self, end: usize) {
+        let ready = self.ready.load(Ordering::Relaxed);
+        if end <= ready || self.len < HUGE {
+            return;
+        }
+        let Ok(mapping) = self.map() else { return };
+        let (mut at, mut pages) = (ready / HUGE, 1);
+        let last = end.div_ceil(HUGE);
+        // More at a time as long as it goes well: each request waits for all processors.
+        while at < last && make_huge(mapping, at, pages.min(last - at)) {
+            at += pages.min(last - at);
+            pages *= 2;
+            self.ready.fetch_max(at * HUGE, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Has the kernel make huge pages, number `first` of the mapping and those behind it.
+fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
+    let begun = sys::monotonic_ns();
+    if begun < NOT_BEFORE.load(Ordering::Relaxed) {
+        return false;
+    }
+    let (from, len) = (first * HUGE, count * HUGE);
+    let Some(start) = mapping.at(from as u64, len as u64) else { return false };
+    let busy = sys::thread_ns();
+    for at in (0..len).step_by(HUGE) {
+        // There has to be a small page for the others to join.
+        // SAFETY: `at` has checked the stretch; what is there does not matter.
+        unsafe { start.add(at).as_ptr().read_volatile() };
+    }
+    let collapsed = sys::collapse(start, len);
+    let pause = match &collapsed {
+        // An older kernel, or one that was told not to: no use in asking again.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => u64::MAX - begun,
+        Ok(()) if sys::thread_ns() - busy < SLOW * count as u64 => return true,
+        // Large stretches of memory are short; or this is a virtual machine, whose host has taken
+        // them back and has to give them again.
+        _ => PAUSE,
+    };
+    NOT_BEFORE.store(begun + pause, Ordering::Relaxed);
+    collapsed.is_ok()
+}
+
+/// Writes all of `bytes` at `offset`.
+fn write_at(file: &OwnedFd, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let at = i64::try_from(offset).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let count = match nix::sys::uio::pwrite(file, bytes, at) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => count,
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(errno) => return Err(errno.into()),
+        };
+        bytes = &bytes[count..];
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_whatever_the_pages() {
+        for (len, offset) in [(100, 7), (HUGE, 0), (3 * HUGE + 5, 11), (5 * HUGE, HUGE - 1)] {
+            let file = sys::memory_file(c"test", (6 * HUGE) as u64).unwrap();
+            let memory = Memory::new(file, 6 * HUGE);
+            let bytes: Vec<u8> = (0..len).map(|index| (index % 251) as u8).collect();
+            for _ in 0..2 {
+                memory.write(offset, &bytes).unwrap();
+                let start = memory.at(offset, len).unwrap();
+                // SAFETY: within the memory, which nobody writes to now.
+                let read = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
+                assert!(read == bytes.as_slice(), "{len} bytes at {offset}");
+            }
+            assert!(memory.write(6 * HUGE - 1, &[1, 2]).is_err());
+        }
+    }
+
+    #[test]
+    fn making_pages_keeps_what_is_there() {
+        let memory = Memory::new(sys::memory_file(c"test", 2 * HUGE as u64).unwrap(), 2 * HUGE);
+        write_at(&memory.file, &[5; 9000], 100).unwrap();
+        memory.make_ready(HUGE + 1);
+        // SAFETY: within the memory, which nobody writes to now.
+        let read =
+            unsafe { std::slice::from_raw_parts(memory.at(0, HUGE).unwrap().as_ptr(), HUGE) };
+        assert_eq!((read[99], read[100], read[9099], read[9100]), (0, 5, 5, 0));
+    }
+}
