@@ -237,7 +237,8 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
-    that writes the benchmark's format.
+    that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
+    has a report of its own.
     """
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -246,6 +247,11 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
                 remedy="add --out FILE",
             )
         out = sources[0] / "report.html"
+    from gridbench.micro.figures import holds_results
+
+    if any(map(holds_results, sources)):
+        _report_micro(sources, out)
+        return
     from gridbench.report.build import write_report
     from gridbench.run.folders import run_folders
 
@@ -261,6 +267,19 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
             file=out,
             remedy="choose another --out, in a folder that can be written",
         ) from error
+    click.echo(f"report: {out}")
+
+
+def _report_micro(sources: Sequence[Path], out: Path) -> None:
+    if len(sources) > 1:
+        raise InputError(
+            "the results of `gridbench micro` cannot stand in one report with others",
+            remedy="make a report of them alone",
+        )
+    from gridbench.micro.figures import load_results
+    from gridbench.micro.present import write_report
+
+    write_report(load_results(sources[0]), out)
     click.echo(f"report: {out}")
 
 

@@ -95,6 +95,25 @@ def make_setup(tmp_path: Path) -> MakeSetup:
     return make
 
 
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory) -> Path:
+    """Where the browser saves to."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def driver(downloads):
+    """A browser without network, whose downloads go to `downloads`."""
+    from gridbench.errors import InputError
+    from gridbench.report.screenshot import browser
+
+    try:
+        with browser(downloads) as opened:
+            yield opened
+    except InputError as error:
+        pytest.fail(str(error))
+
+
 @pytest.fixture
 def faulty(tmp_path: Path) -> dict[str, str]:
     """The environment in which the engines of `faulty_engines` are installed."""

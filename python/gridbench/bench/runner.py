@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import calls, large, memory, modules, shared, start, tasks
+from gridbench.bench import calls, grain, large, memory, modules, shared, start, tasks
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
 from gridbench.bench.table import print_area
@@ -26,6 +26,7 @@ AREAS: dict[str, Callable[[bool], Area]] = {
     "start": start.area,
     "memory": memory.area,
     "calls": calls.area,
+    "grain": grain.area,
     "modules": modules.area,
     "shared": shared.area,
     "large": large.area,
