@@ -51,7 +51,7 @@ def test_tasks_get_their_data_and_give_their_output(
         assert row["slept"] >= 0.05
 
 
-@pytest.mark.parametrize("engine", ["loky", "mpi", "ray"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_an_interrupt_ends_all_that_the_engine_has_started(
     make_setup: MakeSetup, tmp_path: Path, environment: dict[str, str], engine: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_an_interrupt_ends_all_that_the_engine_has_started(
     assert process.returncode == 130, stderr
     assert "the run was interrupted" in stderr
     assert "Traceback" not in stderr
-    assert len(pids) >= 3  # the client and two workers
+    assert len(pids) >= 2
     assert not any(map(alive, pids))
     record, table = load_run(out)
     assert (record["status"], record["valid"]) == ("interrupted", False)

@@ -17,6 +17,7 @@ from rich.console import Console
 
 from gridbench.engines.python_tasks import one_line
 from gridbench.errors import InputError
+from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
@@ -54,12 +55,16 @@ def run_benchmark(request: Request) -> int:
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
     check_workers(setup)
-    facts = {one.name: one.facts(most_at_once(setup), warm=options.warm) for one in participants}
+    console = Console(stderr=True, highlight=False)
+    facts: dict[str, Facts] = {}
+    for one in participants:
+        if one.environment() is not None:  # which takes seconds
+            console.print(f"{one.name}: loading", soft_wrap=True)
+        facts[one.name] = one.facts(most_at_once(setup), warm=options.warm)
     check_memory(setup, facts)
     folder = request.folder or default_folder()
     places = prepare(folder, list(request.engines), replace=request.replace)
 
-    console = Console(stderr=True, highlight=False)
     verdicts: list[Verdict] = []
     with Interrupt() as interrupt:
         for participant in participants:
