@@ -111,7 +111,9 @@ class Chunked:
         try:
             # The first result tells which kind there are.
             first = list(islice(calls, 1))
-            if _native.plain_bytes(first) >= 0:
+            if not first:
+                late = False
+            elif _native.plain_bytes(first) >= 0:
                 done = first
                 late = _run(calls, done, limit)
             else:
@@ -133,15 +135,16 @@ def _run(calls: Iterator[Any], done: list[Any], limit: int) -> bool:
     """Append results until there are no more calls. Returns whether time was up before."""
     now = monotonic_ns()
     until = now + limit if limit else FOREVER
-    step, had = 1, 0
-    while len(done) > had:
-        if now >= until:
-            return True
+    step = 1
+    while now < until:
         had = len(done)
         done.extend(islice(calls, step))
+        if len(done) < had + step:
+            # To ask for more could go past an item whose function has raised StopIteration.
+            return False
         before, now = now, monotonic_ns()
         step = min(MOST_BETWEEN_LOOKS, 2 * step) if now - before < BETWEEN_LOOKS else 1
-    return False
+    return True
 
 
 def _run_packing(calls: Iterator[Any], done: Parts, limit: int) -> bool:
