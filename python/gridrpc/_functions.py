@@ -71,10 +71,18 @@ class Functions:
     def _by_name(self, name: str) -> _native.Function:
         known = self._named.get(name)
         if known is None:
-            if not all(name.partition("/")):
+            module, _, path = name.partition("/")
+            if not module or not path:
                 raise ValueError(f"`{name}` is no name of a function: write `module/function`")
+            if not self._typed:
+                self._prepare(module)
             known = self._named[name] = self._native.register(name, typed=self._typed)
         return known
+
+    def _prepare(self, module: str) -> None:
+        """Have workers that are still to be forked inherit the module of a function."""
+        if module not in sys.builtin_module_names:
+            self._native.prepare(module)
 
     def _check(self, function: object) -> None:
         if not callable(function):
@@ -95,6 +103,9 @@ class Functions:
     def _register_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
         if not isinstance(function, str):
             self._check(function)
+            name = importable_name(function)
+            if name is not None:
+                self._prepare(name.partition("/")[0])
         return self._by_value(Chunked(function), name_of(function))
 
     def _by_value(self, function: Callable[..., Any], name: str) -> _native.Function:

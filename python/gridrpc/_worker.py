@@ -53,16 +53,21 @@ def _leave(status: int) -> None:
 
 
 def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
-    """Do once what each worker would have to do: it inherits the result."""
+    """Do once what each worker would have to do: it inherits the result.
+
+    Called again with modules alone, for functions that were submitted before the first fork.
+    """
     if directory:
         os.chdir(directory)
-    sys.path[:] = path
+    if path:
+        sys.path[:] = path
     with _idle_hooks_left_out():
         for name in modules:
             try:
                 importlib.import_module(name)
             except Exception as error:  # whatever a module may raise: calls that need it will tell
-                print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
+                if path:
+                    print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
     import faulthandler
 
     # A crash of a worker in native code then leaves the Python line that led to it.

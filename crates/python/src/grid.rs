@@ -117,6 +117,11 @@ impl Grid {
         (counts.ready, counts.queued, counts.live)
     }
 
+    /// Has a module imported once for all workers, if none has been started yet.
+    fn prepare(&self, module: &str) {
+        self.grid.prepare(module);
+    }
+
     /// Waits until all workers have answered, at most `timeout` seconds. Returns whether they have.
     #[pyo3(signature = (timeout=None))]
     fn wait_until_ready(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
