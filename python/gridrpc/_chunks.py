@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Description = tuple[str, str, str, bytes, list[Any]]
 
+#: Modules between the loop of a worker and the function that it calls.
+OWN = frozenset({"gridrpc._worker", __name__})
 #: Items between two looks at the clock, at most: a look costs as much as a small function.
 MOST_BETWEEN_LOOKS = 64
 #: As many items between looks as take this long, ns.
@@ -175,10 +177,9 @@ def describe(error: BaseException) -> Description:
     """Type, message and trace of an error, and its pickle, as much of it as can be told."""
     import traceback
 
-    # The first frames are our own. Set in this way, as errors may refuse to be changed.
+    # Without our own frames. Set in this way, as errors may refuse to be changed.
     frames = error.__traceback__
-    frames = frames.tb_next if frames else None
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") in OWN:
         frames = frames.tb_next
     BaseException.with_traceback(error, frames)
     trace = "".join(traceback.format_exception(error)).rstrip()
