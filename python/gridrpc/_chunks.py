@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Description = tuple[str, str, str, bytes, list[Any]]
 
+#: Modules between the loop of a worker and the function that it calls.
+OWN = frozenset({"gridrpc._worker", __name__})
 #: Items between two looks at the clock, at most: a look costs as much as a small function.
 MOST_BETWEEN_LOOKS = 64
 #: As many items between looks as take this long, ns.
@@ -111,7 +113,9 @@ class Chunked:
         try:
             # The first result tells which kind there are.
             first = list(islice(calls, 1))
-            if _native.plain_bytes(first) >= 0:
+            if not first:
+                late = False
+            elif _native.plain_bytes(first) >= 0:
                 done = first
                 late = _run(calls, done, limit)
             else:
@@ -133,15 +137,16 @@ def _run(calls: Iterator[Any], done: list[Any], limit: int) -> bool:
     """Append results until there are no more calls. Returns whether time was up before."""
     now = monotonic_ns()
     until = now + limit if limit else FOREVER
-    step, had = 1, 0
-    while len(done) > had:
-        if now >= until:
-            return True
+    step = 1
+    while now < until:
         had = len(done)
         done.extend(islice(calls, step))
+        if len(done) < had + step:
+            # To ask for more could go past an item whose function has raised StopIteration.
+            return False
         before, now = now, monotonic_ns()
         step = min(MOST_BETWEEN_LOOKS, 2 * step) if now - before < BETWEEN_LOOKS else 1
-    return False
+    return True
 
 
 def _run_packing(calls: Iterator[Any], done: Parts, limit: int) -> bool:
@@ -172,10 +177,9 @@ def describe(error: BaseException) -> Description:
     """Type, message and trace of an error, and its pickle, as much of it as can be told."""
     import traceback
 
-    # The first frames are our own. Set in this way, as errors may refuse to be changed.
+    # Without our own frames. Set in this way, as errors may refuse to be changed.
     frames = error.__traceback__
-    frames = frames.tb_next if frames else None
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    while frames is not None and frames.tb_frame.f_globals.get("__name__") in OWN:
         frames = frames.tb_next
     BaseException.with_traceback(error, frames)
     trace = "".join(traceback.format_exception(error)).rstrip()

@@ -9,7 +9,8 @@ SHARE = 0.025
 #: What a worker spends between two calls, ns: as long as it has not been seen, and its bounds.
 OVERHEAD = 25_000
 LEAST_OVERHEAD, MOST_OVERHEAD = 20_000, 250_000
-#: Within four times the time that a chunk is to take, in these bounds, it may go on, ns.
+#: A chunk may take so many times what it was to take, in these bounds (ns).
+SURPRISE = 4
 LEAST_LIMIT, MOST_LIMIT = 5_000_000, 20_000_000
 #: Items of a chunk at most, and how many times as many as the largest chunk that has come back.
 MOST_AT_ONCE = 2_000
@@ -19,7 +20,7 @@ MOST_BYTES = 512 << 10
 #: Each worker is to get so many of the chunks that are left, so that all end at once.
 LEFT = 4
 #: How much of what was learned before counts after another call.
-MEMORY = 0.85
+MEMORY = 0.9
 
 #: Calls that are kept under way at most, or four for each worker if that is more.
 MOST_AHEAD = 256
@@ -64,19 +65,23 @@ class Grain:
             return self._chunk
         if not self._items:
             return 1
-        size = self._overhead / SHARE / max(1.0, self._busy / self._items)
-        size = min(size, MOST_AT_ONCE, GROWTH * self._largest)
+        size = min(self._worthwhile(), GROWTH * self._largest)
         if self._bytes:
             size = min(size, MOST_BYTES / self._bytes)
         if self._left is not None:
             size = min(size, math.ceil(self._left / (LEFT * self.workers)))
         return max(1, int(size))
 
+    def _worthwhile(self) -> float:
+        """How many items keep the overhead small."""
+        item = max(1.0, self._busy / self._items)
+        return min(MOST_AT_ONCE, self._overhead / SHARE / item)
+
     def limit(self) -> int:
         """After which time a chunk is to begin no further item, ns; 0: it is to take all."""
         if self._chunk is not None:
             return 0
-        return int(min(max(4 * self._overhead / SHARE, LEAST_LIMIT), MOST_LIMIT))
+        return int(min(max(SURPRISE * self._overhead / SHARE, LEAST_LIMIT), MOST_LIMIT))
 
     def budget(self) -> int:
         """How large the arguments of a chunk may be, bytes."""
@@ -91,6 +96,9 @@ class Grain:
         """How many calls to keep under way."""
         if not self._largest:
             # Until the first result tells how large they are, no more than the workers need.
+            return 2 * self.workers
+        if self._chunk is None and self._worthwhile() > GROWTH * self._largest:
+            # Chunks grow with what comes back: not behind many small ones.
             return 2 * self.workers
         most = max(4 * self.workers, MOST_AHEAD)
         size = self.size()
@@ -126,5 +134,7 @@ class Grain:
             # To unpickle items, and to pickle their results, counts as their own time; what
             # lies between may as well have been a call of somebody else.
             ran += max(0, min(gap - int(self._overhead), 4 * ran))
+        # One item that takes very long says little about the others; the limit deals with it.
+        ran = min(ran, SURPRISE * int(self._overhead / SHARE))
         self._busy = MEMORY * self._busy + ran
         self._items = MEMORY * self._items + items
