@@ -35,8 +35,6 @@ _Shape: TypeAlias = tuple[str, bool, Sequence[int]]
 _Value: TypeAlias = (
     int | float | str | Bytes | tuple[_Shape, Bytes] | tuple[_Shape | None, int, int, int] | None
 )
-#: Number of the function; pickle of the arguments, and their buffers.
-_Work: TypeAlias = tuple[int, bytes | Buffer, list[Buffer]]
 
 def monotonic() -> float: ...
 def shared_memory(len: int) -> Buffer: ...
@@ -137,6 +135,15 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]: ...
+    def submit_plain(
+        self,
+        owner: _PythonGrid,
+        function: Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        deadline: float | None,
+        idempotent: bool,
+    ) -> Call[Any] | None: ...
     def submit_values(
         self,
         owner: _PythonGrid,
@@ -180,10 +187,11 @@ class Worker:
     def __new__(cls, descriptor: int) -> Worker: ...
     @property
     def number(self) -> int: ...
-    def next(self) -> _Work | None: ...
-    def function(self) -> tuple[bool, str, bytes]: ...
-    def returned(
-        self, calc_in: int, calc_out: int, head: Bytes, buffers: Sequence[Bytes]
+    def serve(
+        self,
+        resolve: Callable[[bool, str, bytes], Callable[..., Any]],
+        dumps: Callable[[object], tuple[bytes, Sequence[Bytes]]],
+        fail: Callable[[Worker, int, int, BaseException], object],
     ) -> None: ...
     def raised(
         self,

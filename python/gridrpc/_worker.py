@@ -1,4 +1,4 @@
-"""A Python worker: the prepared process that forks workers, and the loop that each of them runs."""
+"""A Python worker: the process that forks workers, and what each of them does in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import sys
 from contextlib import contextmanager
 from pickle import loads
-from time import monotonic_ns
 
 from gridrpc import _native
 from gridrpc._pickling import dumps
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 
 _worker: _native.Worker | None = None
 
-#: Functions kept unpickled.
-MAX_FUNCTIONS = 256
-
 
 def main() -> None:
     """Serve a client as its spawner, or as one of the workers that it forks."""
@@ -36,8 +32,10 @@ def main() -> None:
     # Lines are to be seen when they are printed, also through a pipe.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
+    global _worker
     try:
-        _serve(_native.Worker(descriptor))
+        _worker = _native.Worker(descriptor)
+        _worker.serve(_resolve, dumps, _raise)
     except ConnectionError as error:
         print(f"gridrpc worker: {error}", file=sys.stderr)
         _leave(1)
@@ -108,49 +106,6 @@ def _reseed() -> None:
         random.seed()
 
 
-def _serve(worker: _native.Worker) -> None:
-    global _worker
-    _worker = worker
-    functions: dict[int, Callable[..., Any]] = {}
-    # These hold on to memory; each is let go as early as can be.
-    head: Any
-    buffers: Any
-    answer: Any
-    while (work := worker.next()) is not None:
-        number, head, buffers = work
-        # Arguments must have gone by the time of the answer: those in shared memory are the
-        # client's again unless the function has kept them.
-        del work
-        started = monotonic_ns()
-        try:
-            function = functions.get(number)
-            if function is None:
-                function = functions[number] = _resolve(*worker.function())
-                if len(functions) > MAX_FUNCTIONS:
-                    functions.pop(next(iter(functions)))
-            args, kwargs = loads(head, buffers=buffers) if buffers else loads(head)
-            head = buffers = None
-            started = monotonic_ns()
-            result = function(*args, **kwargs)
-            ended = monotonic_ns()
-            args = kwargs = None
-            answer = dumps(result)
-        except SystemExit:
-            raise
-        except BaseException as error:
-            ended = monotonic_ns()
-            args = kwargs = head = buffers = result = None
-            _raise(worker, started, ended, error)
-        else:
-            try:
-                worker.returned(started, ended, *answer)
-            except ConnectionError:
-                raise
-            except Exception as error:  # no memory for the result, say
-                _raise(worker, started, ended, error)
-        result = answer = None
-
-
 def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     """The function of that name, or in that pickle."""
     if pickled:
@@ -182,9 +137,6 @@ def _raise(worker: _native.Worker, started: int, ended: int, error: BaseExceptio
     """Answer with an error; as much of it as can be told."""
     import traceback
 
-    # The first frame is this file's own. Set in this way, as errors may refuse to be changed.
-    frames = error.__traceback__
-    BaseException.with_traceback(error, frames.tb_next if frames else None)
     trace = "".join(traceback.format_exception(error)).rstrip()
     try:
         message = str(error)
@@ -192,6 +144,7 @@ def _raise(worker: _native.Worker, started: int, ended: int, error: BaseExceptio
         message = ""
     parts: Iterable[Any] = []
     try:
+        # Set in this way, as errors may refuse to be changed.
         head, parts = dumps(BaseException.with_traceback(error, None))
     except Exception:  # whatever its own __reduce__ may raise: the text has to do
         head = b""

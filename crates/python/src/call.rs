@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{Cause, End, Loss};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::Outcome;
+use gridrpc_runtime::payload::Incoming;
 use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::buffer::{Buffer, split_head};
+use crate::buffer::{split_head, unpickle};
 use crate::modules::Pending;
+use crate::plain;
 use crate::values;
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
@@ -123,6 +125,11 @@ impl Call {
                 return Ok(Settled::Value(values::to_python(py, sections)?));
             }
             Outcome::Returned(sections) => {
+                if let [Incoming::Bytes(head)] = &sections[..]
+                    && let Some(value) = plain::loads(py, head)
+                {
+                    return Ok(Settled::Value(value.unbind()));
+                }
                 let (head, buffers) = split_head(py, sections, false)?;
                 return Ok(Settled::Value(unpickle(py, head, buffers)?));
             }
@@ -137,17 +144,6 @@ impl Call {
         let error = from_outcome.call1((tuple, self.call.function().name()))?;
         Ok(Settled::Error(error.unbind()))
     }
-}
-
-fn unpickle(py: Python<'_>, head: Py<PyAny>, buffers: Vec<Py<Buffer>>) -> PyResult<Py<PyAny>> {
-    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let loads = LOADS.import(py, "pickle", "loads")?;
-    if buffers.is_empty() {
-        return Ok(loads.call1((head,))?.unbind());
-    }
-    let named = PyDict::new(py);
-    named.set_item("buffers", buffers)?;
-    Ok(loads.call((head,), Some(&named))?.unbind())
 }
 
 /// Calls a function of the package's module `_call` with the call, and perhaps an argument.

@@ -18,6 +18,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use crate::buffer::View;
 use crate::call::{Call, Form, wait_in_slices};
 use crate::modules::{self, Modules, Reserved, Target};
+use crate::plain;
 use crate::values;
 
 /// A registered function.
@@ -138,6 +139,37 @@ impl Grid {
     fn register(&self, name: &str, body: Option<Vec<u8>>, typed: bool) -> Function {
         let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
         Function { function: self.grid.register(name, form, body.unwrap_or_default()), typed }
+    }
+
+    /// Submits a call with plain arguments, pickled or typed. None, without having done anything: some
+    /// are not plain. Waits while too many calls wait for workers.
+    #[pyo3(signature = (owner, function, args, kwargs, deadline, idempotent, /))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn submit_plain(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        function: &Function,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Option<Call>> {
+        let mut payload = self.grid.payload();
+        if function.typed {
+            if !(args.is_empty() && kwargs.is_empty()) {
+                return Ok(None);
+            }
+            values::from_python(&[], &mut payload)?;
+        } else {
+            let mut head = Vec::with_capacity(64);
+            if !plain::dumps_call(args, kwargs, &mut head) {
+                return Ok(None);
+            }
+            payload.add_owned(head)?;
+        }
+        let payload = payload.finish();
+        self.send(py, owner, function, payload, Vec::new(), deadline, idempotent).map(Some)
     }
 
     /// Submits a call with pickled arguments. Waits while too many calls wait for workers.

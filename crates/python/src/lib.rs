@@ -10,6 +10,7 @@ mod buffer;
 mod call;
 mod grid;
 mod modules;
+mod plain;
 mod values;
 mod worker;
 

@@ -102,7 +102,7 @@ struct Desk {
     mapped: Mapped,
     /// Results that the client still reads.
     lent: HashMap<Lease, Arc<Lent>>,
-    /// Shared data that was dropped while the last call was waited for.
+    /// Shared data that was dropped, as long as nobody has asked for it.
     dropped: Vec<u64>,
     /// Calls to run, and whether their answers may wait for others.
     jobs: VecDeque<(Job, bool)>,
@@ -191,32 +191,40 @@ impl WorkerLink {
         self.worker
     }
 
+    /// The next call, if it is at hand and the answers given so far may wait for its own. Sends nothing
+    /// and waits for nothing; [`WorkerLink::next_job`] is for when there is none.
+    ///
+    /// # Errors
+    /// When the client breaks the protocol.
+    pub fn job_at_hand(&mut self) -> Result<Option<Job>, LinkError> {
+        let full = self.sender.waiting() > HELD_BACK;
+        while !full && let Some((job, batch)) = self.next_at_hand()? {
+            if !batch {
+                // Answers have to be sent before it.
+                self.desk.jobs.push_front((job, batch));
+                break;
+            }
+            if let Some(job) = self.begin(job) {
+                return Ok(Some(job));
+            }
+        }
+        Ok(None)
+    }
+
     /// Sends the answers given so far, unless more calls that take microseconds are at hand, and
     /// waits for the next call. `None`: the client has ended, or wants this worker to.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
     pub fn next_job(&mut self) -> Result<Option<Job>, LinkError> {
-        self.desk.dropped.clear();
-        self.desk.current = None;
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
                 if !batch || self.sender.waiting() > HELD_BACK {
                     self.flush()?;
                 }
-                let progress = self.progress.as_ref();
-                let cancelled = self.desk.unwanted.remove(&job.call);
-                if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
-                    self.desk.current = Some(job.call);
-                    self.desk.cancelled = cancelled;
+                if let Some(job) = self.begin(job) {
                     return Ok(Some(job));
-                }
-                // The client has taken it back: its arguments are lent to somebody else.
-                for section in job.sections {
-                    if let Incoming::Shared(stretch) = section {
-                        stretch.forget();
-                    }
                 }
                 // There may be others at hand: do not wait for more before they are dealt with.
                 continue;
@@ -226,6 +234,24 @@ impl WorkerLink {
                 return Ok(None);
             }
         }
+    }
+
+    /// Takes a call up, unless the client has taken it back.
+    fn begin(&mut self, job: Job) -> Option<Job> {
+        let progress = self.progress.as_ref();
+        let cancelled = self.desk.unwanted.remove(&job.call);
+        if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+            self.desk.current = Some(job.call);
+            self.desk.cancelled = cancelled;
+            return Some(job);
+        }
+        // Its arguments are lent to somebody else.
+        for section in job.sections {
+            if let Incoming::Shared(stretch) = section {
+                stretch.forget();
+            }
+        }
+        None
     }
 
     /// Reads once; looks for a moment before it sleeps.
@@ -297,10 +323,10 @@ impl WorkerLink {
         self.desk.blobs.get(&blob).cloned()
     }
 
-    /// Shared data that was dropped while the last call was waited for.
-    #[must_use]
-    pub fn dropped(&self) -> &[u64] {
-        &self.desk.dropped
+    /// Shared data that was dropped since this was asked last.
+    #[allow(clippy::must_use_candidate)] // who keeps nothing of it has only to forget
+    pub fn take_dropped(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.desk.dropped)
     }
 
     /// Something to put an answer together with.
