@@ -375,6 +375,9 @@ impl Grid {
             payload: Arc::clone(&call),
         };
         self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(id) {
+            state.note_progress(now, worker);
+        }
         let id = match state.drive(|core, out| core.submit(now, task, out)) {
             Ok(id) => id,
             Err(refusal) => {

@@ -140,6 +140,8 @@ impl<R: Read, W: Wake> Seat<R, W> {
         if ready() {
             return true;
         }
+        // What is waited for may be a call that waits itself.
+        self.common.lock().flush_all();
         let follower = self.follower();
         let Ok(mut reactor) = self.reactor.try_lock() else {
             let is_ready = sleep(until.saturating_duration_since(Instant::now()));

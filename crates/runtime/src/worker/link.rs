@@ -90,6 +90,10 @@ pub struct WorkerLink {
     pool: Option<Arc<Pool>>,
     threshold: usize,
     told: HashSet<u32>,
+    /// When the calls had ended whose answers are held back: the first and the last, ns.
+    held: Option<(u64, u64)>,
+    /// Calls taken up since the last wait.
+    streak: u32,
 }
 
 /// What the client has told this worker.
@@ -121,8 +125,13 @@ struct Desk {
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// Free shared memory kept for later results, bytes.
 const KEEP_FREE: u64 = 256 << 20;
-/// Answers held back for others to join them are sent at this size, bytes.
+/// Answers held back for others to join them are sent at this size, bytes, or when this time has passed
+/// since the first, ns: the client is to have them before the worker has nothing left to do.
 const HELD_BACK: usize = 48 << 10;
+const HELD_FOR: u64 = 200_000;
+/// After so many calls without a wait, more are waited for so long, ns, before answers are sent.
+const STREAK: u32 = 8;
+const A_MOMENT: u64 = 8_000;
 /// Text of an error that is sent, bytes.
 const MAX_TEXT: usize = 64 << 10;
 
@@ -182,6 +191,8 @@ impl WorkerLink {
             pool: shared_memory.then(|| Pool::new(KEEP_FREE)),
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
+            held: None,
+            streak: 0,
         })
     }
 
@@ -197,8 +208,7 @@ impl WorkerLink {
     /// # Errors
     /// When the client breaks the protocol.
     pub fn job_at_hand(&mut self) -> Result<Option<Job>, LinkError> {
-        let full = self.sender.waiting() > HELD_BACK;
-        while !full && let Some((job, batch)) = self.next_at_hand()? {
+        while !self.has_held_enough() && let Some((job, batch)) = self.next_at_hand()? {
             if !batch {
                 // Answers have to be sent before it.
                 self.desk.jobs.push_front((job, batch));
@@ -220,7 +230,7 @@ impl WorkerLink {
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
-                if !batch || self.sender.waiting() > HELD_BACK {
+                if !batch || self.has_held_enough() {
                     self.flush()?;
                 }
                 if let Some(job) = self.begin(job) {
@@ -229,11 +239,43 @@ impl WorkerLink {
                 // There may be others at hand: do not wait for more before they are dealt with.
                 continue;
             }
+            if self.more_is_likely() {
+                // Otherwise the end of the stream, or an error, which shows itself below.
+                if matches!(fill(&mut self.receiver), Ok(1..)) {
+                    continue;
+                }
+            }
             self.flush()?;
+            self.streak = 0;
             if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(None);
             }
         }
+    }
+
+    /// Amid many calls, the next are waited for a moment before answers are sent, which takes longer.
+    /// Whether some have come.
+    fn more_is_likely(&mut self) -> bool {
+        if self.streak < STREAK || self.held.is_none() || self.desk.ended {
+            return false;
+        }
+        let meet = |progress: &Mapping| progress::meet(progress, self.worker, Side::Worker);
+        if self.progress.as_ref().and_then(meet) == Some(true) {
+            return false;
+        }
+        let until = monotonic_ns() + A_MOMENT;
+        while monotonic_ns() < until && !self.has_held_enough() {
+            if is_readable(&self.receiver) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the answers that are held back should go.
+    fn has_held_enough(&self) -> bool {
+        self.sender.waiting() > HELD_BACK
+            || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
     }
 
     /// Takes a call up, unless the client has taken it back.
@@ -241,6 +283,7 @@ impl WorkerLink {
         let progress = self.progress.as_ref();
         let cancelled = self.desk.unwanted.remove(&job.call);
         if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+            self.streak = self.streak.saturating_add(1);
             self.desk.current = Some(job.call);
             self.desk.cancelled = cancelled;
             return Some(job);
@@ -356,6 +399,8 @@ impl WorkerLink {
                 _ => {}
             }
         }
+        let first = self.held.map_or(stamps.calc_out, |(first, _)| first);
+        self.held = Some((first, stamps.calc_out));
         self.push_releases()?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = &answer;
         if let Some(pool) = &self.pool {
@@ -403,6 +448,7 @@ impl WorkerLink {
     }
 
     fn flush(&mut self) -> Result<(), LinkError> {
+        self.held = None;
         self.push_releases()?;
         self.sender.flush()?;
         for source in self.desk.sent.drain(..) {
