@@ -37,19 +37,15 @@ class Functions:
         self._known: weakref.WeakKeyDictionary[Any, tuple[Contents, _native.Function]] = (
             weakref.WeakKeyDictionary()
         )
-        #: The function called last, if it carries nothing with it.
-        self._last: tuple[weakref.ref[Any], _native.Function] | None = None
         #: By digest of the pickle, the one used last at the end.
         self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
 
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function for a name `module/function` or a Python callable."""
-        # Most calls are of the same function as the one before.
-        last = self._last
-        if last is not None and last[0]() is function:
-            return last[1]
         if isinstance(function, str):
-            return self._by_name(function)
+            registered = self._by_name(function)
+            self._native.remember(function, registered)
+            return registered
         contents = fixed_contents(function)
         if contents is None:
             return self._register(function)
@@ -60,7 +56,7 @@ class Functions:
             registered = self._register(function)
             self._known[function] = contents, registered
         if not contents:
-            self._last = weakref.ref(function), registered
+            self._native.remember(function, registered)
         return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:

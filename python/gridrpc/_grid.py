@@ -106,8 +106,15 @@ class Grid:
         lost. Waits while too many calls wait for workers (Config.max_queued,
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
-        if self._forked:
-            raise forked()
+        try:
+            # Most calls need no more than this.
+            call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
+        except RuntimeError as error:
+            self._check_process()
+            raise self._refusal(error) from None
+        if call is not None:
+            return call
+        self._check_process()
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
             return fn.submit_on(self, args, kwargs, deadline)
@@ -121,22 +128,21 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]:
-        native = self._native
         try:
-            call = native.submit_plain(self, function, args, kwargs, deadline, idempotent)
-            if call is not None:
-                return call
+            call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
         except RuntimeError as error:
             raise self._refusal(error) from None
+        if call is not None:
+            return call
         if self._typed:
             return self._submit_typed(function, args, kwargs, deadline, idempotent)
         blobs: list[int] = []
         if self._shares:
-            head, buffers, blobs = dumps_collecting((args, kwargs), native)
+            head, buffers, blobs = dumps_collecting((args, kwargs), self._native)
         else:
             head, buffers = dumps((args, kwargs))
         try:
-            return native.submit(self, function, head, buffers, blobs, deadline, idempotent)
+            return self._native.submit(self, function, head, buffers, blobs, deadline, idempotent)
         except RuntimeError as error:
             raise self._refusal(error) from None
 

@@ -135,14 +135,16 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]: ...
+    def remember(self, callable: str | Callable[..., Any], function: Function) -> None: ...
     def submit_plain(
         self,
         owner: _PythonGrid,
-        function: Function,
+        callable: str | Callable[..., Any] | Function,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
+        /,
     ) -> Call[Any] | None: ...
     def submit_values(
         self,

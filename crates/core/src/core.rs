@@ -8,7 +8,7 @@ use crate::calls::{Calls, Place};
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task};
-use crate::pace::{AHEAD, Pace, WAKING};
+use crate::pace::{AHEAD, Pace};
 use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -222,17 +222,19 @@ impl<T: Clone> Core<T> {
     /// Whose progress matters for what the next call of this function does, if it is not known well
     /// enough: answers come late when a worker has much to do.
     #[must_use]
-    pub fn asks_for_progress(&self, function: FunctionId) -> Option<WorkerId> {
+    pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
         let cost = self.pace.cost(function);
         let id = *self.recent.front()?;
         let worker = &self.workers[id.index()];
-        let busy = worker.sent.len() > worker.finished + 1;
-        (cost < AHEAD && busy && worker.cost.saturating_add(cost) > WAKING).then_some(id)
+        let busy = worker.sent.len() > worker.finished;
+        (cost < AHEAD && busy && !worker.is_awake(cost, now)).then_some(id)
     }
 
     /// A worker has begun so many calls (the low bits of the count), answered or not.
     pub fn progressed(&mut self, now: Time, id: WorkerId, begun: u32) {
-        self.workers[id.index()].progressed(now, begun);
+        let worker = &mut self.workers[id.index()];
+        worker.reports = true;
+        worker.progressed(now, begun);
     }
 
     /// What could be taken back from a worker: it has begun `begun` calls (the low bits of the count),
@@ -403,8 +405,8 @@ impl<T: Clone> Core<T> {
         let busy = self.ready.saturating_sub(self.idle.len());
         let enough = busy >= self.settings.cores;
         let wanted = |id: &&WorkerId| {
-            let awake = self.workers[id.index()].cost.saturating_add(cost) <= WAKING;
-            (enough || awake) && has_room(&self.workers, **id)
+            let worker = &self.workers[id.index()];
+            (enough || worker.is_awake(cost, now)) && has_room(&self.workers, **id)
         };
         if short && let Some(id) = self.recent.iter().find(wanted) {
             return Some(*id);

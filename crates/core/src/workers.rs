@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::end::Loss;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
-use crate::pace::{AHEAD, MAX_AHEAD, MAX_UNANSWERED};
+use crate::pace::{AHEAD, MAX_AHEAD, MAX_UNANSWERED, WAKING};
 
 /// A worker sent a reply to something it was not asked: it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -54,6 +54,8 @@ pub(crate) struct Worker<T> {
     pub(crate) sent: VecDeque<Sent<T>>,
     /// How many at the front of `sent` it has done, though their answers are still to come.
     pub(crate) finished: usize,
+    /// Whether it is heard of between its answers.
+    pub(crate) reports: bool,
     /// How many calls this process has been sent.
     pub(crate) sent_ever: u64,
     /// Whether a timer looks after the calls that wait behind its first.
@@ -91,6 +93,7 @@ impl<T> Worker<T> {
             generation: 0,
             sent: VecDeque::new(),
             finished: 0,
+            reports: false,
             sent_ever: 0,
             watched: false,
             cost: 0,
@@ -115,6 +118,15 @@ impl<T> Worker<T> {
             && self.sent.len() < MAX_UNANSWERED
             && self.cost.saturating_add(cost) <= AHEAD
             && now.since(self.head_since) <= 4 * AHEAD
+    }
+
+    /// Whether it is at work, getting on, and has little to do, so that a call of that cost is better
+    /// given to it than to one that would have to be woken.
+    pub(crate) fn is_awake(&self, cost: u64, now: Time) -> bool {
+        self.reports
+            && self.sent.get(self.finished).is_some_and(|head| !head.abandoned)
+            && self.cost.saturating_add(cost) <= WAKING
+            && now.since(self.head_since) <= WAKING
     }
 
     /// The serial number of the call that it runs or runs next.
@@ -166,6 +178,7 @@ impl<T> Worker<T> {
         self.generation += 1;
         self.sent_ever = 0;
         self.finished = 0;
+        self.reports = false;
         self.watched = false;
         self.cost = 0;
         self.taught.clear();

@@ -80,6 +80,15 @@ impl Call {
         Call { call, waiter, form, grid, settled: OnceLock::new() }
     }
 
+    /// The Python object.
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Py<Call>> {
+        let call = Py::new(py, self)?;
+        // The collector sees nothing of what a call holds, and need not come by.
+        // SAFETY: an object of ours, whose type takes part in collection.
+        unsafe { pyo3::ffi::PyObject_GC_UnTrack(call.as_ptr().cast()) };
+        Ok(call)
+    }
+
     /// Waits, and decodes the outcome once.
     fn settle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&Settled> {
         if let Some(settled) = self.settled.get() {

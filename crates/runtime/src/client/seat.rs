@@ -75,6 +75,11 @@ impl<R: Read, W: Wake> Seat<R, W> {
         }
     }
 
+    /// What whoever leads is woken by.
+    pub(crate) fn alarm(&self) -> &W {
+        &self.alarm
+    }
+
     /// The grid's own thread: leads while no caller does, until the grid is closed.
     pub(crate) fn serve(&self) {
         while self.lead_for_all() {
@@ -140,8 +145,6 @@ impl<R: Read, W: Wake> Seat<R, W> {
         if ready() {
             return true;
         }
-        // What is waited for may be a call that waits itself.
-        self.common.lock().flush_all();
         let follower = self.follower();
         let Ok(mut reactor) = self.reactor.try_lock() else {
             let is_ready = sleep(until.saturating_duration_since(Instant::now()));

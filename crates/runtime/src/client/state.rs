@@ -68,11 +68,12 @@ impl Outlet {
 
     /// Whether what is to be sent can wait: it is calls, and few, and `begun` shows that the worker has
     /// others at hand. It answers when it has done those, so that nothing waits for long.
-    fn can_wait(&self, begun: impl FnOnce() -> Option<u32>) -> bool {
+    fn can_wait(&self, submitting: bool, begun: impl FnOnce() -> Option<u32>) -> bool {
         let waiting = self.calls.wrapping_sub(self.flushed);
         let at_hand = |begun| self.flushed.wrapping_sub(begun).cast_signed();
-        // To ask slows the worker down, which writes there.
-        let asks = waiting % 4 == 1;
+        // To ask slows the worker down, which writes there. It is enough now and then, as long as
+        // it has not answered.
+        let asks = !submitting || waiting % 4 == 1;
         !self.urgent
             && waiting < TOGETHER
             && (!asks || begun().is_some_and(|begun| at_hand(begun) >= AT_HAND))
@@ -150,6 +151,8 @@ pub(crate) struct State {
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     pub(crate) freed: Vec<Arc<SharedData>>,
+    /// All that has happened since the last flush is a submission.
+    pub(crate) submitting: bool,
     /// Threads that wait until more calls may be submitted.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
@@ -197,6 +200,7 @@ impl State {
             ended: Vec::new(),
             garbage: Vec::new(),
             freed: Vec::new(),
+            submitting: false,
             waiting_for_room: 0,
             closing: false,
             shared_memory,
@@ -409,11 +413,12 @@ impl State {
     /// Sends what has been pushed, as far as the sockets take it; the reactor sends the rest. A few small
     /// calls may wait for others, to go with them: to send takes longer than to run them.
     pub(crate) fn flush(&mut self) {
+        let submitting = std::mem::take(&mut self.submitting);
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
             let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
             let begun = || Some(progress::begun(progress.as_ref()?, worker.0));
-            if outlet.can_wait(begun) {
+            if outlet.can_wait(submitting, begun) {
                 return true;
             }
             outlet.dirty = false;

@@ -208,7 +208,9 @@ impl WorkerLink {
     /// # Errors
     /// When the client breaks the protocol.
     pub fn job_at_hand(&mut self) -> Result<Option<Job>, LinkError> {
-        while !self.has_held_enough() && let Some((job, batch)) = self.next_at_hand()? {
+        while !self.has_held_enough()
+            && let Some((job, batch)) = self.next_at_hand()?
+        {
             if !batch {
                 // Answers have to be sent before it.
                 self.desk.jobs.push_front((job, batch));
