@@ -147,7 +147,10 @@ impl<T> Worker<T> {
 
     /// Takes out the call that it answers next, if this is it.
     pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<Sent<T>> {
-        let sent = self.sent.pop_front_if(|sent| sent.call == call)?;
+        if self.sent.front()?.call != call {
+            return None;
+        }
+        let sent = self.sent.pop_front()?;
         if self.finished > 0 {
             self.finished -= 1;
         } else {
