@@ -89,7 +89,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser compilers ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser compilers engines ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -103,6 +103,11 @@ browser: ## see that Chromium and its driver are there
 .PHONY: compilers
 compilers: ## see that compilers for C++ and Fortran and OpenBLAS are there
 	@scripts/ensure-compilers
+
+.PHONY: engines
+engines: install ## install the engines that gridrpc is measured beside
+	@scripts/ensure-mpi
+	@$(BIN)/gridbench engines install --all
 
 .PHONY: lint
 lint: lint-rust lint-python lint-types ## check format, style and types (with -k: all of them)

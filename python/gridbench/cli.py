@@ -79,6 +79,13 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
     return value
 
 
+def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    del context, parameter
+    if not math.isfinite(value) or value <= 0:
+        raise click.BadParameter(f"{value:g} is not a time.")
+    return value
+
+
 @cli.command(
     cls=_Examples,
     examples=(
@@ -124,6 +131,15 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
     show_default=True,
     help="Check every byte in a second, untimed pass.",
 )
+@click.option(
+    "--start-timeout",
+    type=float,
+    default=180.0,
+    show_default=True,
+    metavar="S",
+    callback=_time_limit,
+    help="Seconds after which an engine that has not started is ended.",
+)
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,
@@ -133,6 +149,7 @@ def run(
     out: Path | None,
     time_scale: float,
     check: bool,
+    start_timeout: float,
     force: bool,
 ) -> None:
     """Measure the workload of SETUP.xml.
@@ -154,7 +171,7 @@ def run(
                 folder=out,
                 time_scale=time_scale,
                 replace=force,
-                options=Options(warm=start == "warm", check=check),
+                options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
             )
         )
     )
@@ -220,7 +237,8 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
-    that writes the benchmark's format.
+    that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
+    has a report of its own.
     """
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -229,6 +247,11 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
                 remedy="add --out FILE",
             )
         out = sources[0] / "report.html"
+    from gridbench.micro.figures import holds_results
+
+    if any(map(holds_results, sources)):
+        _report_micro(sources, out)
+        return
     from gridbench.report.build import write_report
     from gridbench.run.folders import run_folders
 
@@ -244,6 +267,19 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
             file=out,
             remedy="choose another --out, in a folder that can be written",
         ) from error
+    click.echo(f"report: {out}")
+
+
+def _report_micro(sources: Sequence[Path], out: Path) -> None:
+    if len(sources) > 1:
+        raise InputError(
+            "the results of `gridbench micro` cannot stand in one report with others",
+            remedy="make a report of them alone",
+        )
+    from gridbench.micro.figures import load_results
+    from gridbench.micro.present import write_report
+
+    write_report(load_results(sources[0]), out)
     click.echo(f"report: {out}")
 
 
@@ -279,14 +315,40 @@ def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | N
     sys.exit(run_bench(Request(areas=areas, full=full, runs=runs, out=out)))
 
 
-@cli.command()
-def engines() -> None:
-    """List the engines that are installed."""
-    from gridbench.engines.registry import installed_engines, provider
+@cli.group(invoke_without_command=True)
+@click.pass_context
+def engines(context: click.Context) -> None:
+    """List the engines, and what of them is installed.
 
-    found = installed_engines()
-    if not found:
-        raise InputError("no engines are installed", remedy="install the package with pip")
-    width = max(map(len, found))
-    for name, point in found.items():
-        click.echo(f"{name:{width}}  {point.value}  ({provider(point)})")
+    Engines whose dependencies conflict with others' live in Python environments of their own, in
+    $GRIDBENCH_ENGINES, by default in share/gridbench/engines of this Python.
+    """
+    if context.invoked_subcommand is None:
+        from gridbench.engines.commands import list_engines
+
+        list_engines()
+
+
+@engines.command(
+    cls=_Examples,
+    examples=("gridbench engines install ray dask", "gridbench engines install --all"),
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="All that need an environment.")
+def install(*, names: tuple[str, ...], everything: bool) -> None:
+    """Make the environments of engines, or repair them.
+
+    What is up to date is not touched.
+    """
+    from gridbench.engines.commands import install_engines
+
+    sys.exit(install_engines(names, everything=everything))
+
+
+@engines.command(cls=_Examples, examples=("gridbench engines remove ray",))
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def remove(names: tuple[str, ...]) -> None:
+    """Remove the environments of engines."""
+    from gridbench.engines.commands import remove_engines
+
+    sys.exit(remove_engines(names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import operator
 import sys
@@ -13,14 +12,19 @@ from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
 from typing import Any, TypeAlias
 
 from gridrpc import _native
+from gridrpc._chunks import Chunked
 from gridrpc._pickling import dumps
-from gridrpc._worker import call_chunk
 
 #: Values of the variables that a function closes over.
 Contents: TypeAlias = tuple[object, ...]
+#: By function, with what it closed over when it was pickled.
+Known: TypeAlias = weakref.WeakKeyDictionary[Any, tuple[Contents, _native.Function]]
 
 #: Types whose values are the same as long as they are the same object.
 UNCHANGEABLE = frozenset({NoneType, bool, int, float, complex, str, bytes, ModuleType, type})
+
+#: The native function that calls another one for each item of a chunk.
+EACH = "builtin/each"
 
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
@@ -33,10 +37,8 @@ class Functions:
         self._native = native
         self._typed = typed
         self._named: dict[str, _native.Function] = {}
-        #: With what each closed over when it was pickled.
-        self._known: weakref.WeakKeyDictionary[Any, tuple[Contents, _native.Function]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._known: Known = weakref.WeakKeyDictionary()
+        self._known_chunked: Known = weakref.WeakKeyDictionary()
         #: By digest of the pickle, the one used last at the end.
         self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
 
@@ -46,33 +48,46 @@ class Functions:
             registered = self._by_name(function)
             self._native.remember(function, registered)
             return registered
-        contents = fixed_contents(function)
-        if contents is None:
-            return self._register(function)
-        known = self._known.get(function)
-        if known is not None and all(map(operator.is_, known[0], contents)):
-            registered = known[1]
-        else:
-            registered = self._register(function)
-            self._known[function] = contents, registered
-        if not contents:
+        registered = self._find(self._known, function, self._register)
+        if fixed_contents(function) == ():
             self._native.remember(function, registered)
         return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
-        """The registered function that calls `function` with each of many items."""
+        """The registered function that calls `function` with each item of a chunk."""
         if isinstance(function, str):
-            raise TypeError("calls of functions by name cannot be sent in chunks: use chunk=1")
-        self._check(function)
-        return self._by_value(functools.partial(call_chunk, function), name_of(function))
+            return self._by_name(EACH) if self._typed else self._register_chunked(function)
+        return self._find(self._known_chunked, function, self._register_chunked)
+
+    @staticmethod
+    def _find(
+        known: Known, function: Callable[..., Any], register: Callable[..., _native.Function]
+    ) -> _native.Function:
+        contents = fixed_contents(function)
+        if contents is None:
+            return register(function)
+        found = known.get(function)
+        if found is not None and all(map(operator.is_, found[0], contents)):
+            return found[1]
+        registered = register(function)
+        known[function] = contents, registered
+        return registered
 
     def _by_name(self, name: str) -> _native.Function:
         known = self._named.get(name)
         if known is None:
-            if not all(name.partition("/")):
+            module, _, path = name.partition("/")
+            if not module or not path:
                 raise ValueError(f"`{name}` is no name of a function: write `module/function`")
+            if not self._typed:
+                self._prepare(module)
             known = self._named[name] = self._native.register(name, typed=self._typed)
         return known
+
+    def _prepare(self, module: str) -> None:
+        """Have workers that are still to be forked inherit the module of a function."""
+        if module not in sys.builtin_module_names:
+            self._native.prepare(module)
 
     def _check(self, function: object) -> None:
         if not callable(function):
@@ -89,6 +104,14 @@ class Functions:
         if name is not None:
             return self._by_name(name)
         return self._by_value(function, name_of(function))
+
+    def _register_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
+        if not isinstance(function, str):
+            self._check(function)
+            name = importable_name(function)
+            if name is not None:
+                self._prepare(name.partition("/")[0])
+        return self._by_value(Chunked(function), name_of(function))
 
     def _by_value(self, function: Callable[..., Any], name: str) -> _native.Function:
         head, buffers = dumps(function)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import atexit
 import os
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from gridrpc import _native
 from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._functions import Functions
+from gridrpc._grain import Grain
 from gridrpc._launch import launch
 from gridrpc._log import logger
+from gridrpc._map import Map, Results, known_length
 from gridrpc._modules import ModuleFunction, RemoteObject
 from gridrpc._native import Call
 from gridrpc._pickling import dumps
+from gridrpc._senders import ModuleSender, NativeSender, Options, PythonSender, Sender
 from gridrpc._shared import Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
 from gridrpc.errors import ConfigError, GridClosed, GridError, ObjectLost, StartError, forked
@@ -199,7 +200,7 @@ class Grid:
         fn: str | Callable[..., T],
         /,
         *iterables: Iterable[Any],
-        chunk: int = 1,
+        chunk: int | Literal["auto"] = "auto",
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
@@ -208,75 +209,43 @@ class Grid:
 
         Items are taken as they are needed, so that there may be any number of them: calls under
         way, and results not yet taken, are bounded in number and bytes. `chunk`: how many items
-        one call takes; `ordered=False` gives each result as soon as it is there.
+        one call takes; "auto": as many as keep its overhead small, and one if there is a `deadline`
+        or calls are `idempotent`. `ordered=False` gives each result as soon as it is there. An
+        error is raised where its result would be; a lost worker, where the first result of its
+        chunk would be.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
-        if chunk < 1:
-            raise ValueError(f"chunk is {chunk}: give a number from 1 on")
+        if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
+            raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
         self._check_process()
-        items = zip(*iterables, strict=False)
-        calls: Iterator[Call[Any]]
+        single = len(iterables) == 1
+        items = iter(iterables[0]) if single else zip(*iterables, strict=False)
+        options = Options(single, deadline, idempotent)
+        sender: Sender
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
-            if chunk != 1:
+            if chunk not in {1, "auto"}:
                 raise TypeError("calls of module functions cannot be sent in chunks: use chunk=1")
-            module_function = fn
-            calls = (module_function.submit_on(self, i, {}, deadline) for i in items)
-            return (call.result() for call in self._ahead(calls, ordered))
-        if chunk == 1:
-            function = self._functions.find(fn)
-            calls = (self._submit(function, i, {}, deadline, idempotent) for i in items)
-            return (call.result() for call in self._ahead(calls, ordered))
-        function = self._functions.find_chunked(fn)
-        chunks = iter(lambda: list(islice(items, chunk)), [])
-        calls = (self._submit(function, (c,), {}, deadline, idempotent) for c in chunks)
-        return (value for call in self._ahead(calls, ordered) for value in call.result())
-
-    def _ahead(self, calls: Iterator[Call[T]], ordered: bool) -> Iterator[Call[T]]:
-        """Keeps a bounded number of calls under way; gives them back as they are to be taken."""
-        watch = _native.Watch()
-        waiting: dict[int, Call[T]] = {}
-        done: deque[int] = deque()
-        token = 0
-        # Until the first result tells how large they are, no more than the workers need.
-        limit = 2 * self.config.workers
-        failure: Exception | None = None
-        try:
-            while True:
-                while len(waiting) < limit and failure is None:
-                    try:
-                        call = next(calls)
-                    except StopIteration:
-                        break
-                    except Exception as error:  # of the items: what came before them is due first
-                        failure = error
-                        break
-                    waiting[token] = call
-                    if not ordered:
-                        call._watch(watch, token)
-                    token += 1
-                if not waiting:
-                    if failure is not None:
-                        raise failure
-                    return
-                if ordered:
-                    key = next(iter(waiting))
-                    waiting[key].wait()
-                else:
-                    if not done:
-                        done.extend(watch.take())
-                    key = done.popleft()
-                call = waiting.pop(key)
-                profile = call._profile()
-                size = max(1, profile["bytes_in"] + profile["bytes_out"])
-                most = max(4 * self.config.workers, MOST_AHEAD)
-                affordable = self.config.max_queued_bytes // size
-                limit = min(most, max(2 * self.config.workers, affordable))
-                yield call
-        finally:
-            for call in waiting.values():
-                call.cancel()
+            chunk = 1
+            sender = ModuleSender(self, fn, options)
+        else:
+            if chunk == "auto" and (deadline is not None or idempotent):
+                chunk = 1
+            chunked = chunk != 1
+            sender = (
+                NativeSender(self, fn, options)
+                if self._typed
+                else PythonSender(self, fn, options, chunked)
+            )
+        grain = Grain(
+            None if chunk == "auto" else chunk,
+            self.config.workers,
+            processors(),
+            known_length(iterables),
+            self.config.max_queued_bytes,
+        )
+        return Results(Map(items, sender, grain, ordered=ordered).groups())
 
     def share(self, x: Any) -> Shared:
         """Share data: given once, it is present once on this machine, and calls refer to it.
@@ -376,10 +345,6 @@ def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:
         if not os.path.exists(place):
             raise ConfigError(f"`modules` names `{place}`, which is not there")
     return places
-
-
-#: Small calls that `map` keeps under way at most.
-MOST_AHEAD = 256
 
 
 @atexit.register

@@ -23,6 +23,7 @@ __all__ = [
     "Watch",
     "Worker",
     "monotonic",
+    "plain_bytes",
     "run_spawner",
     "shared_memory",
 ]
@@ -37,6 +38,7 @@ _Value: TypeAlias = (
 )
 
 def monotonic() -> float: ...
+def plain_bytes(objects: list[Any]) -> int: ...
 def shared_memory(len: int) -> Buffer: ...
 def run_spawner(
     prepare: Callable[[str, list[str], list[str]], object], fork: Callable[[], int]
@@ -96,6 +98,7 @@ class Call(Generic[_T]):
     @property
     def _grid(self) -> _PythonGrid: ...
     def _profile(self) -> dict[str, Any]: ...
+    def _cost(self) -> tuple[int, int, int, int, int]: ...
     def _watch(self, watch: Watch, token: int) -> None: ...
 
 @final
@@ -121,6 +124,7 @@ class Grid:
         labelled: bool,
     ) -> Grid: ...
     def counts(self) -> tuple[int, int, int]: ...
+    def prepare(self, module: str) -> None: ...
     def wait_until_ready(self, timeout: float | None = None) -> bool: ...
     def register(
         self, name: str, body: bytes | None = None, *, typed: bool = False
@@ -155,6 +159,17 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]: ...
+    def submit_each(
+        self,
+        owner: _PythonGrid,
+        each: Function,
+        name: str,
+        items: list[Any],
+        single: bool,
+        limit: int,
+        deadline: float | None,
+        idempotent: bool,
+    ) -> tuple[Call[Any], int] | None: ...
     def target(self, modules: Modules, name: str) -> Target: ...
     def submit_target(
         self,

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pickle import loads
 
 from gridrpc import _native
+from gridrpc._chunks import describe
 from gridrpc._pickling import dumps
 
 TYPE_CHECKING = False  # as in `__init__`
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _worker: _native.Worker | None = None
@@ -50,16 +51,21 @@ def _leave(status: int) -> None:
 
 
 def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
-    """Do once what each worker would have to do: it inherits the result."""
+    """Do once what each worker would have to do: it inherits the result.
+
+    Called again with modules alone, for functions that were submitted before the first fork.
+    """
     if directory:
         os.chdir(directory)
-    sys.path[:] = path
+    if path:
+        sys.path[:] = path
     with _idle_hooks_left_out():
         for name in modules:
             try:
                 importlib.import_module(name)
             except Exception as error:  # whatever a module may raise: calls that need it will tell
-                print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
+                if path:
+                    print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
     import faulthandler
 
     # A crash of a worker in native code then leaves the Python line that led to it.
@@ -111,6 +117,11 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     if pickled:
         function: Callable[..., Any] = loads(body)
         return function
+    return find_named(name)
+
+
+def find_named(name: str) -> Callable[..., Any]:
+    """The function that `module/function` names."""
     module, _, path = name.partition("/")
     try:
         target: Any = importlib.import_module(module)
@@ -135,28 +146,7 @@ def _function_not_found(message: str) -> Exception:
 
 def _raise(worker: _native.Worker, started: int, ended: int, error: BaseException) -> None:
     """Answer with an error; as much of it as can be told."""
-    import traceback
-
-    trace = "".join(traceback.format_exception(error)).rstrip()
-    try:
-        message = str(error)
-    except Exception:  # an error may well have a broken __str__
-        message = ""
-    parts: Iterable[Any] = []
-    try:
-        # Set in this way, as errors may refuse to be changed.
-        head, parts = dumps(BaseException.with_traceback(error, None))
-    except Exception:  # whatever its own __reduce__ may raise: the text has to do
-        head = b""
-    kind = type(error)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    name, message, trace = map(_sendable, (name, message, trace))
-    worker.raised(started, ended, name, message, trace, head, list(parts))
-
-
-def _sendable(text: str) -> str:
-    """Text without lone surrogates, as file names that are no UTF-8 have them."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    worker.raised(started, ended, *describe(error))
 
 
 def resolve(blob: int) -> Any:
@@ -171,8 +161,3 @@ def resolve(blob: int) -> Any:
         value = loads(head, buffers=map(memoryview, buffers))
         _worker.keep(blob, value)
     return value
-
-
-def call_chunk(function: Callable[..., Any], items: list[tuple[Any, ...]]) -> list[Any]:
-    """Call a function with each of the items."""
-    return [function(*item) for item in items]

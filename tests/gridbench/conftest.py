@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAM = (sys.executable, "-m", "gridbench")
 
+DEADLINE = 300.0  # seconds until what does not happen is a failure
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 MakeSetup = Callable[..., Path]
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that a process will do, and fail if it does not."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -30,13 +51,13 @@ def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
 
     def run(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
         env = environment | dict(options.pop("env", {}))  # type: ignore[call-overload]
+        options.setdefault("timeout", 120)
         return subprocess.run(
             [*PROGRAM, *map(str, arguments)],
             cwd=tmp_path,
             env=env,
             capture_output=True,
             text=True,
-            timeout=120,
             check=False,
             **options,  # type: ignore[call-overload]
         )
@@ -72,3 +93,38 @@ def make_setup(tmp_path: Path) -> MakeSetup:
         return path
 
     return make
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory) -> Path:
+    """Where the browser saves to."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def driver(downloads):
+    """A browser without network, whose downloads go to `downloads`."""
+    from gridbench.errors import InputError
+    from gridbench.report.screenshot import browser
+
+    try:
+        with browser(downloads) as opened:
+            yield opened
+    except InputError as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture
+def faulty(tmp_path: Path) -> dict[str, str]:
+    """The environment in which the engines of `faulty_engines` are installed."""
+    info = tmp_path / "site" / "faulty-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
+    here = Path(__file__).parent
+    source = (here / "faulty_engines.py").read_text()
+    names = re.findall(r"^class (\w+)\(ThreadPoolEngine", source, re.MULTILINE)
+    points = "".join(f"{name.lower()} = faulty_engines:{name}\n" for name in names)
+    (info / "entry_points.txt").write_text(f"[gridbench.engines]\n{points}")
+    thread_pool = REPOSITORY / "examples" / "engines" / "thread_pool"
+    places = [REPOSITORY / "python", tmp_path / "site", here, thread_pool]
+    return {"PYTHONPATH": ":".join(map(str, places))}

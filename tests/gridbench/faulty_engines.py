@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from dataclasses import replace
+from multiprocessing import resource_tracker
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,45 @@ class Start(ThreadPoolEngine):
     def start(self, workers: int) -> None:
         del workers
         raise RuntimeError("the licence\nhas expired")
+
+
+class Hang(ThreadPoolEngine):
+    """Never comes back from starting."""
+
+    name = "hang"
+
+    def start(self, workers: int) -> None:
+        super().start(workers)
+        threading.Event().wait()
+
+
+class Idle(ThreadPoolEngine):
+    """Takes tasks and does nothing."""
+
+    name = "idle"
+
+    def submit(self, task: Task, shared: Any) -> None:
+        pass
+
+
+class Stray(ThreadPoolEngine):
+    """Leaves a process behind that nobody is the parent of."""
+
+    name = "stray"
+
+    def start(self, workers: int) -> None:
+        subprocess.run(["sh", "-c", "sleep 1000 & echo $! >stray.pid"], check=True)
+        super().start(workers)
+
+
+class Tracker(ThreadPoolEngine):
+    """Has Python start a helper process, as shared memory and semaphores do."""
+
+    name = "tracker"
+
+    def start(self, workers: int) -> None:
+        resource_tracker.ensure_running()
+        super().start(workers)
 
 
 class Refuse(ThreadPoolEngine):

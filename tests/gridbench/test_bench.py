@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from conftest import PROGRAM, Run
-from gridbench.bench import calls, cold, large, limits, shared, tasks
+from gridbench.bench import calls, cold, grain, large, limits, shared, tasks
 from gridbench.bench.crews import NATIVE, POOL, PYTHON
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target
 from gridbench.bench.processes import footprint, tree
@@ -53,6 +53,21 @@ def test_an_area_measures_every_row_in_every_round(measured_calls: tuple[Area, S
     names = [row.what for row in rows]
     assert sum(name.startswith("noise:") for name in names) == 2
     assert sum(row.target is not None for row in rows) == 3
+
+
+def test_automatic_chunks_are_compared_with_the_best_fixed_ones() -> None:
+    area = grain.area_of(uniform=200, uneven=100)
+    samples = Samples()
+    measure(area, 1, samples)
+    rows = area.rows(samples)
+    assert len(rows) == 4
+    assert [row.problems for row in rows] == [[]] * 4
+    for row in rows:
+        assert row.peer is not None
+        assert row.reached is not None
+    slowest = max(samples.of(area.cases[0].name, str(size)).median for size in (1, 10, 5_000))
+    assert rows[0].peer is not None
+    assert rows[0].peer.median <= slowest
 
 
 def test_the_table_shows_all_columns(measured_calls: tuple[Area, Samples]) -> None:
@@ -190,7 +205,7 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "gridbench: there is no area `speed`\n"
-        "hint: the areas are tasks, start, memory, calls, modules, shared, large\n"
+        "hint: the areas are tasks, start, memory, calls, grain, modules, shared, large\n"
     )
     done = gridbench("bench", "calls", "--out", "none/x.json")
     assert done.returncode == 2

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from conftest import PROGRAM, MakeSetup, Run
+from conftest import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
-
-DEADLINE = 60.0
-
-
-def until(condition) -> None:  # type: ignore[no-untyped-def]
-    """Wait for something that a process will do, and fail if it does not."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 class Running:
@@ -57,14 +46,7 @@ class Running:
 
     def nothing_left(self) -> None:
         assert self.workers
-        until(lambda: not any(alive(worker) for worker in self.workers))
-
-
-def alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        until(lambda: not any(alive(worker.pid) for worker in self.workers))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Pat
     env = install(tmp_path, "broken = no.such.module:Engine\n")
     done = gridbench("engines", env=env)
     assert done.returncode == 0
-    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    lines = {line.split()[0]: line for line in done.stdout.splitlines() if line}
     assert {"broken", "process-pool", "gridrpc-native", "gridrpc-python"} <= set(lines)
     assert "no.such.module:Engine" in lines["broken"]
     assert "(other-engines 1.5)" in lines["broken"]

@@ -8,35 +8,20 @@ import os
 import subprocess
 import sys
 import time
-import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import timelines
-from gridbench.errors import InputError
+from browsing import drawn, opened, pixels
 from gridbench.report.page import render
-from gridbench.report.screenshot import browser, open_report, picture
+from gridbench.report.screenshot import picture
 from gridbench.report.source import Run
 from gridbench.report.study import study
 
 EVIL = "<script>document.title='broken'</script><b>bold</b>"
 SECONDS_TO_DOWNLOAD = 30
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def driver(downloads):
-    try:
-        with browser(downloads) as opened:
-            yield opened
-    except InputError as error:
-        pytest.fail(str(error))
 
 
 def page_of(folder: Path, *tables, nnodes: int = 4, ntasks: int | None = None) -> Path:
@@ -47,42 +32,6 @@ def page_of(folder: Path, *tables, nnodes: int = 4, ntasks: int | None = None) -
     ]
     path.write_text(render([study(run) for run in runs]), encoding="utf-8")
     return path
-
-
-def opened(driver, path: Path) -> None:
-    open_report(driver, path)
-    assert driver.get_log("browser") == []
-    # The page itself is the one resource; whatever else it loaded would stand here.
-    loaded = driver.execute_script(
-        "return performance.getEntriesByType('resource').map(entry => entry.name)"
-    )
-    assert [name for name in loaded if not name.startswith(("data:", "blob:"))] == []
-
-
-def drawn(driver) -> dict[str, dict[str, float]]:
-    """Size of each picture and how many marks it has that are not empty."""
-    return driver.execute_script(
-        """
-        return Object.fromEntries([...document.querySelectorAll("[data-chart]")].map(figure => {
-          const box = figure.querySelector(".main-svg")?.getBoundingClientRect();
-          const marks = [...figure.querySelectorAll(".scatterlayer path, .barlayer path")]
-            .filter(path => path.getAttribute("d")?.length > 10 && path.getBBox().width > 0);
-          const name = figure.dataset.chart + (figure.dataset.run ?? "");
-          return [name, {width: box?.width ?? 0, height: box?.height ?? 0, marks: marks.length}];
-        }))
-        """
-    )
-
-
-def pixels(png: bytes) -> np.ndarray:
-    """The bytes of the picture's rows; enough to tell whether it shows anything."""
-    data, at = b"", 8
-    while at < len(png):
-        length = int.from_bytes(png[at : at + 4], "big")
-        if png[at + 4 : at + 8] == b"IDAT":
-            data += png[at + 8 : at + 8 + length]
-        at += length + 12
-    return np.frombuffer(zlib.decompress(data), dtype=np.uint8)
 
 
 def saved(folder: Path, name: str) -> bytes:

@@ -32,22 +32,6 @@ def log_rows(folder: Path) -> list[list[str]]:
     return [line.split() for line in lines if not line.startswith("#")]
 
 
-@pytest.fixture
-def faulty(tmp_path: Path) -> dict[str, str]:
-    """The environment in which the engines of `faulty_engines` are installed."""
-    info = tmp_path / "site" / "faulty-1.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
-    here = Path(__file__).parent
-    source = (here / "faulty_engines.py").read_text()
-    names = re.findall(r"^class (\w+)\(ThreadPoolEngine", source, re.MULTILINE)
-    points = "".join(f"{name.lower()} = faulty_engines:{name}\n" for name in names)
-    (info / "entry_points.txt").write_text(f"[gridbench.engines]\n{points}")
-    thread_pool = REPOSITORY / "examples" / "engines" / "thread_pool"
-    places = [REPOSITORY / "python", tmp_path / "site", here, thread_pool]
-    return {"PYTHONPATH": ":".join(map(str, places))}
-
-
 @pytest.mark.parametrize("start", ["cold", "warm"])
 def test_a_run_leaves_a_full_record(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path, start: str

@@ -229,3 +229,52 @@ def make_array(size: int, value: int) -> Any:
 
 def cwd_and_path() -> tuple[str, list[str]]:
     return os.getcwd(), sys.path
+
+
+def append(given: list[Any], value: Any) -> list[Any]:
+    """Changes its argument."""
+    given.append(value)
+    return given
+
+
+def grow(value: Any) -> list[Any]:
+    """Returns the same list each time, longer by one."""
+    grown: list[Any] = kept.setdefault("grown", [])
+    grown.append(value)
+    return grown
+
+
+def stop_at(bad: int, item: int) -> int:
+    if item == bad:
+        raise StopIteration(item)
+    return item
+
+
+def lock_at(bad: int, item: int) -> Any:
+    """A result that cannot be pickled, for one item."""
+    return Lock() if item == bad else item
+
+
+def refusing_at(bad: int, item: int) -> Any:
+    """A result that cannot be unpickled, for one item."""
+    return Grudging() if item == bad else [item]
+
+
+class Grudging:
+    """Something that can be pickled, but not unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fail, ("detailed",)
+
+
+def crash_at(bad: int, item: int) -> int:
+    if item == bad:
+        os._exit(3)
+    return item
+
+
+def timed(seconds: float) -> tuple[int, float, float]:
+    """Who ran it, from when to when."""
+    begin = time.monotonic()
+    time.sleep(seconds)
+    return os.getpid(), begin, time.monotonic()

@@ -137,7 +137,8 @@ def test_wrong_use(grid: Grid) -> None:
         grid.map(remote.same, [1], chunk=0)
     with pytest.raises(TypeError, match="not iterable"):
         grid.map(remote.same, 3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="chunk=1"):
-        grid.map("remote/same", [1], chunk=2)
+    for chunk in ("automatic", 2.5, -1):
+        with pytest.raises(ValueError, match="chunk is"):
+            grid.map(remote.same, [1], chunk=chunk)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="deadline"):
         list(grid.map(remote.same, [1], deadline=-1))

@@ -189,10 +189,50 @@ def test_shared_data_of_another_grid(native_grid: Grid, lone_grid: Grid) -> None
         native_grid.submit("builtin/echo", lone_grid.share(b"abc"))
 
 
-def test_map(native_grid: Grid) -> None:
-    assert list(native_grid.map("builtin/echo", range(500))) == list(range(500))
-    with pytest.raises(TypeError, match="chunk=1"):
-        native_grid.map("builtin/echo", [1], chunk=2)
+@pytest.mark.parametrize("chunk", [1, 7, 100_000, "auto"])
+def test_map(native_grid: Grid, chunk: Any) -> None:
+    def mapped(*iterables: Any, ordered: bool = True) -> list[Any]:
+        return list(native_grid.map("builtin/echo", *iterables, chunk=chunk, ordered=ordered))
+
+    assert mapped(range(70_000)) == list(range(70_000))
+    assert sorted(mapped(iter(range(3_000)), ordered=False)) == list(range(3_000))
+    assert mapped(range(2_000), "ab" * 1_000, [None] * 2_000) == [
+        (n, "ab"[n % 2], None) for n in range(2_000)
+    ]
+    assert list(native_grid.map("builtin/null", range(3_000), chunk=chunk)) == [None] * 3_000
+
+
+@pytest.mark.parametrize("chunk", [1, 7, "auto"])
+def test_map_over_all_kinds_of_values(native_grid: Grid, chunk: Any) -> None:
+    kinds = [1, True, 2.5, None, "text", b"bytes", np.arange(3), np.float32(1.5), np.int64(7), ""]
+    items = kinds * 100
+    for got, item in zip(native_grid.map("builtin/echo", items, chunk=chunk), items, strict=True):
+        if isinstance(item, np.ndarray):
+            np.testing.assert_array_equal(got, item)
+        else:
+            assert got == item
+
+
+@pytest.mark.parametrize("chunk", [1, 7, "auto"])
+def test_an_error_in_the_middle_of_map(native_grid: Grid, chunk: Any) -> None:
+    seen: list[Any] = []
+    items: list[Any] = [0.0] * 1_000 + ["long"] + [0.0] * 1_000
+    with pytest.raises(TypeError, match="seconds"):
+        seen.extend(native_grid.map("builtin/sleep", items, chunk=chunk))
+    assert len(seen) == 1_000
+    seen = []
+    with pytest.raises(OverflowError, match="64 bits"):
+        seen.extend(native_grid.map("builtin/echo", [*range(1_000), 1 << 64], chunk=chunk))
+    assert seen == list(range(1_000))
+    with pytest.raises(gridrpc.FunctionNotFound, match="no_such"):
+        list(native_grid.map("builtin/no_such", range(10), chunk=chunk))
+
+
+def test_items_of_map_that_take_longer_do_not_pile_up(native_grid: Grid) -> None:
+    times = [0.0] * 5_000 + [0.01] * 50
+    slept = list(native_grid.map("builtin/sleep", iter(times)))
+    assert len(slept) == len(times)
+    assert all(got >= wanted for got, wanted in zip(slept, times, strict=True))
 
 
 def test_cancel_ends_the_worker(native_grid: Grid) -> None:

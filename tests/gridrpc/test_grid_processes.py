@@ -109,6 +109,48 @@ def test_a_module_beside_the_script(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
 
 
+def test_the_module_of_a_function_is_imported_once_for_all_workers(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        "import os\n"
+        "with open('imported', 'a') as file:\n    file.write(f'{os.getpid()}\\n')\n"
+        "def meet(barrier, count):\n"
+        "    import pathlib, time\n"
+        "    pathlib.Path(barrier, str(os.getpid())).touch()\n"
+        "    while len(os.listdir(barrier)) < count:\n        time.sleep(0.01)\n"
+        "    return os.getpid()\n"
+    )
+    (tmp_path / "barrier").mkdir()
+    source = """
+        import os, beside, gridrpc
+        with gridrpc.Grid(workers=3) as grid:
+            calls = [grid.submit(beside.meet, "barrier", 3) for _ in range(3)]
+            workers = {str(call.result(60)) for call in calls}
+        imported = open("imported").read().split()
+        print(len(workers), imported[0] == str(os.getpid()), len(imported))
+        print(workers & set(imported))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "3 True 2\nset()\n", "")
+
+
+def test_a_module_that_workers_cannot_import(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text(
+        "import os\nif 'CLIENT' not in os.environ:\n    raise RuntimeError('not here')\n"
+        "def f():\n    pass\n"
+    )
+    source = """
+        import os
+        os.environ["CLIENT"] = "1"
+        import beside, gridrpc
+        del os.environ["CLIENT"]
+        with gridrpc.Grid(workers=2) as grid:
+            print(repr(grid.submit(beside.f).exception(60)), grid.submit(abs, -1).result(60))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "RuntimeError('not here') 1\n"
+
+
 def test_code_from_standard_input(tmp_path: Path) -> None:
     code = "import gridrpc\nwith gridrpc.Grid(2) as g: print(g.submit(lambda: 6 * 7).result(60))"
     import sys

@@ -55,8 +55,10 @@ pub enum Form {
     Pickled,
     /// Typed values.
     Values,
+    /// Typed values of many items.
+    Each,
     /// What the interface of a module's function says.
-    Module(Mutex<Option<Pending>>),
+    Module(Box<Mutex<Option<Pending>>>),
 }
 
 /// One remote call, from `Grid.submit`: what will be its result. Can be awaited.
@@ -132,6 +134,9 @@ impl Call {
             }
             Outcome::Returned(sections) if matches!(self.form, Form::Values) => {
                 return Ok(Settled::Value(values::to_python(py, sections)?));
+            }
+            Outcome::Returned(sections) if matches!(self.form, Form::Each) => {
+                return Ok(Settled::Value(values::each_to_python(py, sections)?));
             }
             Outcome::Returned(sections) => {
                 if let [Incoming::Bytes(head)] = &sections[..]
@@ -284,6 +289,15 @@ impl Call {
         dict.set_item("bytes_in", profile.bytes_in)?;
         dict.set_item("bytes_out", profile.bytes_out)?;
         Ok(dict)
+    }
+
+    /// What it cost: worker, when it was submitted, when the function started and returned (ns), and
+    /// bytes moved.
+    fn _cost(&self) -> (u32, u64, u64, u64, u64) {
+        let profile = self.call.profile();
+        let stamps = profile.stamps;
+        let bytes = profile.bytes_in + profile.bytes_out;
+        (profile.worker, profile.submit, stamps.calc_in, stamps.calc_out, bytes)
     }
 
     /// Has `token` appear in `watch` when the call ends.

@@ -13,7 +13,9 @@ use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{
+    PyBytes, PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference,
+};
 
 use crate::buffer::View;
 use crate::call::{Call, Form, wait_in_slices};
@@ -133,6 +135,11 @@ impl Grid {
     fn counts(&self) -> (usize, usize, usize) {
         let counts = self.grid.counts();
         (counts.ready, counts.queued, counts.live)
+    }
+
+    /// Has a module imported once for all workers, if none has been started yet.
+    fn prepare(&self, module: &str) {
+        self.grid.prepare(module);
     }
 
     /// Waits until all workers have answered, at most `timeout` seconds. Returns whether they have.
@@ -262,6 +269,36 @@ impl Grid {
         self.send(py, owner, function, typed, payload.finish(), blobs, deadline, idempotent)
     }
 
+    /// Submits a call of `builtin/each` that calls the native function `name` with the first of these
+    /// items, as far as their arguments need no sections of their own. Each item is a tuple of
+    /// arguments, or with `single` the only one. Returns how many there were; none: no call was made.
+    /// `limit`: after so many ns no further item is begun; 0: all are run.
+    #[pyo3(signature = (owner, each, name, items, single, limit, deadline, idempotent))]
+    #[allow(clippy::too_many_arguments)] // the fields of one message
+    fn submit_each(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        each: &Function,
+        name: &str,
+        items: &Bound<'_, PyList>,
+        single: bool,
+        limit: i64,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Option<(Call, usize)>> {
+        let mut payload = self.grid.payload();
+        let count = values::each_from_python(name, items, single, limit, &mut payload)?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let call = self.send_request(
+            py,
+            request(&each.function, payload.finish(), Vec::new(), deadline, idempotent)?,
+        )?;
+        Ok(Some((Call::new(call, self.grid.waiter(), Form::Each, owner), count)))
+    }
+
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
     fn target(&self, modules: &Modules, name: &str) -> PyResult<Target> {
         Target::find(&self.grid, modules, name)
@@ -285,7 +322,7 @@ impl Grid {
         let options = CallOptions { deadline: duration(deadline)?, on, callbacks: None };
         let made = modules::make(py, &self.grid, target, args, kwargs, out, options)?;
         let call = self.send_request(py, made.request)?;
-        let form = Form::Module(Mutex::new(Some(made.pending)));
+        let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, self.grid.waiter(), form, owner))
     }
 
@@ -380,16 +417,7 @@ impl Grid {
         deadline: Option<f64>,
         idempotent: bool,
     ) -> PyResult<Py<Call>> {
-        let request = Request {
-            function,
-            payload,
-            blobs: blobs.into_iter().map(BlobId).collect(),
-            deadline: duration(deadline)?,
-            idempotent,
-            on: None,
-            callbacks: None,
-            sinks: Vec::new(),
-        };
+        let request = request(&function, payload, blobs, deadline, idempotent)?;
         let form = if typed { Form::Values } else { Form::Pickled };
         Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner).into_python(py)
     }
@@ -424,6 +452,25 @@ impl Grid {
             wait_in_slices(py, None, |slice| grid.wait_for_room(bytes, slice).then_some(()))?;
         }
     }
+}
+
+fn request(
+    function: &Arc<FunctionRef>,
+    payload: Payload,
+    blobs: Vec<u64>,
+    deadline: Option<f64>,
+    idempotent: bool,
+) -> PyResult<Request> {
+    Ok(Request {
+        function: Arc::clone(function),
+        payload,
+        blobs: blobs.into_iter().map(BlobId).collect(),
+        deadline: duration(deadline)?,
+        idempotent,
+        on: None,
+        callbacks: None,
+        sinks: Vec::new(),
+    })
 }
 
 fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {

@@ -28,6 +28,8 @@ mod _native {
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]
+    use crate::values::plain_bytes;
+    #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 
     use super::pyfunction;

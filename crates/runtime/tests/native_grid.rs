@@ -98,6 +98,73 @@ fn data_of_any_size_comes_back_over_both_transports() {
     }
 }
 
+/// A chunk: a function, arguments of an item, limit in ns, arguments.
+fn each(name: &str, width: i64, limit: i64, arguments: &[Value]) -> Vec<Value> {
+    let mut values = vec![Value::Text(name.into()), Value::Int(width), Value::Int(limit)];
+    values.extend_from_slice(arguments);
+    values
+}
+
+#[test]
+fn a_chunk_gives_each_item_its_own_results() {
+    let grid = open(1, Transport::Unix);
+    let function = named(&grid, "builtin/each");
+    let run = |values: &[Value]| returned(&submit(&grid, &function, values, &[])).0;
+    let ints = |values: &[i64]| values.iter().map(|v| Value::Int(*v)).collect::<Vec<_>>();
+
+    let echoed = run(&each("builtin/echo", 2, 0, &ints(&[1, 2, 3, 4])));
+    assert_eq!(echoed, ints(&[2, 2, 1, 2, 2, 3, 4]));
+    assert_eq!(run(&each("builtin/null", 1, 0, &ints(&[7, 8, 9]))), ints(&[3, 0, 0, 0]));
+    assert_eq!(run(&each("builtin/null", 1, 0, &[])), ints(&[0]));
+
+    let some = [Value::Float(0.0), Value::Text("late".into()), Value::Float(0.0)];
+    let failed = run(&each("builtin/sleep", 1, 0, &some));
+    assert_eq!(failed[0], Value::Int(1), "the results before the error are there");
+    let [.., Value::Text(error), Value::Text(message)] = &failed[..] else { panic!("{failed:?}") };
+    assert_eq!(error, "gridrpc.ArgumentError");
+    assert!(message.contains("seconds"), "{message}");
+}
+
+#[test]
+fn a_chunk_ends_when_its_time_is_up_or_its_results_are_many() {
+    let grid = open(1, Transport::Unix);
+    let function = named(&grid, "builtin/each");
+    let run = |values: &[Value]| returned(&submit(&grid, &function, values, &[])).0;
+    let late = run(&each("builtin/sleep", 1, 1, &[Value::Float(0.001), Value::Float(0.001)]));
+    assert_eq!(late[0], Value::Int(1), "the first item is always run");
+    assert_eq!(late.len(), 3);
+    let many = run(&each("builtin/echo", 1, 0, &vec![Value::None; 60_000]));
+    assert_eq!(many[0], Value::Int(25_000));
+
+    // Bytes come in sections, of which a message has at most 1,024.
+    let arguments: Vec<Value> = (0..500).flat_map(|_| [Value::Bytes(1), Value::None]).collect();
+    let values = each("builtin/echo", 2, 0, &arguments);
+    let (results, data) = returned(&submit(&grid, &function, &values, &[b"abc"]));
+    assert_eq!(results[0], Value::Int(500));
+    assert!(data.len() == 500 && data.iter().all(|part| part == b"abc"));
+}
+
+#[test]
+fn broken_chunks_are_errors() {
+    let grid = open(1, Transport::Unix);
+    let function = named(&grid, "builtin/each");
+    let broken = [
+        Vec::new(),
+        vec![Value::Int(1), Value::Int(1), Value::Int(0)],
+        each("builtin/no_such", 1, 0, &[]),
+        each("builtin/each", 1, 0, &[]),
+        each("builtin/null", 0, 0, &[]),
+        each("builtin/null", -1, 0, &[]),
+        each("builtin/null", i64::MAX, 0, &[Value::None]),
+        each("builtin/null", 2, 0, &[Value::None]),
+        each("builtin/null", 1, -1, &[Value::None]),
+    ];
+    for values in broken {
+        let call = submit(&grid, &function, &values, &[]);
+        assert!(matches!(outcome(&call), Outcome::Raised { .. }), "{values:?}");
+    }
+}
+
 #[test]
 fn ten_thousand_calls_end_in_their_own_results() {
     let grid = open(2, Transport::Unix);

@@ -22,11 +22,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gridbench.bench.figures import Values
+from gridbench.engines.environments import ONE_THREAD
 
 _POLL = 0.1  # seconds between looks at whether the user wants an end
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""Numerical libraries on one thread, for all engines alike."""
 
 
 class CaseFailed(Exception):

@@ -12,10 +12,11 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import calls, large, memory, modules, shared, start, tasks
-from gridbench.bench.child import ONE_THREAD, CaseFailed, Stopped, run_in_child
+from gridbench.bench import calls, grain, large, memory, modules, shared, start, tasks
+from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
 from gridbench.bench.table import print_area
+from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
@@ -25,6 +26,7 @@ AREAS: dict[str, Callable[[bool], Area]] = {
     "start": start.area,
     "memory": memory.area,
     "calls": calls.area,
+    "grain": grain.area,
     "modules": modules.area,
     "shared": shared.area,
     "large": large.area,

@@ -28,3 +28,12 @@ def read_and_meet(data: Any, place: str) -> int:
     total = read(data)
     meet(place)
     return total
+
+
+def spin(seconds: float) -> float:
+    """Keep the processor busy; returns for how long."""
+    begin = time.perf_counter()
+    until = begin + seconds
+    while (now := time.perf_counter()) < until:
+        pass
+    return now - begin

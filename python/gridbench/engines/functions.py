@@ -10,11 +10,14 @@ from __future__ import annotations
 import abc
 import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from gridbench.engines.base import Bytes, Engine, Outcome, Task
 from gridbench.engines.meeting import Meeting, meet
 from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+
+Chunk = int | Literal["auto"]
+"""How many items one call takes; "auto": as many as the engine finds best."""
 
 
 class Cannot(Exception):
@@ -31,9 +34,12 @@ class FunctionEngine(Engine):
     """Workloads that the engine is not made for, by name, each with the reason."""
 
     def __init__(self) -> None:
+        self.modules: tuple[str, ...] = (perform.__module__,)
+        """Of the functions that will be called, for engines that can load them beforehand."""
         self._workers = 0
         """How many were asked for; `start` says so."""
-        self._ended: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[int, Any, Exception | None]] = queue.SimpleQueue()
+        """Tasks that have ended: number, and future or why there is none."""
 
     @abc.abstractmethod
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
@@ -47,7 +53,9 @@ class FunctionEngine(Engine):
         """The results of many calls, in their order, in the way the engine's users get them."""
         return [self.result(future) for future in futures]
 
-    def map(self, function: Callable[..., Any], items: Iterable[Any], chunk: int) -> Iterable[Any]:
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
         """`function` of each item, `chunk` items to a call. Raises Cannot without such a verb."""
         del function, items, chunk
         raise Cannot(f"{self.name} has no map that sends several items in one call")
@@ -68,20 +76,38 @@ class FunctionEngine(Engine):
         """Have `report` called, in any thread, when the call has ended."""
         future.add_done_callback(lambda _: report())
 
+    def queued(self, future: Any) -> float:
+        """When the engine sent the call off, in s of CLOCK_MONOTONIC, if it tells; else NaN."""
+        del future
+        return float("nan")
+
     def share(self, data: Bytes) -> Any:
         """`put`, if there is anything to share."""
         return self.put(data) if data.size else data
 
     def submit(self, task: Task, shared: Any) -> None:
-        """Call what does the task."""
+        """Call what does the task. If the engine refuses, broken or closed, the task failed."""
         arguments = (task.sleep, task.data, shared, task.output_bytes, task.check)
-        future = self.call(perform, *arguments)
-        self.when_done(future, lambda: self._ended.put((task.tid, future)))
+        try:
+            future = self.call(perform, *arguments)
+        except Exception as error:  # whatever kind the engine raises
+            self._ended.put((task.tid, None, error))
+            return
+        self.when_done(future, lambda: self._ended.put((task.tid, future, None)))
 
     def next_outcome(self) -> Outcome:
         """The next task in order of completion; one that failed has an error."""
-        tid, future = self._ended.get()
+        tid, future, refusal = self._ended.get()
+        if refusal is not None:
+            return failure_of(tid, refusal)
         try:
-            return outcome_of(tid, self.result(future))
-        except Exception as error:  # whatever the task or the engine raised is the task's end
+            return outcome_of(tid, self.result(future), queued=self.queued(future))
+        except (Exception, SystemExit) as error:  # whatever was raised is the task's end
             return failure_of(tid, error)
+
+
+def fixed(chunk: Chunk) -> int:
+    """`chunk`, for engines that leave it to the caller; raises Cannot for "auto"."""
+    if chunk == "auto":
+        raise Cannot("its map has no chunk size of its own choice")
+    return chunk

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import abc
-import queue
-import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 import gridrpc
-from gridbench.engines.base import Bytes, Description, Engine, Outcome, Task
-from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+from gridbench.engines.base import Description
+from gridbench.engines.functions import Cannot, Chunk, FunctionEngine
+from gridbench.engines.python_tasks import perform
+from gridbench.micro import work
+from gridbench.workload.task import TaskResult
 
 
-class _GridEngine(Engine):
-    """What both have in common: one grid, results in the order in which they come."""
+class _GridEngine(FunctionEngine):
+    """What both have in common: one grid."""
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
 
     def __init__(self) -> None:
+        super().__init__()
         self._grid: gridrpc.Grid | None = None
-        self._ended: queue.SimpleQueue[tuple[Task, gridrpc.Call[Any]]] = queue.SimpleQueue()
-        self._host = socket.gethostname()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """Shared data is present once on a machine."""
@@ -36,28 +38,27 @@ class _GridEngine(Engine):
 
     def start(self, workers: int) -> None:
         """Opening a grid asks for its workers and does not wait for them."""
+        self._workers = workers
         self._grid = self._open(workers)
 
     def wait_ready(self) -> None:
         """Return when all workers have answered."""
         self._running().wait_until_ready()
 
-    def share(self, data: Bytes) -> Any:
-        """Shared data of the grid; none if there is nothing to share."""
-        return self._running().share(data) if data.size else data
+    def put(self, value: Any) -> Any:
+        """Shared data of the grid."""
+        return self._running().share(value)
 
-    def submit(self, task: Task, shared: Any) -> None:
-        """The grid waits when too many calls, or bytes of their data, are queued."""
-        call = self._call(self._running(), task, shared)
-        call.add_done_callback(lambda call: self._ended.put((task, call)))
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
+        """The grid's `map`."""
+        called = self._callable(function)
+        return self._running().map(called, items, chunk=chunk)  # type: ignore[arg-type]
 
-    def next_outcome(self) -> Outcome:
-        """The next task in order of completion."""
-        task, call = self._ended.get()
-        error = call.exception()
-        if error is not None:
-            return failure_of(task.tid, error)
-        return self._outcome(task, call)
+    def queued(self, future: Any) -> float:
+        """When it went to a worker."""
+        return float(future.profile.sent)
 
     def close(self) -> None:
         """End the workers; tasks that still run are given up."""
@@ -74,12 +75,8 @@ class _GridEngine(Engine):
         """The grid."""
 
     @abc.abstractmethod
-    def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
-        """Submit a task."""
-
-    @abc.abstractmethod
-    def _outcome(self, task: Task, call: gridrpc.Call[Any]) -> Outcome:
-        """What came of a task that ended well."""
+    def _callable(self, function: Callable[..., Any]) -> str | Callable[..., Any]:
+        """What the grid calls for a Python function."""
 
 
 class PythonEngine(_GridEngine):
@@ -89,13 +86,14 @@ class PythonEngine(_GridEngine):
 
     def _open(self, workers: int) -> gridrpc.Grid:
         # What the tasks need is imported once, before the workers are forked.
-        return gridrpc.Grid(workers, preload=("gridbench.engines.python_tasks",))
+        return gridrpc.Grid(workers, preload=self.modules)
 
-    def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
-        return grid.submit(perform, task.sleep, task.data, shared, task.output_bytes, task.check)
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The grid's `submit`, which waits when too many calls, or bytes of them, are queued."""
+        return self._running().submit(function, *args)
 
-    def _outcome(self, task: Task, call: gridrpc.Call[Any]) -> Outcome:
-        return outcome_of(task.tid, call.result(), queued=call.profile.sent)
+    def _callable(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return function
 
 
 class NativeEngine(_GridEngine):
@@ -103,34 +101,50 @@ class NativeEngine(_GridEngine):
 
     name: ClassVar[str] = "gridrpc-native"
 
+    functions: ClassVar[Mapping[Callable[..., Any], str]] = {
+        work.null: "builtin/null",
+        work.same: "builtin/echo",
+        work.stand: "builtin/sleep",
+        time.sleep: "builtin/sleep",
+    }
+    """What stands for a Python function; results that say where and when are left out."""
+
     def _open(self, workers: int) -> gridrpc.Grid:
         return gridrpc.Grid(workers, worker="native")
 
-    def _call(self, grid: gridrpc.Grid, task: Task, shared: Any) -> gridrpc.Call[Any]:
-        if task.check:
-            return grid.submit("builtin/check", task.data, shared, task.output_bytes)
-        return grid.submit("builtin/task", task.sleep, task.data, shared, task.output_bytes)
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The grid's `submit` with the built-in function; raises Cannot if there is none."""
+        if function is not perform:
+            return self._running().submit(self._callable(function), *args)
+        sleep, data, shared, output_bytes, check = args
+        if check:
+            return self._running().submit("builtin/check", data, shared, output_bytes)
+        return self._running().submit("builtin/task", sleep, data, shared, output_bytes)
 
-    def _outcome(self, task: Task, call: gridrpc.Call[Any]) -> Outcome:
-        profile = call.profile
-        if task.check:
-            data, shared, output = call.result()
-            digests = np.array([data, shared], dtype="<u4").view(np.uint8)
-            calc_in, calc_out, slept, pid = profile.calc_in, profile.calc_out, 0.0, profile.pid
-            returned = np.concatenate([digests, np.frombuffer(output, np.uint8)])
-        else:
-            output, calc_in, calc_out, slept, pid = call.result()
-            returned = np.frombuffer(output, np.uint8)
-        return Outcome(
-            tid=task.tid,
-            calc_in=calc_in,
-            calc_out=calc_out,
-            slept=slept,
-            queued=profile.sent,
-            output=returned,
-            worker=str(pid),
-            host=profile.host or self._host,
-        )
+    def result(self, future: Any) -> Any:
+        """What the Python function would return, as far as the built-in one does."""
+        values = future.result()
+        if future.function_name == "builtin/check":
+            return _checked(future, values)
+        if future.function_name == "builtin/task":
+            output, calc_in, calc_out, slept, pid = values
+            made = np.frombuffer(output, np.uint8)
+            return TaskResult(calc_in, calc_out, slept, pid, future.profile.host, made)
+        return values
+
+    def _callable(self, function: Callable[..., Any]) -> str:
+        if function not in self.functions:
+            raise Cannot(f"its native workers have no function like `{function.__name__}`")
+        return self.functions[function]
+
+
+def _checked(call: Any, values: Any) -> TaskResult:
+    """The result of a checked task, whose stamps are those of the call."""
+    data, shared, output = values
+    digests = np.array([data, shared], dtype="<u4").view(np.uint8)
+    returned = np.concatenate([digests, np.frombuffer(output, np.uint8)])
+    profile = call.profile
+    return TaskResult(profile.calc_in, profile.calc_out, 0.0, profile.pid, profile.host, returned)
 
 
 def _settings(config: gridrpc.Config) -> dict[str, Any]:

@@ -10,42 +10,34 @@ only go along as an argument of each task, as its users do.
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import platform
-import queue
 import signal
 import threading
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from gridbench.engines.base import Bytes, Description, Engine, Outcome, Task
-from gridbench.engines.python_tasks import failure_of, outcome_of, perform
-from gridbench.workload.task import TaskResult
-
-if TYPE_CHECKING:
-    from multiprocessing.synchronize import Barrier
+from gridbench.engines.base import Description
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 
 _PATIENCE = 5.0  # seconds for a worker to end when told to, before it is killed
 
 
-class ProcessPoolEngine(Engine):
+class ProcessPoolEngine(FunctionEngine):
     """concurrent.futures.ProcessPoolExecutor with forked workers."""
 
     name: ClassVar[str] = "process-pool"
 
     def __init__(self) -> None:
-        self._workers = 0
-        self._shared: Bytes = np.empty(0, dtype=np.uint8)
+        super().__init__()
+        self._inherited: list[Any] = []
         self._shared_by = "not used yet"
         self._pool: ProcessPoolExecutor | None = None
         self._others: set[BaseProcess] = set()
         self._closed = threading.Event()
-        self._ended: queue.SimpleQueue[tuple[int, Future[TaskResult]]] = queue.SimpleQueue()
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """Inherited by fork in a cold run, else one for each worker that has a task."""
@@ -67,41 +59,24 @@ class ProcessPoolEngine(Engine):
         """Note the wish: the pool itself starts its workers when it gets something to do."""
         self._workers = workers
 
-    def wait_ready(self) -> None:
-        """Return when each worker has met all others at a barrier."""
-        pool = self._running_pool()
-        # A worker that has taken one of these waits until the others are taken too, so
-        # that no worker can take two, and each must answer.
-        for meeting in [pool.submit(_meet) for _ in range(self._workers)]:
-            meeting.result()
-
-    def share(self, data: Bytes) -> Any:
-        """Keep the data for the initializer, or for the tasks if the workers run already."""
+    def put(self, value: Any) -> Any:
+        """Keep the data for the initializer, or for the calls if the workers run already."""
         if self._pool is None:
-            self._shared = data
             self._shared_by = "inherited by the workers through the initializer"
-            return None
+            self._inherited.append(value)
+            return _Inherited(len(self._inherited) - 1)
         self._shared_by = "argument of each task"
-        return data
+        return value
 
-    def submit(self, task: Task, shared: Any) -> None:
-        """Queue the task; the pool's own queue has no bound."""
-        try:
-            future = self._running_pool().submit(
-                _perform, task.sleep, task.data, shared, task.output_bytes, task.check
-            )
-        except RuntimeError as error:  # the pool is broken, or was shut down
-            future = Future()
-            future.set_exception(error)
-        future.add_done_callback(lambda future: self._ended.put((task.tid, future)))
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The pool's `submit`; its queue has no bound."""
+        return self._running_pool().submit(function, *args)
 
-    def next_outcome(self) -> Outcome:
-        """The next task in order of completion; a task whose worker died has an error."""
-        tid, future = self._ended.get()
-        if future.cancelled():
-            return Outcome(tid=tid, error="cancelled: the pool was closed")
-        error = future.exception()
-        return failure_of(tid, error) if error else outcome_of(tid, future.result())
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
+        """The pool's `map` with a chunk size."""
+        return self._running_pool().map(function, items, chunksize=fixed(chunk))
 
     def close(self) -> None:
         """End the workers, without waiting for tasks that still run."""
@@ -125,27 +100,35 @@ class ProcessPoolEngine(Engine):
         if self._closed.is_set():
             raise RuntimeError("the pool is closed")
         if self._pool is None:
-            context = multiprocessing.get_context("fork")
             self._others = set(multiprocessing.active_children())
             self._pool = ProcessPoolExecutor(
                 max_workers=self._workers,
-                mp_context=context,
+                mp_context=multiprocessing.get_context("fork"),
                 initializer=_prepare_worker,
-                initargs=(context.Barrier(self._workers), self._shared),
+                initargs=(self._inherited,),
             )
         return self._pool
 
 
+class _Inherited:
+    """Stands for data that the workers have: as an argument of a call it becomes the data."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __reduce__(self) -> tuple[Callable[[int], Any], tuple[int]]:
+        return _find_inherited, (self._number,)
+
+
 # What stands below runs in the workers.
 
-_barrier: Barrier | None = None
-_shared: Bytes | None = None
+_inherited: list[Any] = []
 
 
-def _prepare_worker(barrier: Barrier, shared: Bytes) -> None:
+def _prepare_worker(inherited: list[Any]) -> None:
     """The pool's initializer."""
-    global _barrier, _shared
-    _barrier, _shared = barrier, shared
+    global _inherited
+    _inherited = inherited
     # Ctrl-C reaches all processes of the terminal; what it means is decided by the client.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -161,11 +144,5 @@ def _end_with_client() -> None:
         os._exit(1)
 
 
-def _meet() -> None:
-    assert _barrier is not None
-    with contextlib.suppress(threading.BrokenBarrierError):
-        _barrier.wait()
-
-
-def _perform(sleep: float, data: Bytes, shared: Bytes | None, size: int, check: bool) -> TaskResult:
-    return perform(sleep, data, _shared if shared is None else shared, size, check)
+def _find_inherited(number: int) -> Any:
+    return _inherited[number]

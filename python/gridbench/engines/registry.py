@@ -7,8 +7,12 @@ are no concern of a run on another.
 
 from __future__ import annotations
 
+import ast
 import difflib
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
+from typing import IO
 
 from gridbench.engines.base import Engine
 from gridbench.engines.python_tasks import one_line
@@ -31,39 +35,44 @@ def installed_engines() -> dict[str, EntryPoint]:
     return found
 
 
-def load_engine(name: str) -> type[Engine]:
-    """Import the class of the engine `name`; InputError if there is none or it cannot be used."""
+def find_engine(name: str) -> EntryPoint:
+    """The entry point of the engine `name`; InputError if there is none."""
     known = installed_engines()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         guess = f"did you mean `{near[0]}`? " if near else ""
         names = ", ".join(known) if known else "none; install the package with pip"
         raise InputError(f"unknown engine `{name}`", remedy=f"{guess}engines installed: {names}")
+    return known[name]
+
+
+def load_engine(point: EntryPoint) -> type[Engine]:
+    """Import the class of an engine; InputError if it cannot be used."""
     try:
-        engine = known[name].load()
+        engine = point.load()
     except Exception as error:  # an engine is foreign code: its import can fail in any way
         raise InputError(
-            f"the engine `{name}` cannot be loaded: {one_line(error)}",
-            remedy=f"install what {provider(known[name])} needs, or choose another engine",
+            f"the engine `{point.name}` cannot be loaded: {one_line(error)}",
+            remedy=f"install what {provider(point)} needs, or choose another engine",
         ) from error
     if not (isinstance(engine, type) and issubclass(engine, Engine)):
         raise InputError(
-            f"the engine `{name}` is not one: {known[name].value} does not subclass"
+            f"the engine `{point.name}` is not one: {point.value} does not subclass"
             " gridbench.engines.base.Engine",
-            remedy=f"correct the entry point in {provider(known[name])}",
+            remedy=f"correct the entry point in {provider(point)}",
         )
     return engine
 
 
-def make_engine(name: str) -> Engine:
+def make_engine(point: EntryPoint) -> Engine:
     """A new, not yet started engine; InputError if it cannot be had."""
     try:
-        return load_engine(name)()
+        return load_engine(point)()
     except InputError:
         raise
     except Exception as error:
         raise InputError(
-            f"the engine `{name}` cannot be set up: {one_line(error)}",
+            f"the engine `{point.name}` cannot be set up: {one_line(error)}",
             remedy="see the engine's own manual for what it needs",
         ) from error
 
@@ -72,3 +81,32 @@ def provider(point: EntryPoint) -> str:
     """The package that an entry point comes from, with its version."""
     dist = point.dist
     return f"{dist.name} {dist.version}" if dist else "an unknown package"
+
+
+def what_it_is(point: EntryPoint) -> str:
+    """The first line of the engine's docstring, read from its source without running it."""
+    try:
+        with _source(point.module) as file:
+            body = ast.parse(file.read()).body
+    except (ImportError, OSError, SyntaxError, ValueError):
+        return ""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name == point.attr:
+            lines = (ast.get_docstring(node) or "").splitlines()
+            return lines[0] if lines else ""
+    return ""
+
+
+def _source(module: str) -> IO[bytes]:
+    """The source of a module, opened; ImportError without one. Imports no package."""
+    path: Sequence[str] | None = None
+    spec = None
+    names = module.split(".")
+    for number in range(1, len(names) + 1):
+        spec = PathFinder.find_spec(".".join(names[:number]), path)
+        if spec is None:
+            raise ImportError(module)
+        path = spec.submodule_search_locations
+    if spec is None or spec.origin is None:
+        raise ImportError(module)
+    return open(spec.origin, "rb")

@@ -5,7 +5,6 @@ A page has to stay usable, so above some sizes it carries a part of the tasks an
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -29,12 +28,6 @@ DECIMALS = 7
 def page_data(studies: Sequence[Study]) -> dict[str, Any]:
     """Everything the page's script needs."""
     return {"runs": [_run(study) for study in studies]}
-
-
-def as_json(data: dict[str, Any]) -> str:
-    """JSON that can stand inside of a script element: nothing in it can close the element."""
-    encoded = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
-    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _run(study: Study) -> dict[str, Any]:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import resources
 from string import Template
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
-from gridbench.report.data import as_json, page_data
+from gridbench.report.data import page_data
+from gridbench.report.document import document
+from gridbench.report.files import asset
 from gridbench.report.prose import Notice, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
-from gridbench.report.text import NOTHING, counted, details, duration, escape, percent, size, table
+from gridbench.report.text import (
+    NOTHING,
+    counted,
+    details,
+    duration,
+    escape,
+    percent,
+    size,
+    table,
+)
 
 
 def render(studies: Sequence[Study]) -> str:
     """The whole page as HTML."""
     many = len(studies) > 1
     title = "gridbench report: " + ", ".join(study.run.name for study in studies)
-    written = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Template(_asset("page.html")).substitute(
-        title=escape(title),
+    body = Template(asset("page.html")).substitute(
         heading=escape(_heading(studies)),
         subheading=escape(_subheading(studies)),
         notices="".join(_notice(study, many=many) for study in studies),
@@ -39,16 +44,8 @@ def render(studies: Sequence[Study]) -> str:
             f'<a href="#run-{number}">{escape(study.run.name)}</a>'
             for number, study in enumerate(studies)
         ),
-        written=escape(written),
-        css=_asset("report.css"),
-        plotly=get_plotlyjs(),
-        script=_asset("report.js"),
-        data=as_json(page_data(studies)),
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    return document(title, body, page_data(studies), scripts=[asset("report.js")])
 
 
 def _heading(studies: Sequence[Study]) -> str:
@@ -162,7 +159,7 @@ def _overhead_table(studies: Sequence[Study]) -> str:
 
 def _run_section(study: Study, number: int) -> str:
     rows = [[name, value] for name, value in _flat(study.run.record)]
-    return Template(_asset("run.html")).substitute(
+    return Template(asset("run.html")).substitute(
         number=number,
         name=escape(study.run.name),
         brief=escape(_brief(study.run)),

@@ -9,9 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from gridbench.engines.base import Outcome, Task
+from gridbench.engines.base import Bytes, Outcome, Task
 from gridbench.workload.task import DIGEST_BYTES, digests, pattern
-from gridbench.workload.workload import Workload
 
 
 def inspect_length(task: Task, outcome: Outcome) -> str:
@@ -22,10 +21,9 @@ def inspect_length(task: Task, outcome: Outcome) -> str:
     return f"returned {got:,} bytes of output instead of {task.output_bytes:,}"
 
 
-def digest_inspector(workload: Workload) -> Callable[[Task, Outcome], str]:
-    """For the checksum pass: data arrived unchanged, and so did the output."""
-    head = digests(workload.data, workload.shared)
-    size = workload.setup.write_bytes
+def digest_inspector(data: Bytes, shared: Bytes, size: int) -> Callable[[Task, Outcome], str]:
+    """For the checksum pass: data arrived unchanged, and so did the output of `size` bytes."""
+    head = digests(data, shared)
     expected = zlib.crc32(pattern(size).tobytes())
 
     def inspect(task: Task, outcome: Outcome) -> str:

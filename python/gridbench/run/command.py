@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from gridbench.engines.python_tasks import one_line
-from gridbench.engines.registry import make_engine
 from gridbench.errors import InputError
-from gridbench.run.feasibility import check_memory, check_workers
+from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
+from gridbench.run.participants import find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import make_workload, read_plan
+from gridbench.workload.workload import read_workload
 
 if TYPE_CHECKING:
     from gridbench.analysis.summary import Summary
@@ -49,25 +49,27 @@ def run_benchmark(request: Request) -> int:
     0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
     2: the input or the output folder cannot be used. 128 + n: ended by signal n.
     """
-    setup, sleeps = read_plan(request.setup_file, request.time_scale)
+    workload = read_workload(request.setup_file, request.time_scale)
+    setup, options = workload.setup, request.options
     _refuse_doubles(request.engines)
-    engines = [make_engine(name) for name in request.engines]
+    participants = [find_participant(name) for name in request.engines]
     check_workers(setup)
-    check_memory(setup, [(engine, request.options.warm) for engine in engines])
+    facts = {one.name: one.facts(most_at_once(setup), warm=options.warm) for one in participants}
+    check_memory(setup, facts)
     folder = request.folder or default_folder()
     places = prepare(folder, list(request.engines), replace=request.replace)
-    workload = make_workload(setup, sleeps, request.time_scale)
 
     console = Console(stderr=True, highlight=False)
     verdicts: list[Verdict] = []
     with Interrupt() as interrupt:
-        for name, engine in zip(request.engines, engines, strict=True):
+        for participant in participants:
             verdicts.append(
                 run_engine(
-                    engine,
+                    participant,
+                    facts[participant.name],
                     workload,
-                    options=request.options,
-                    folder=places[name],
+                    options=options,
+                    folder=places[participant.name],
                     interrupt=interrupt,
                     console=console,
                 )

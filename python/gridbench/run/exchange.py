@@ -63,6 +63,7 @@ class Exchange:
         self._count = count
         self._inspect = inspect
         self._stop = threading.Event()
+        self._release = threading.Event()
         self._room = threading.Semaphore(most_outstanding)
         self._pending: dict[int, tuple[Task, float]] = {}
         self._results: queue.SimpleQueue[Returned | EngineFailure] = queue.SimpleQueue()
@@ -106,7 +107,11 @@ class Exchange:
         self._stop.set()
 
     def join(self, patience: float) -> None:
-        """Wait for both threads, `patience` seconds each. An engine may block one for ever."""
+        """Wait for both threads, `patience` seconds each. An engine may block one for ever.
+
+        Not before the engine was closed: see `_submit`.
+        """
+        self._release.set()
         for thread in (self._submitter, self._collector):
             if thread.is_alive():
                 thread.join(patience)
@@ -131,6 +136,10 @@ class Exchange:
                 self.submitted += 1
         except Exception as error:  # an engine is foreign code: it can fail in any way
             self._fail(error)
+        finally:
+            # An engine may have asked Linux to end its processes with their parent, and to Linux
+            # that is the thread which has started them.
+            self._release.wait()
 
     def _collect(self) -> None:
         try:

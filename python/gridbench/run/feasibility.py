@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from gridbench.engines.base import Engine
 from gridbench.errors import InputError
+from gridbench.run.client import Facts
 from gridbench.run.machine import available_memory, free_shared_memory
 from gridbench.workload.setup_file import Setup
 
@@ -49,26 +49,31 @@ def check_workers(setup: Setup) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def check_memory(setup: Setup, engines: list[tuple[Engine, bool]]) -> None:
-    """InputError if the data cannot fit; `engines` are those to run, with whether started warm."""
-    at_once = min(setup.nnodes, setup.ntasks)
+def most_at_once(setup: Setup) -> int:
+    """How many tasks can be computed at the same time."""
+    return min(setup.nnodes, setup.ntasks)
+
+
+def check_memory(setup: Setup, engines: dict[str, Facts]) -> None:
+    """InputError if the data cannot fit; `engines` are those to run."""
+    at_once = most_at_once(setup)
     own = setup.task_bytes + setup.shared_bytes
     in_tasks = at_once * (setup.task_bytes + setup.write_bytes)
     available, free = available_memory(), free_shared_memory()
-    for engine, warm in engines:
-        copies = engine.shared_copies(at_once, warm=warm) * setup.shared_bytes
+    for name, facts in engines.items():
+        copies = facts.shared_copies * setup.shared_bytes
         needed = own + in_tasks + copies
         if needed > available:
             raise InputError(
-                f"the data does not fit into memory on engine `{engine.name}`: {at_once:,} tasks at"
+                f"the data does not fit into memory on engine `{name}`: {at_once:,} tasks at"
                 f" a time need {size(in_tasks)}, shared data {size(copies)}, the client"
                 f" {size(own)}; together {size(needed)}, and {size(available)} is available",
                 file=setup.path,
                 remedy="lower NNodes, TaskDataSize, SharedDataSize or WriteDataSize",
             )
-        if engine.uses_shared_memory and free is not None and in_tasks + copies > free:
+        if facts.uses_shared_memory and free is not None and in_tasks + copies > free:
             raise InputError(
-                f"the data does not fit into /dev/shm on engine `{engine.name}`:"
+                f"the data does not fit into /dev/shm on engine `{name}`:"
                 f" {size(in_tasks + copies)} is needed, and {size(free)} is free",
                 file=setup.path,
                 remedy="lower the data sizes, or enlarge it: mount -o remount,size=... /dev/shm",

@@ -54,14 +54,19 @@ class Progress:
         if self._console.is_terminal:
             self._bars.stop()
 
-    def update(self, done: int, submitted: int, failed: int, *, last: bool = False) -> None:
-        """Show the counts, unless they were shown a moment ago; `last`: in any case."""
+    def update(
+        self, done: int, submitted: int, failed: int, *, doing: str = "", last: bool = False
+    ) -> None:
+        """Show the counts, unless they were shown a moment ago; `last`: in any case.
+
+        `doing`: what has to be over before there is something to count.
+        """
         now = time.monotonic()
         terminal = self._console.is_terminal
         if not last and now - self._drawn < (_BETWEEN_REDRAWS if terminal else _BETWEEN_LINES):
             return
         self._drawn = now
-        state = self._state(now, done, submitted, failed)
+        state = doing or self._state(now, done, submitted, failed)
         if terminal:
             self._bars.update(self._bar, completed=done, state=state, refresh=True)
         else:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 JOURNAL = "timeline.journal.jsonl"
 TIMELINE = "timeline.parquet"
+OK = "ok"
+"""The status of a task that ended well; that of others says what happened."""
 _ROWS_AT_ONCE = 50_000
 
 

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from gridbench.engines.base import Engine
-from gridbench.engines.python_tasks import one_line
+from gridbench.engines.leftovers import Leftovers, told
 from gridbench.errors import InputError
-from gridbench.run.checksums import digest_inspector, inspect_length
-from gridbench.run.exchange import EngineFailure, Exchange, Returned
+from gridbench.run.client import GLANCE, Client, Facts
+from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
+from gridbench.run.participants import Participant
+from gridbench.run.plan import DATA_SEED, Plan
 from gridbench.run.progress import Progress
 from gridbench.run.recorder import Recorder
-from gridbench.run.rows import Row
-from gridbench.workload.workload import DATA_SEED, Workload
+from gridbench.run.rows import OK, Row
+from gridbench.workload.workload import Workload
 
 RECORD_FORMAT = 1
-_GLANCE = 0.1  # seconds between looks at signals and the display
+
 _PATIENCE = 30.0  # seconds for an engine to close
+_LITTLE_PATIENCE = 3.0  # the same for one that did not start in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Options:
     """All workers have answered before t = 0; else starting them counts."""
     check: bool = True
     """Add the untimed checksum pass."""
+    start_timeout: float = 180.0
+    """Seconds that an engine may take to start, beside the time of the first task itself."""
 
 
 @dataclass(slots=True)
@@ -63,7 +66,8 @@ class Verdict:
 
 
 def run_engine(
-    engine: Engine,
+    participant: Participant,
+    facts: Facts,
     workload: Workload,
     *,
     options: Options,
@@ -71,34 +75,43 @@ def run_engine(
     interrupt: Interrupt,
     console: Console,
 ) -> Verdict:
-    """Run `workload` on `engine` and record it in `folder`, an empty folder that exists.
+    """Run `workload` on an engine and record it in `folder`, an empty folder that exists.
 
     What goes wrong after the record was begun is told by the verdict, not by an exception.
     """
-    record = _new_record(engine, workload, options)
-    verdict = Verdict(engine.name, folder, record)
-    recorder = Recorder(folder, workload.setup, record)
-    run = _Run(
-        engine,
-        workload,
-        options=options,
-        recorder=recorder,
-        interrupt=interrupt,
-        console=console,
+    setup = workload.setup
+    plan = Plan(
+        workers=setup.nnodes,
+        warm=options.warm,
+        sleeps=workload.sleeps,
+        task_bytes=setup.task_bytes,
+        shared_bytes=setup.shared_bytes,
+        output_bytes=setup.write_bytes,
+        most_outstanding=most_outstanding(setup),
     )
+    record = _new_record(participant, facts, workload, plan, options)
+    verdict = Verdict(participant.name, folder, record)
+    recorder = Recorder(folder, setup, record)
     status = "failed"
-    try:
-        status = run.measure(verdict)
-        if status == "complete" and options.check:
-            status = run.check(verdict)
-    except EngineFailure as error:
-        cause = error.__cause__
-        what = cause if isinstance(cause, InputError) else f"the engine failed: {error}"
-        verdict.worsen(2 if isinstance(cause, InputError) else 1, str(what))
-    except InputError as error:  # the results cannot be written
-        verdict.worsen(2, str(error))
-    finally:
-        run.close(verdict)
+    with Leftovers() as leftovers:
+        try:
+            client, process = participant.open(plan.workers, warm=plan.warm)
+        except InputError as error:  # its environment has changed since it was looked at
+            verdict.worsen(2, str(error))
+        else:
+            run = _Run(
+                participant.name,
+                client,
+                plan,
+                options=options,
+                recorder=recorder,
+                interrupt=interrupt,
+                console=console,
+            )
+            status = run.run(verdict)
+            record["left_behind"] = leftovers.end(process)
+    if record["left_behind"]:
+        verdict.messages.append(told(record["left_behind"]))
     if interrupt.came:
         status = "interrupted"
         verdict.worsen(interrupt.exit_status, "the run was interrupted")
@@ -116,157 +129,132 @@ class _Run:
 
     def __init__(
         self,
-        engine: Engine,
-        workload: Workload,
+        name: str,
+        client: Client,
+        plan: Plan,
         *,
         options: Options,
         recorder: Recorder,
         interrupt: Interrupt,
         console: Console,
     ) -> None:
-        self._engine = engine
-        self._workload = workload
+        self._name = name
+        self._client = client
+        self._plan = plan
         self._options = options
         self._recorder = recorder
         self._interrupt = interrupt
         self._console = console
-        self._start = float("nan")  # t = 0 on CLOCK_MONOTONIC
-        self._shared: Any = None  # what the engine gave for the shared data
-        self._most_outstanding: int = recorder.record["data"]["most_outstanding_tasks"]
-        self._failed = 0
-        self._exchanges: list[Exchange] = []
+        self._started = False  # a task has come back
+        self._hangs = False  # it has not started in time
+        self._failed = 0  # tasks of this pass
+        self._first = ""  # the first of them, and why
 
-    def measure(self, verdict: Verdict) -> str:
+    def run(self, verdict: Verdict) -> str:
+        """All of it; the status at the end."""
+        try:
+            status = self._measure(verdict)
+            if status == "complete" and self._options.check:
+                status = self._check(verdict)
+            return status
+        except EngineFailure as error:
+            if isinstance(error.__cause__, InputError):
+                verdict.worsen(2, str(error.__cause__))
+            else:
+                verdict.worsen(1, f"the engine failed: {error}")
+        except InputError as error:  # the results cannot be written
+            verdict.worsen(2, str(error))
+        finally:
+            problem = self._client.close(_LITTLE_PATIENCE if self._hangs else _PATIENCE)
+            if problem:
+                verdict.worsen(1, problem)
+        return "failed"
+
+    def _measure(self, verdict: Verdict) -> str:
         """The timed pass; the status after it."""
-        exchange = Exchange(
-            self._engine,
-            begin=self._begin,
-            tasks=self._workload.tasks(),
-            count=self._workload.setup.ntasks,
-            most_outstanding=self._most_outstanding,
-            inspect=inspect_length,
-        )
-        first = ""
-        with closing(self._passing(exchange, self._engine.name)) as passing:
-            for returned in passing:
-                self._recorder.add([self._row(item) for item in returned])
-                bad = [item for item in returned if item.outcome.error]
-                self._failed += len(bad)
-                if bad and not first:
-                    first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
+        record = self._recorder.record
+        try:
+            with closing(self._passing(self._name, check=False)) as passing:
+                for rows in passing:
+                    self._recorder.add(rows)
+        finally:
+            record["ready_seconds"] = self._client.status.ready_seconds
+            record["share_seconds"] = self._client.status.share_seconds
         # Again, as some of its configuration may be settled only by running.
-        self._recorder.record["engine"] = asdict(self._engine.describe())
+        record["engine"] = self._client.describe()
         if self._failed:
             verdict.worsen(
                 1,
-                f"{self._failed:,} of {self._workload.setup.ntasks:,} tasks failed;"
-                f" the first of them, {first}",
+                f"{self._failed:,} of {len(self._plan.sleeps):,} tasks failed;"
+                f" the first of them, {self._first}",
             )
-        return "complete" if exchange.finished else "interrupted"
+        return self._status()
 
-    def check(self, verdict: Verdict) -> str:
+    def _check(self, verdict: Verdict) -> str:
         """The checksum pass, on the same workers; the status after it."""
-        ntasks = self._workload.setup.ntasks
-        exchange = Exchange(
-            self._engine,
-            begin=lambda: self._shared,
-            tasks=self._workload.tasks(check=True),
-            count=ntasks,
-            most_outstanding=self._most_outstanding,
-            inspect=digest_inspector(self._workload),
-        )
-        wrong, first = 0, ""
-        self._failed = 0
         try:
-            title = f"{self._engine.name}, checking data"
-            with closing(self._passing(exchange, title)) as passing:
-                for returned in passing:
-                    bad = [item for item in returned if item.outcome.error]
-                    wrong = self._failed = wrong + len(bad)
-                    if bad and not first:
-                        first = f"task {bad[0].outcome.tid}: {bad[0].outcome.error}"
+            with closing(self._passing(f"{self._name}, checking data", check=True)) as passing:
+                for _ in passing:
+                    pass
         finally:
-            done = exchange.collected
-            self._recorder.record["check"] = {"wanted": True, "tasks": done, "wrong": wrong}
-        if wrong:
-            verdict.worsen(
-                1, f"the checksum pass found {wrong:,} of {done:,} tasks wrong; the first, {first}"
-            )
-        return "complete" if exchange.finished else "interrupted"
-
-    def close(self, verdict: Verdict) -> None:
-        """End the engine, in a thread of its own so that a second Ctrl-C still gets through."""
-        for exchange in self._exchanges:
-            exchange.stop()
-        failures: list[Exception] = []
-
-        def end() -> None:
-            try:
-                self._engine.close()
-            except Exception as error:  # an engine is foreign code: it can fail in any way
-                failures.append(error)
-
-        closer = threading.Thread(target=end, name="close", daemon=True)
-        closer.start()
-        deadline = time.monotonic() + _PATIENCE
-        while closer.is_alive() and time.monotonic() < deadline:
-            closer.join(_GLANCE)
-        if closer.is_alive():
+            done = self._client.collected
+            self._recorder.record["check"] = {"wanted": True, "tasks": done, "wrong": self._failed}
+        if self._failed:
             verdict.worsen(
                 1,
-                f"the engine did not end its workers within {_PATIENCE:.0f} s; look for leftovers",
+                f"the checksum pass found {self._failed:,} of {done:,} tasks wrong;"
+                f" the first, {self._first}",
             )
-        elif failures:
-            verdict.worsen(1, f"the engine failed to close: {one_line(failures[0])}")
-        for exchange in self._exchanges:
-            exchange.join(_GLANCE)
+        return self._status()
 
-    def _begin(self) -> Any:
-        """Start the workers and give the shared data; t = 0 lies before or after the start."""
-        asked = time.monotonic()
-        self._engine.start(self._workload.setup.nnodes)
-        if self._options.warm:
-            self._engine.wait_ready()
-            self._recorder.record["ready_seconds"] = time.monotonic() - asked
-        self._start = time.monotonic() if self._options.warm else asked
-        before = time.monotonic()
-        self._shared = self._engine.share(self._workload.shared)
-        self._recorder.record["share_seconds"] = time.monotonic() - before
-        return self._shared
+    def _status(self) -> str:
+        return "complete" if self._client.finished else "interrupted"
 
-    def _passing(self, exchange: Exchange, title: str) -> Generator[list[Returned], None, None]:
-        """Run an exchange, yielding what comes back, until it is finished or interrupted."""
-        self._exchanges.append(exchange)
-        setup = self._workload.setup
-        exchange.start()
-        with Progress(self._console, title, setup.ntasks, setup.nnodes) as progress:
-            while not exchange.finished and not self._interrupt.came:
-                if returned := exchange.take(_GLANCE):
-                    yield returned
-                progress.update(exchange.collected, exchange.submitted, self._failed)
-            progress.update(exchange.collected, exchange.submitted, self._failed, last=True)
+    def _passing(self, title: str, *, check: bool) -> Generator[list[Row], None, None]:
+        """Run a pass, yielding what comes back, until it is finished or interrupted."""
+        client, plan = self._client, self._plan
+        self._failed, self._first = 0, ""
+        begun = time.monotonic()
+        client.begin(plan, check=check)
+        with Progress(self._console, title, len(plan.sleeps), plan.workers) as progress:
+            while not client.finished and not self._interrupt.came:
+                if rows := client.take(GLANCE):
+                    self._started = True
+                    self._note_failures(rows)
+                    yield rows
+                elif not self._started:
+                    self._refuse_to_wait(time.monotonic() - begun)
+                self._show(progress)
+            self._show(progress, last=True)
 
-    def _row(self, item: Returned) -> Row:
-        outcome, start = item.outcome, self._start
-        return Row(
-            tid=item.task.tid,
-            sleep=item.task.sleep,
-            slept=float(outcome.slept),
-            submit=item.submit - start,
-            queued=float(outcome.queued) - start,
-            calc_in=float(outcome.calc_in) - start,
-            calc_out=float(outcome.calc_out) - start,
-            retrieve=item.retrieve - start,
-            worker=str(outcome.worker),
-            host=str(outcome.host),
-            bytes_in=item.task.data.nbytes,
-            bytes_shared=self._workload.shared.nbytes,
-            bytes_out=item.output_bytes,
-            status=" ".join(outcome.error.split()) or "ok",
-        )
+    def _show(self, progress: Progress, *, last: bool = False) -> None:
+        status = self._client.status
+        done, failed = self._client.collected, self._failed
+        progress.update(done, status.submitted, failed, doing=status.doing, last=last)
+
+    def _note_failures(self, rows: list[Row]) -> None:
+        bad = [row for row in rows if row.status != OK]
+        self._failed += len(bad)
+        if bad and not self._first:
+            self._first = f"task {bad[0].tid}: {bad[0].status}"
+
+    def _refuse_to_wait(self, waited: float) -> None:
+        """Raise EngineFailure if an engine that has shown no life has had its time."""
+        limit, doing = self._options.start_timeout, self._client.status.doing
+        if not doing:
+            # Tasks come back in any order.
+            limit += float(self._plan.sleeps.max())
+            doing = "no task has come back, though all were given time to"
+        else:
+            doing = f"it is still {doing}"
+        if waited > limit:
+            self._hangs = True
+            raise EngineFailure(f"it has not started in {limit:g} s: {doing}")
 
 
-def _new_record(engine: Engine, workload: Workload, options: Options) -> dict[str, Any]:
+def _new_record(
+    participant: Participant, facts: Facts, workload: Workload, plan: Plan, options: Options
+) -> dict[str, Any]:
     setup = workload.setup
     return {
         "format": RECORD_FORMAT,
@@ -276,7 +264,8 @@ def _new_record(engine: Engine, workload: Workload, options: Options) -> dict[st
         "started": _now(),
         "ended": None,
         "command": sys.argv,
-        "engine": asdict(engine.describe()),
+        "engine": facts.description,
+        "environment": participant.environment(),
         "start": "warm" if options.warm else "cold",
         "time_scale": workload.time_scale,
         "setup": setup.to_dict(),
@@ -285,11 +274,12 @@ def _new_record(engine: Engine, workload: Workload, options: Options) -> dict[st
         "data": {
             "kind": "random bytes, one buffer passed with every task",
             "seed": DATA_SEED,
-            "most_outstanding_tasks": most_outstanding(setup),
+            "most_outstanding_tasks": plan.most_outstanding,
         },
         "check": {"wanted": options.check, "tasks": 0, "wrong": 0},
         "ready_seconds": None,
         "share_seconds": None,
+        "left_behind": [],
         "machine": machine_facts(),
         "versions": versions(),
         "summary": None,

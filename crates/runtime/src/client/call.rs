@@ -55,15 +55,51 @@ pub struct Profile {
     pub bytes_out: u64,
 }
 
+/// An outcome while it waits to be taken. There may be a million, nearly all of them small results.
+#[derive(Debug)]
+enum Kept {
+    /// Returned one section, received bytes.
+    Small(Box<[u8]>),
+    Other(Box<Outcome>),
+}
+
+impl Kept {
+    fn keep(outcome: Outcome) -> Kept {
+        match outcome {
+            Outcome::Returned(mut sections) if matches!(&sections[..], [Incoming::Bytes(bytes)] if bytes.len() < SMALL) => {
+                match sections.pop() {
+                    Some(Incoming::Bytes(bytes)) => Kept::Small(bytes.into_boxed_slice()),
+                    other => Kept::Other(Box::new(Outcome::Returned(other.into_iter().collect()))),
+                }
+            }
+            other => Kept::Other(Box::new(other)),
+        }
+    }
+
+    fn take(self) -> Outcome {
+        match self {
+            Kept::Small(bytes) => Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())]),
+            Kept::Other(outcome) => *outcome,
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     id: Option<CallId>,
     payload: Option<Arc<Payload>>,
     profile: Profile,
-    outcome: Option<Outcome>,
+    outcome: Option<Kept>,
     done: bool,
     /// Threads that sleep until it has ended: to wake nobody is a system call as well.
-    sleepers: usize,
+    sleepers: u32,
+    /// Few calls have any: they take memory of their own.
+    beside: Option<Box<Beside>>,
+}
+
+/// What only some calls have.
+#[derive(Debug, Default)]
+struct Beside {
     watches: Vec<(Arc<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
@@ -75,10 +111,19 @@ pub struct Call {
     inner: Mutex<Inner>,
     finished: Condvar,
     function: Arc<FunctionRef>,
+    /// What calls of modules' functions have.
+    extras: Option<Box<Extras>>,
+}
+
+#[derive(Debug)]
+struct Extras {
     callbacks: Option<Callbacks>,
     /// Where streamed sections of the result are to lie.
     sinks: Vec<(u16, Arc<Sink>)>,
 }
+
+/// Results below this size are kept without more memory than they need, bytes.
+const SMALL: usize = 4096;
 
 impl Call {
     pub(crate) fn new(
@@ -100,11 +145,12 @@ impl Call {
             outcome: None,
             done: false,
             sleepers: 0,
-            watches: Vec::new(),
-            kept: Vec::new(),
+            beside: None,
         };
         let (inner, finished) = (Mutex::new(inner), Condvar::new());
-        Arc::new(Call { inner, finished, function, callbacks, sinks })
+        let extras = (callbacks.is_some() || !sinks.is_empty())
+            .then(|| Box::new(Extras { callbacks, sinks }));
+        Arc::new(Call { inner, finished, function, extras })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -136,16 +182,17 @@ impl Call {
 
     /// What the worker was sent for a callback is kept until the call ends.
     pub(crate) fn keep(&self, payload: Arc<Payload>) {
-        self.lock().kept.push(payload);
+        self.lock().beside.get_or_insert_default().kept.push(payload);
     }
 
     pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
-        self.callbacks.as_ref()
+        self.extras.as_ref()?.callbacks.as_ref()
     }
 
     /// Where a streamed section of the result is to lie.
     pub(crate) fn sink(&self, section: usize) -> Option<Arc<Sink>> {
-        let sink = self.sinks.iter().find(|(index, _)| usize::from(*index) == section);
+        let mut sinks = self.extras.as_ref()?.sinks.iter();
+        let sink = sinks.find(|(index, _)| usize::from(*index) == section);
         sink.map(|(_, sink)| Arc::clone(sink))
     }
 
@@ -158,15 +205,15 @@ impl Call {
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
-        inner.outcome = Some(outcome);
+        inner.outcome = Some(Kept::keep(outcome));
         inner.done = true;
-        let watches = std::mem::take(&mut inner.watches);
+        let watches = inner.beside.as_mut().map(|beside| std::mem::take(&mut beside.watches));
         let sleepers = inner.sleepers;
         drop(inner);
         if sleepers > 0 {
             self.finished.notify_all();
         }
-        for (watch, token) in watches {
+        for (watch, token) in watches.into_iter().flatten() {
             watch.ended(token);
         }
     }
@@ -197,7 +244,8 @@ impl Call {
     /// Takes the outcome, once.
     #[must_use]
     pub fn take_outcome(&self) -> Option<Outcome> {
-        self.lock().outcome.take()
+        let kept = self.lock().outcome.take();
+        kept.map(Kept::take)
     }
 
     /// Its times so far.
@@ -213,7 +261,8 @@ impl Call {
             drop(inner);
             watch.ended(token);
         } else {
-            inner.watches.push((Arc::<W>::clone(watch), token));
+            let watcher: Arc<dyn Watcher> = Arc::<W>::clone(watch);
+            inner.beside.get_or_insert_default().watches.push((watcher, token));
         }
     }
 }
@@ -266,5 +315,16 @@ impl Watch {
             ended = self.more.wait_timeout(ended, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         std::mem::take(&mut ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_stays_small() {
+        let sizes = [size_of::<Call>(), size_of::<Kept>(), size_of::<Profile>()];
+        assert!(sizes[0] <= 216, "{sizes:?}: a client may hold a million calls");
     }
 }

@@ -263,6 +263,16 @@ impl Grid {
         })
     }
 
+    /// Has a Python module imported once for all workers, if none has been started yet. They would
+    /// have to import it one by one.
+    pub fn prepare(&self, module: &str) {
+        let mut state = self.common.lock();
+        if !state.forked && !state.closing {
+            state.to_prepare.push(module.to_owned());
+        }
+        self.common.finish(state);
+    }
+
     /// How many workers it was opened with.
     #[must_use]
     pub fn workers(&self) -> u32 {

@@ -75,6 +75,20 @@ impl Reactor {
         Ok(())
     }
 
+    /// Has the spawner import modules before it goes on forking.
+    pub(super) fn prepare(&mut self, modules: &[String]) {
+        if modules.is_empty() {
+            return;
+        }
+        let Some(spawner) = &mut self.spawner else { return };
+        let modules = modules.iter().map(String::as_str).collect();
+        let message = Message::Prepare(Prepare { directory: "", path: Vec::new(), modules });
+        if spawner.sender.push(&message).is_ok() {
+            // A spawner that is gone shows itself on its receiving half.
+            let _ = flush_control(&mut spawner.sender);
+        }
+    }
+
     fn start_batch(&mut self, workers: &[WorkerId]) -> io::Result<()> {
         let mut descriptors = Vec::with_capacity(3 * workers.len());
         let output = self.config.output;
@@ -202,6 +216,7 @@ impl Reactor {
             Ok(_) | Err(_) => return self.bury_spawner(),
         }
         let mut gone = Vec::new();
+        self.common.lock().forked = true;
         let heard = spawner.receiver.drain(|received| -> Result<(), LinkError> {
             match received.message {
                 Message::Started { pid, .. } if pid != 0 => {}

@@ -228,6 +228,7 @@ impl Reactor {
         }
         let to_start = std::mem::take(&mut state.to_start);
         let to_kill = std::mem::take(&mut state.to_kill);
+        let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
             self.closing = Some(Instant::now() + CLOSE_GRACE);
             self.say_goodbye();
@@ -243,6 +244,7 @@ impl Reactor {
         if self.closing.is_none() && !to_start.is_empty() {
             self.start(&to_start);
         }
+        self.prepare(&to_prepare);
         self.timeout(until, now)
     }
 

@@ -138,6 +138,10 @@ pub(crate) struct State {
     pub(crate) last_sent: WorkerId,
     /// Processes that have to be ended.
     pub(crate) to_kill: Vec<WorkerId>,
+    /// Modules of Python that the spawner is to import before it forks.
+    pub(crate) to_prepare: Vec<String>,
+    /// The spawner has forked: what it imports from now on is of no use to those that are there.
+    pub(crate) forked: bool,
     /// How far the workers have come, if memory is shared with them.
     pub(crate) progress: Option<Arc<Mapping>>,
     /// Workers whose calls were taken back: how many they had begun, and below which count.
@@ -193,6 +197,8 @@ impl State {
             dismissed: HashSet::new(),
             last_sent: WorkerId(0),
             to_kill: Vec::new(),
+            to_prepare: Vec::new(),
+            forked: false,
             progress: None,
             taken_back: Vec::new(),
             actions: Vec::new(),
@@ -464,6 +470,7 @@ impl State {
         self.closing
             || !self.to_start.is_empty()
             || !self.to_kill.is_empty()
+            || !self.to_prepare.is_empty()
             || self.core.next_tick().is_some_and(|next| next < until)
     }
 }

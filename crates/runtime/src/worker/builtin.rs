@@ -5,17 +5,19 @@ use std::time::Duration;
 use gridrpc_wire::Value;
 
 use crate::sys::monotonic_ns;
+use crate::worker::each::each;
 use crate::worker::native::{Argument, NativeError, Results};
 
 /// A native function: reads its arguments, pushes its results.
 pub(crate) type Function = fn(&[Argument], &mut Results<'_>) -> Result<(), NativeError>;
 
-const FUNCTIONS: [(&str, Function); 5] = [
+const FUNCTIONS: [(&str, Function); 6] = [
     ("builtin/null", null),
     ("builtin/echo", echo),
     ("builtin/sleep", sleep),
     ("builtin/task", task),
     ("builtin/check", check),
+    ("builtin/each", each),
 ];
 
 /// Memory is mapped in pieces of this size, bytes.

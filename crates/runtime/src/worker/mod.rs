@@ -3,6 +3,7 @@
 
 mod builtin;
 mod debug;
+mod each;
 mod link;
 mod module;
 mod native;

@@ -11,7 +11,7 @@ use thiserror::Error;
 use crate::link::LinkError;
 use crate::payload::{Incoming, Payload, PayloadBuilder};
 use crate::sys::monotonic_ns;
-use crate::worker::builtin;
+use crate::worker::builtin::{self, Function};
 use crate::worker::link::{Answer, Job, WorkerLink};
 use crate::worker::module::Modules;
 
@@ -38,7 +38,7 @@ pub enum NativeError {
 }
 
 impl NativeError {
-    fn type_name(&self) -> &'static str {
+    pub(super) fn type_name(&self) -> &'static str {
         match self {
             NativeError::UnknownFunction(_) => "gridrpc.FunctionNotFound",
             NativeError::Arguments(_) => "gridrpc.ArgumentError",
@@ -149,6 +149,26 @@ impl<'l> Results<'l> {
         Ok(())
     }
 
+    /// How many values there are.
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Puts another value into a place.
+    pub(super) fn replace(&mut self, place: usize, value: Value) {
+        self.values[place] = value;
+    }
+
+    /// Takes values away again, from that place on.
+    pub(super) fn cut(&mut self, place: usize) {
+        self.values.truncate(place);
+    }
+
+    /// How many more sections there may be.
+    pub(super) fn room(&self) -> usize {
+        self.payload.room()
+    }
+
     fn finish(mut self) -> Result<Payload, NativeError> {
         let mut bytes = Vec::new();
         encode_values(&self.values, Order::NATIVE, &mut bytes)?;
@@ -201,16 +221,22 @@ fn run(
         builtin::find(name).ok_or_else(|| NativeError::UnknownFunction(name.to_owned()))?;
     let arguments = arguments(sections, order)?;
     let mut results = Results::new(link.payload());
-    let call = std::panic::AssertUnwindSafe(|| function(&arguments, &mut results));
-    match std::panic::catch_unwind(call) {
-        Ok(returned) => returned?,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            return Err(NativeError::Panic(text.unwrap_or("without a message").to_owned()));
-        }
-    }
+    call(function, &arguments, &mut results)?;
     results.finish()
+}
+
+/// Calls a function; a panic is an error of the call.
+pub(super) fn call(
+    function: Function,
+    arguments: &[Argument],
+    results: &mut Results<'_>,
+) -> Result<(), NativeError> {
+    let call = std::panic::AssertUnwindSafe(|| function(arguments, results));
+    std::panic::catch_unwind(call).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(NativeError::Panic(text.unwrap_or("without a message").to_owned()))
+    })
 }
 
 /// The arguments that the first section describes.

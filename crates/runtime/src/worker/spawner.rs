@@ -101,7 +101,15 @@ impl Spawner {
                     self.end_workers();
                     return Ok(Role::Done);
                 }
-                let requests = self.take_requests(&mut prepare)?;
+                let mut requests = self.take_requests(&mut prepare)?;
+                // What came while this one prepared may have to be prepared as well.
+                while !requests.is_empty() && self.has_come().map_err(LinkError::from)? {
+                    if self.receiver.fill().map_err(LinkError::from)? == 0 {
+                        self.end_workers();
+                        return Ok(Role::Done);
+                    }
+                    requests.append(&mut self.take_requests(&mut prepare)?);
+                }
                 for (workers, descriptors) in requests {
                     if let Some(connection) = self.spawn(&workers, descriptors, &mut fork)? {
                         return Ok(Role::Worker(connection));
@@ -136,6 +144,16 @@ impl Spawner {
             Err(nix::errno::Errno::EINTR) => Ok((false, false)),
             Err(errno) => Err(errno.into()),
             Ok(_) => Ok((is_ready(&waited[0]), is_ready(&waited[1]))),
+        }
+    }
+
+    /// Whether the client has said something more.
+    fn has_come(&self) -> io::Result<bool> {
+        let mut waited = [PollFd::new(self.receiver.socket(), PollFlags::POLLIN)];
+        match poll(&mut waited, PollTimeout::ZERO) {
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+            Ok(_) => Ok(is_ready(&waited[0])),
         }
     }
 

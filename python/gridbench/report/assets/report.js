@@ -1,6 +1,7 @@
 // Draws the report's pictures from the data embedded in the page, and makes them downloadable.
 "use strict";
 (() => {
+  const { LEGEND, asCsv, axis, finite, layout, plain, save, show, shortened, theme } = plots;
   const data = JSON.parse(document.getElementById("report-data").textContent);
 
   // Colours mean the same thing in every picture: green is input, red processing, blue output.
@@ -26,11 +27,6 @@
   const NAMED_LANES = 45;
 
   const runColour = (index) => RUN_COLOURS[index % RUN_COLOURS.length];
-  // Plotly reads a little HTML in texts; names from logs are to be shown as they are.
-  const plain = (text) => String(text)
-    .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-  const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
-  const finite = (value) => value !== null && value !== undefined;
 
   function duration(seconds) {
     if (!finite(seconds)) return "–";
@@ -65,22 +61,6 @@
     return Array.from({ length: most }, (_, index) => list[Math.round(index * step)]);
   }
 
-  const axis = (title, more) => ({
-    title: { text: title, standoff: 12 }, gridcolor: "#e8ebf0", zerolinecolor: "#c9cfd8",
-    linecolor: "#c9cfd8", ticks: "outside", tickcolor: "#c9cfd8", automargin: true, ...more,
-  });
-  const LEGEND = {
-    orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", traceorder: "normal",
-  };
-  const layout = (height, xaxis, yaxis, more) => ({
-    height, xaxis, yaxis, autosize: true,
-    margin: { l: 64, r: 24, t: 40, b: 52 },
-    font: { family: 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif', size: 13, color: "#1c2430" },
-    paper_bgcolor: "#fff", plot_bgcolor: "#fff", hovermode: "closest",
-    hoverlabel: { font: { size: 12 } },
-    legend: LEGEND,
-    ...more,
-  });
   const endMark = (x, colour, text) => ({
     shape: {
       type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper",
@@ -109,7 +89,7 @@
       });
       const shapes = [...new Set(runs.map((run) => run.workers))].map((workers) => ({
         type: "line", xref: "paper", x0: 0, x1: 1, y0: workers, y1: workers,
-        line: { color: "#8a94a3", width: 1, dash: "dot" },
+        line: { color: theme().soft, width: 1, dash: "dot" },
       }));
       const highest = Math.max(...runs.map((run) => Math.max(run.workers, ...run.running.running)));
       return {
@@ -148,16 +128,16 @@
       if (!traces.length) return null;
       const shapes = [50, 90, 99].map((level) => ({
         type: "line", xref: "paper", x0: 0, x1: 1, y0: level, y1: level,
-        line: { color: "#b4bcc8", width: 1, dash: "dot" },
+        line: { color: theme().axis, width: 1, dash: "dot" },
       }));
       const annotations = [50, 90, 99].map((level) => ({
         xref: "paper", x: 0.004, y: level, xanchor: "left", yanchor: "top", text: `p${level}`,
-        showarrow: false, font: { size: 11, color: "#5b6675" },
+        showarrow: false, font: { size: 11, color: theme().soft },
       }));
       if (hidden) {
         annotations.push({
           xref: "paper", yref: "paper", x: 1, y: 1, xanchor: "right", yanchor: "bottom",
-          showarrow: false, font: { size: 12, color: "#5b6675" },
+          showarrow: false, font: { size: 12, color: theme().soft },
           text: "overheads of 0 and less have no place on this axis",
         });
       }
@@ -253,7 +233,7 @@
         name: colours[phase][0], x, y, fill: "toself", fillcolor: colours[phase][1],
         // A white edge keeps tasks apart that follow each other, while there is room for it.
         mode: lanes.length <= 120 && rows.length <= 40 * lanes.length && phase === "processing" ? "lines" : "none",
-        line: { color: "#fff", width: 0.6, simplify: false }, hoverinfo: "skip",
+        line: { color: theme().paper, width: 0.6, simplify: false }, hoverinfo: "skip",
       }));
       traces.push({
         ...hover, mode: "lines", line: { width: 0, color: "rgba(0,0,0,0)" }, showlegend: false,
@@ -267,7 +247,7 @@
           ticktext: lanes.map((lane) => plain(shortened(run.lanes[lane], 24))),
         } : {}),
       });
-      const marks = finite(run.end) ? endMark(run.end, "#1c2430", `end of job, ${duration(run.end)}`) : null;
+      const marks = finite(run.end) ? endMark(run.end, theme().ink, `end of job, ${duration(run.end)}`) : null;
       if (lanes.length < run.lanes.length || total < tasks.all) {
         const note = document.querySelector(`[data-gantt-note="${index}"]`);
         note.textContent = `One line per worker; drawn are ${lanes.length} of ${run.lanes.length} `
@@ -309,58 +289,13 @@
     };
   }
 
-  function save(name, text, type) {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type }));
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  }
+  const NOTHING = "Nothing to draw: no task has the stamps that this picture needs.";
 
-  function asCsv(columns, rows) {
-    const cell = (value) => {
-      const text = finite(value) ? String(value) : "";
-      return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-    };
-    return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
-  }
-
-  function button(text, action) {
-    const made = document.createElement("button");
-    made.type = "button";
-    made.className = "tool";
-    made.textContent = text;
-    made.addEventListener("click", action);
-    return made;
-  }
-
-  function draw(figure, order = "submit") {
-    const { chart: kind, run } = figure.dataset;
-    const chart = charts[kind](Number(run), order);
-    figure.replaceChildren();
-    if (!chart) {
-      const empty = document.createElement("p");
-      empty.className = "empty";
-      empty.textContent = "Nothing to draw: no task has the stamps that this picture needs.";
-      figure.append(empty);
-      return Promise.resolve();
-    }
-    const plot = document.createElement("div");
-    const tools = document.createElement("div");
-    tools.className = "tools";
+  function draw(figure) {
+    const { chart: kind, run, order = "submit" } = figure.dataset;
     const filename = ["gridbench", kind, ...(run ? [Number(run) + 1] : []),
       ...(kind === "stamps" ? [order] : [])].join("-");
-    for (const format of ["svg", "png"]) {
-      tools.append(button(format.toUpperCase(), () => Plotly.downloadImage(plot, {
-        format, filename, width: plot.clientWidth, height: plot.clientHeight, scale: format === "png" ? 2 : 1,
-      })));
-    }
-    tools.append(button("CSV", () => save(`${filename}.csv`, asCsv(chart.columns, chart.rows), "text/csv")));
-    figure.append(plot, tools);
-    return Plotly.newPlot(plot, chart.traces, chart.layout, {
-      responsive: true, displaylogo: false, showLink: false,
-      modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
-    });
+    return show(figure, () => charts[kind](Number(run), order), filename, NOTHING);
   }
 
   function taskRows(index, most) {
@@ -419,17 +354,12 @@
           for (const other of control.querySelectorAll("button")) {
             other.setAttribute("aria-pressed", String(other === choice));
           }
-          draw(figure, choice.dataset.order);
+          figure.dataset.order = choice.dataset.order;
+          draw(figure);
         });
       }
     }
-    for (const figure of document.querySelectorAll("[data-chart]")) {
-      await draw(figure);
-      // Let the browser show what there is and react between two pictures.
-      await new Promise((resolve) => { setTimeout(resolve, 0); });
-    }
-    // Said to whoever waits for the pictures: the tests, the screenshot.
-    document.documentElement.dataset.ready = "true";
+    await plots.drawAll(draw);
   }
 
   main();

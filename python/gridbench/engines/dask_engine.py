@@ -1,0 +1,157 @@
+"""Dask: dask.distributed with a scheduler in this process and one-threaded worker processes.
+
+Used as its manual recommends on one machine: a `LocalCluster` of processes, `Client.submit` with
+`pure=False` (each call is to run, even if there was one like it), `Client.gather`, and
+`Client.scatter` for data: with `broadcast=True` for what all tasks share, and straight to a worker
+for single arguments of 10 MB or more, where Dask would warn of a large graph otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+import dask.config
+from distributed import Client, LocalCluster
+from toolz import partition_all
+
+from gridbench.engines.base import Description
+from gridbench.engines.children import end
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.engines.meeting import Meeting, meet
+
+_LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
+_PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
+_SETTINGS = {
+    # Seconds that a worker may take to start or to connect: many start at once on few cores.
+    "distributed.comm.timeouts.connect": "180s",
+    "distributed.comm.timeouts.tcp": "180s",
+    # A task whose worker died has failed; it is not tried on other workers.
+    "distributed.scheduler.allowed-failures": 0,
+}
+
+_NOT_A_HUNDRED = "100 workers were not up after 170 s when this was tried on two cores"
+
+
+class DaskEngine(FunctionEngine):
+    """dask.distributed's LocalCluster with processes."""
+
+    name: ClassVar[str] = "dask"
+    cannot: ClassVar[Mapping[str, str]] = (
+        {"start_100": _NOT_A_HUNDRED, "tasks_100": _NOT_A_HUNDRED} if os.cpu_count() == 2 else {}
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._cluster: Any = None
+        self._client: Any = None
+
+    def describe(self) -> Description:
+        """What the cluster was made with; the rest is Dask's default."""
+        return Description(
+            name=self.name,
+            version=version("distributed"),
+            configuration={
+                "n_workers": self._workers,
+                "threads_per_worker": 1,
+                "processes": True,
+                "memory_limit": None,
+                "dashboard_address": None,
+                "pure": False,
+                "arguments_scattered_from_bytes": _LARGE,
+                "shared_data": "scatter(broadcast=True)",
+                **_SETTINGS,
+            },
+        )
+
+    def start(self, workers: int) -> None:
+        """Make the cluster, which returns when its worker processes are there."""
+        self._workers = workers
+        self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
+        dask.config.set({**_SETTINGS, "temporary-directory": self._folder.name})
+        self._cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=None,  # or a worker would stop taking tasks at its share of the memory
+            dashboard_address=None,
+        )
+        self._client = Client(self._cluster, set_as_default=False)
+
+    def wait_ready(self) -> None:
+        """Return when the workers have met. Each is told to: the scheduler queues two on one."""
+        client = self._running()
+        client.wait_for_workers(self._workers)
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        with Meeting() as meeting:
+            futures = [
+                client.submit(meet, meeting.place, workers=[worker], pure=False)
+                for worker in workers
+            ]
+            meeting.gather(self._workers)
+            meeting.end()
+            client.gather(futures)
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The client's `submit`."""
+        client = self._running()
+        sent = (
+            client.scatter(argument, direct=True, hash=False) if _is_large(argument) else argument
+            for argument in args
+        )
+        return client.submit(function, *sent, pure=False)
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """The client's `gather`."""
+        return self._running().gather(list(futures))  # type: ignore[no-any-return]
+
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
+        """Tasks of `chunk` items each, as Dask's best practices advise for short calls.
+
+        The `batch_size` of the client's own `map` only divides the messages to the scheduler.
+        """
+        client = self._running()
+        batches = list(partition_all(fixed(chunk), items))
+        results = client.gather(client.map(_each, [function] * len(batches), batches, pure=False))
+        return (result for batch in results for result in batch)
+
+    def put(self, value: Any) -> Any:
+        """A future whose data all workers have."""
+        return self._running().scatter(value, broadcast=True, hash=False)
+
+    def close(self) -> None:
+        """End the workers; a task that still runs is given up."""
+        client, self._client = self._client, None
+        cluster, self._cluster = self._cluster, None
+        folder, self._folder = self._folder, None
+        if client is not None:
+            with suppress(Exception):  # the cluster may have failed
+                client.close(timeout=2)
+        if cluster is not None:
+            processes = {nanny.pid for nanny in cluster.workers.values() if nanny.pid}
+            with suppress(TimeoutError):
+                cluster.close(timeout=_PATIENCE)
+            end(processes, patience=0.0)
+        if folder is not None:
+            folder.cleanup()
+
+    def _running(self) -> Any:
+        if self._client is None:
+            raise RuntimeError("Dask is not running")
+        return self._client
+
+
+def _is_large(argument: Any) -> bool:
+    return getattr(argument, "nbytes", 0) >= _LARGE
+
+
+def _each(function: Callable[..., Any], items: Sequence[Any]) -> list[Any]:
+    """In a worker: one batch."""
+    return [function(item) for item in items]

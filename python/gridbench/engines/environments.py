@@ -1,0 +1,217 @@
+"""Where engines live: in this Python, or each in a Python environment of its own.
+
+What one engine depends on conflicts with what another does. An engine with a file of
+requirements, `requirements/NAME.txt`, therefore has an environment, which `gridbench engines
+install NAME` makes, with its packages and nothing of gridbench's: its processes find gridbench
+through PYTHONPATH, which names a folder that holds a link to this very package.
+
+Environments are in `$GRIDBENCH_ENGINES`, by default in `share/gridbench/engines` of this Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from gridbench.errors import InputError
+
+PLACE = "GRIDBENCH_ENGINES"
+"""The environment variable that says where environments are."""
+MARKER = "gridbench-installed.txt"
+"""Written last into an environment: the requirements that it was made from."""
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Numerical libraries on one thread, for all engines alike."""
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_REQUIREMENTS = Path(__file__).with_name("requirements")
+_PROGRAMS = {"mpi": ("mpiexec", "install Open MPI (Debian: apt-get install openmpi-bin)")}
+"""What pip cannot install: a program, and what to do when it is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Whether an environment can be used."""
+
+    kind: Literal["installed", "missing", "half installed", "other version"]
+    version: str = ""
+    """That of the engine's own package, where there is one."""
+    what: str = ""
+    """What is wrong, unless it is installed."""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A package in exactly one version."""
+
+    package: str
+    version: str
+
+
+class Environment:
+    """The environment of one engine, be it installed or not."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.root = environments_folder()
+        self.folder = self.root / name
+        self.log = self.root / f"{name}.log"
+        """What making it has printed."""
+        self.requirements = _REQUIREMENTS / f"{name}.txt"
+        self._lock = self.root / f".{name}.lock"
+
+    def required(self) -> list[Requirement]:
+        """The packages that are asked for; the engine's own is the first."""
+        lines = self.requirements.read_text(encoding="ascii").split()
+        return [Requirement(*line.split("==")) for line in lines]
+
+    def command(self) -> list[str]:
+        """The environment's Python, to be followed by its arguments."""
+        return [str(self.folder / "bin" / "python")]
+
+    def variables(self) -> dict[str, str]:
+        """For its processes: they find this gridbench and, in front of others, its programs.
+
+        Its packages are those that were installed into it, whatever the user has in other places.
+        """
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONHOME"}
+        path = os.pathsep.join([str(self.folder / "bin"), os.environ.get("PATH", os.defpath)])
+        return (
+            inherited
+            | ONE_THREAD
+            | {
+                "PATH": path,
+                "PYTHONPATH": str(_folder_with_gridbench_alone(self.root)),
+                "PYTHONNOUSERSITE": "1",
+                "VIRTUAL_ENV": str(self.folder),
+            }
+        )
+
+    def state(self) -> State:
+        """Whether it can be used, as far as can be seen without running anything."""
+        if self._is_locked():
+            what = "is being installed or removed by another process"
+            return State("half installed", what=what, remedy="wait until it has ended")
+        return self.state_unlocked()
+
+    def state_unlocked(self) -> State:
+        """As `state`, for who keeps others from changing it."""
+        remedy = f"run `gridbench engines install {self.name}`"
+        if not self.folder.exists():
+            return State("missing", what="is not installed", remedy=remedy)
+        wanted = self.required()
+        found = {one.package: self._version_of(one.package) for one in wanted}
+        version = found[wanted[0].package]
+        if reason := self._not_whole(found):
+            what = f"is half installed: {reason}"
+            return State("half installed", version, what, f"{remedy}, which makes it anew")
+        for one in wanted:
+            if found[one.package] != one.version:
+                what = f"is of another version: {one.package} is {found[one.package]}"
+                return State("other version", version, f"{what}, not {one.version}", remedy)
+        missing = self.missing_program()
+        if missing is not None:
+            program, how = missing
+            what = f"is half installed: there is no program `{program}`"
+            return State("half installed", version, what, how)
+        return State("installed", version)
+
+    def require(self) -> None:
+        """Raise InputError unless it is installed."""
+        state = self.state()
+        if state.kind != "installed":
+            raise InputError(f"the engine `{self.name}` {state.what}", remedy=state.remedy)
+
+    def missing_program(self) -> tuple[str, str] | None:
+        """A program that the machine has to have and has not, and what to do."""
+        if self.name in _PROGRAMS and shutil.which(_PROGRAMS[self.name][0]) is None:
+            return _PROGRAMS[self.name]
+        return None
+
+    @contextlib.contextmanager
+    def locked(self, *, wait: bool) -> Iterator[int | None]:
+        """Keep others from changing it; a descriptor that processes can inherit to go on with that.
+
+        None if another process has it and `wait` is not wanted. OSError if there can be no file.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield None
+            else:
+                yield file.fileno()
+
+    def _is_locked(self) -> bool:
+        try:
+            with self._lock.open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # no file: nobody has ever installed it
+            return False
+        return False
+
+    def _not_whole(self, found: dict[str, str]) -> str:
+        """Why it is not whole, if it is not."""
+        if not (self.folder / MARKER).is_file():
+            return "its installation was cut off"
+        if not os.access(self.command()[0], os.X_OK):
+            return "the Python that it was made with is gone"
+        absent = [package for package, version in found.items() if not version]
+        return f"{', '.join(absent)} is missing" if absent else ""
+
+    def _version_of(self, package: str) -> str:
+        """The version of an installed package, or nothing."""
+        places = [str(place) for place in self.folder.glob("lib/python3*/site-packages")]
+        for one in metadata.distributions(name=package, path=places):
+            with contextlib.suppress(KeyError):  # its metadata are damaged
+                return str(one.version)
+        return ""
+
+
+def environments_folder() -> Path:
+    """Where all environments are."""
+    default = Path(sys.prefix, "share", "gridbench", "engines")
+    return Path(os.environ.get(PLACE) or default).absolute()
+
+
+def environment(name: str) -> Environment | None:
+    """The environment of the engine `name`; None if it lives in this Python."""
+    return Environment(name) if (_REQUIREMENTS / f"{name}.txt").is_file() else None
+
+
+def launch_of(name: str) -> tuple[list[str], dict[str, str]]:
+    """The Python of the engine `name`, to be followed by arguments, and its variables.
+
+    InputError if its environment cannot be used.
+    """
+    found = environment(name)
+    if found is None:
+        return [sys.executable], os.environ | ONE_THREAD
+    found.require()
+    return found.command(), found.variables()
+
+
+def _folder_with_gridbench_alone(root: Path) -> Path:
+    """For PYTHONPATH: what else lies beside this package is of no concern to engines.
+
+    Several installations of gridbench can share environments, so it is named after the place.
+    """
+    folder = root / f".gridbench-{hashlib.sha256(os.fsencode(_PACKAGE)).hexdigest()[:12]}"
+    link = folder / _PACKAGE.name
+    if not link.is_symlink():
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):  # made meanwhile, by another process
+            link.symlink_to(_PACKAGE)
+    return folder

@@ -1,0 +1,208 @@
+"""HyperQueue: the cluster inside this process that its PyPI package offers, with function tasks.
+
+Used as its manual shows: a `LocalCluster` with one worker that has a core for each task at a time,
+and jobs of one function task each. HyperQueue is made for tasks of seconds and more: it starts a
+process for each task, and this package reports what has ended once a second, so that no time below
+that says anything about it. It hands no values back: a task writes its result to a file, as a task
+of HyperQueue does, and shared data is a file too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import hyperqueue
+from hyperqueue.cluster import WorkerConfig
+from hyperqueue.task.function import PythonEnv
+
+from gridbench.engines.base import Description
+from gridbench.engines.children import children_of, end, temporary_files_in
+from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.python_tasks import one_line
+
+_PERIOD = 1.0  # seconds between reports, the package's own
+
+
+class HyperQueueEngine(FunctionEngine):
+    """HyperQueue's LocalCluster."""
+
+    name: ClassVar[str] = "hyperqueue"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._cluster: Any = None
+        self._client: Any = None
+        self._one_at_a_time = threading.Lock()
+        self._open: dict[int, tuple[Path, Future[Any]]] = {}
+        self._submitted = threading.Condition()
+        self._others: set[int] = set()
+
+    def describe(self) -> Description:
+        """The cluster has one worker, whose cores are the benchmark's workers."""
+        return Description(
+            name=self.name,
+            version=version("hyperqueue"),
+            configuration={
+                "cluster": "LocalCluster of the Python package",
+                "cores": self._workers,
+                "tasks_per_job": 1,
+                "reports_every_seconds": 1,
+                "process_for_each_task": True,
+                "results_and_shared_data": "files",
+            },
+        )
+
+    def start(self, workers: int) -> None:
+        """Start the server and its worker, both threads of this process."""
+        self._workers = workers
+        self._folder = tempfile.TemporaryDirectory(prefix="gridbench-hq-")
+        self._others = children_of(os.getpid())
+        with _standard_output_to_error(), temporary_files_in(self._folder.name):
+            self._cluster = hyperqueue.LocalCluster(self._folder.name, WorkerConfig(cores=workers))
+        python = PythonEnv(sys.executable)
+        self._client = self._cluster.client(python_env=python)
+        watcher = self._cluster.client(python_env=python)
+        threading.Thread(target=self._watch, args=(watcher,), daemon=True).start()
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Submit a job of one task."""
+        if self._client is None or self._folder is None:
+            raise RuntimeError("HyperQueue is not running")
+        place = Path(self._folder.name, uuid.uuid4().hex)
+        job = hyperqueue.Job()
+        job.function(_keep_result, args=(place, function, args), stdout=None, stderr=None)
+        future: Future[Any] = Future()
+        with self._one_at_a_time:
+            number = self._client.submit(job).id
+        with self._submitted:
+            self._open[number] = (place, future)
+            self._submitted.notify()
+        return future
+
+    def put(self, value: Any) -> Any:
+        """Write the value to a file, which stands for it."""
+        if self._folder is None:
+            raise RuntimeError("HyperQueue is not running")
+        place = Path(self._folder.name, uuid.uuid4().hex)
+        place.write_bytes(pickle.dumps(value, protocol=5))
+        return _Stored(place)
+
+    def close(self) -> None:
+        """End the cluster and the processes of its tasks."""
+        cluster, self._cluster = self._cluster, None
+        folder, self._folder = self._folder, None
+        self._client = None
+        with self._submitted:
+            self._submitted.notify()
+        if cluster is not None:
+            cluster.stop()
+            # Nobody else waits for the tasks' processes.
+            end(children_of(os.getpid()) - self._others, patience=0.0)
+        self._fail("the engine was closed")
+        if folder is not None:
+            folder.cleanup()
+
+    def _watch(self, client: Any) -> None:
+        """In a thread: learn what has ended, once a second, while anything is open.
+
+        The package's own `wait_for_jobs` asks as often, but lets no other thread run meanwhile and
+        tells only when all have ended. So it is left each time at its first report of progress.
+        """
+        while True:
+            with self._submitted:
+                self._submitted.wait_for(lambda: self._open or self._cluster is None)
+            ended: list[int] = []
+            try:
+                client.connection.wait_for_jobs(tuple(self._open), partial(self._report, ended))
+            except _Reported:
+                for number in ended:
+                    client.forget(number)  # its data, which the server would keep
+            except Exception as error:  # the server has ended
+                self._fail(one_line(error))
+            with self._submitted:
+                if self._submitted.wait_for(lambda: self._cluster is None, timeout=_PERIOD):
+                    return
+
+    def _report(self, ended: list[int], jobs: Mapping[int, Mapping[str, Any]]) -> None:
+        """Called with the state of each job that is asked for."""
+        for number, state in jobs.items():
+            if state["completed"]:
+                place, future = self._open.pop(number)
+                _resolve(future, place)
+                ended.append(number)
+        raise _Reported
+
+    def _fail(self, why: str) -> None:
+        """All that is open has failed."""
+        while self._open:
+            _, (_, future) = self._open.popitem()
+            with contextlib.suppress(InvalidStateError):
+                future.set_exception(RuntimeError(why))
+
+
+class _Reported(Exception):
+    """Leads out of the package's waiting, after one report."""
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """An argument that the task has to read from a file."""
+
+    place: Path
+
+
+def _resolve(future: Future[Any], place: Path) -> None:
+    """Give a call what its task left."""
+    try:
+        error, value = pickle.loads(place.read_bytes())
+        place.unlink()
+    except FileNotFoundError:
+        error = RuntimeError("the task's process ended without a result")
+    except Exception as unreadable:  # pickle raises whatever a class raises
+        error = unreadable
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+
+
+@contextlib.contextmanager
+def _standard_output_to_error() -> Iterator[None]:
+    """The server prints its ports; standard output may be read by a program."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _keep_result(place: Path, function: Callable[..., Any], args: Sequence[Any]) -> None:
+    """In the task's process: call the function, and leave its result or its error in a file."""
+    try:
+        values = [
+            pickle.loads(arg.place.read_bytes()) if isinstance(arg, _Stored) else arg
+            for arg in args
+        ]
+        left = pickle.dumps((None, function(*values)), protocol=5)
+    except (Exception, SystemExit) as error:
+        left = pickle.dumps((error, None))
+    whole = place.with_suffix(".part")
+    whole.write_bytes(left)
+    whole.rename(place)

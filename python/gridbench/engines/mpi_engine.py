@@ -1,0 +1,173 @@
+"""MPI: mpi4py.futures on Open MPI, which starts its workers by MPI's own process management.
+
+Used as its manual recommends: an `MPIPoolExecutor` that spawns its workers from one process, with
+out-of-band pickling so that arrays travel without a copy into the pickle. Open MPI has to be told
+that there may be more processes than cores, and to use the loopback interface alone. The executor
+has no verb that gives data to every worker, so shared data goes along with each call.
+
+MPI itself goes on after the loss of a process only by hanging or by ending all of them. So the
+workers are watched here: when one ends, the calls that are not done have failed, and so will all
+later ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor, Future, InvalidStateError
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+from gridbench.engines.base import Description
+from gridbench.engines.children import children_of, end
+from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+
+_OPEN_MPI = {
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",  # more workers than cores
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_tcp_if_include": "lo",
+    "OMPI_MCA_oob_tcp_if_include": "lo",
+}
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+_PATIENCE = 2.0  # seconds for running tasks to end when told to close
+_FAREWELL = 10.0  # seconds for workers that have been told to end
+
+
+class MpiEngine(FunctionEngine):
+    """mpi4py.futures.MPIPoolExecutor with spawned workers."""
+
+    name: ClassVar[str] = "mpi"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._executor: Any = None
+        self._library = "not started"
+        self._manager: list[threading.Thread] = []
+        self._open: set[Future[Any]] = set()
+        self._lost = ""
+
+    def describe(self) -> Description:
+        """The version is mpi4py's; the MPI library is part of the configuration."""
+        return Description(
+            name=self.name,
+            version=version("mpi4py"),
+            configuration={
+                "max_workers": self._workers,
+                "use_pkl5": True,
+                "library": self._library,
+                **{key: os.environ.get(key, value) for key, value in _OPEN_MPI.items()},
+                "shared_data": "argument of each call",
+            },
+        )
+
+    def start(self, workers: int) -> None:
+        """Spawn the workers, in the executor's own thread."""
+        self._workers = workers
+        for key, value in (_OPEN_MPI | (_AS_ROOT if os.geteuid() == 0 else {})).items():
+            os.environ.setdefault(key, value)
+        # MPI reads its settings when it is imported, so that cannot stand at the top.
+        from mpi4py import MPI
+        from mpi4py.futures import MPIPoolExecutor
+
+        self._library = MPI.Get_library_version().split(",")[0]
+        others = threading.enumerate()
+        # Nothing that is called stands in the main module, so that the workers need not import it.
+        self._executor = MPIPoolExecutor(max_workers=workers, use_pkl5=True, main=False)
+        self._executor.Future = self._new_future  # of which the executor makes one for each call
+        self._executor.bootup(wait=False)
+        self._manager = [thread for thread in threading.enumerate() if thread not in others]
+        threading.Thread(target=self._watch, args=(self._executor,), daemon=True).start()
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The executor's `submit`; its queue has no bound."""
+        return self._running().submit(function, *args)
+
+    def map(
+        self, function: Callable[..., Any], items: Iterable[Any], chunk: Chunk
+    ) -> Iterable[Any]:
+        """The executor's `map` with a chunk size."""
+        return self._running().map(function, items, chunksize=fixed(chunk))  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """End the workers; those that are still at work soon after are killed."""
+        executor, self._executor = self._executor, None
+        if executor is None:
+            return
+        daemons, workers = _processes()
+        finish = threading.Thread(
+            target=executor.shutdown, kwargs={"cancel_futures": True}, daemon=True
+        )
+        finish.start()
+        finish.join(0.0 if self._lost else _PATIENCE)
+        if not finish.is_alive():
+            # Open MPI's daemon is needed until this process ends, and ends with it.
+            end(workers, patience=_FAREWELL)
+            return
+        self._lost = self._lost or "the engine was closed"
+        self._give_up()
+        # The executor's own thread would wait for its workers for ever, and Python for that thread.
+        for thread in self._manager:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+            )
+        finish.join(_PATIENCE)
+        end(workers, patience=0.0)
+        for daemon in daemons:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(daemon, signal.SIGTERM)  # it removes the files of the session
+        end(daemons, patience=_PATIENCE)
+
+    def _running(self) -> Any:
+        if self._executor is None:
+            raise RuntimeError("the MPI executor is not running")
+        if self._lost:
+            raise BrokenExecutor(self._lost)
+        return self._executor
+
+    def _watch(self, executor: Any) -> None:
+        """In a thread: wait for the first worker to end; unless that is meant, all is lost."""
+        executor.bootup(wait=True)
+        poll = select.poll()
+        with contextlib.ExitStack() as stack:
+            for worker in _processes()[1]:
+                with contextlib.suppress(ProcessLookupError):
+                    descriptor = os.pidfd_open(worker)
+                    stack.callback(os.close, descriptor)
+                    poll.register(descriptor, select.POLLIN)
+            poll.poll()
+        if self._executor is not None:
+            self._lost = "a worker process ended, and MPI cannot go on without it"
+            self._give_up()
+
+    def _new_future(self) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        if self._lost:  # since the call was let through
+            future.set_exception(BrokenExecutor(self._lost))
+        return future
+
+    def _give_up(self) -> None:
+        for future in tuple(self._open):
+            with contextlib.suppress(InvalidStateError):
+                future.set_exception(BrokenExecutor(self._lost))
+
+
+def _processes() -> tuple[set[int], set[int]]:
+    """Open MPI's daemon for this process, and the workers, which it has started."""
+    daemons = {child for child in children_of(os.getpid()) if _name(child) == "orted"}
+    return daemons, set().union(*(children_of(daemon) for daemon in daemons))
+
+
+def _name(process: int) -> str:
+    """The name of a process; empty if it has ended."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,105 @@
+"""Parsl: its high-throughput executor with a local provider.
+
+Used as its manual recommends: functions made apps by `python_app`, one block on this machine with
+one worker process for each task at a time, and no task taken before a worker is free. Messages are
+not encrypted, as they stay on the loopback interface. Parsl has no verb that sends several items in
+one call (the pool executor's `map` ignores its chunk size), and none that gives data to every
+worker: shared data goes along as an argument of each call.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import parsl
+from parsl.config import Config
+from parsl.executors import HighThroughputExecutor
+from parsl.providers import LocalProvider
+
+from gridbench.engines.base import Description
+from gridbench.engines.children import temporary_files_in
+from gridbench.engines.functions import FunctionEngine
+
+
+class ParslEngine(FunctionEngine):
+    """Parsl's HighThroughputExecutor with a LocalProvider."""
+
+    name: ClassVar[str] = "parsl"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._kernel: Any = None
+        self._apps: dict[Callable[..., Any], Any] = {}
+
+    def describe(self) -> Description:
+        """What the executor was made with; the rest is Parsl's default."""
+        return Description(
+            name=self.name,
+            version=version("parsl"),
+            configuration={
+                "executor": "HighThroughputExecutor",
+                "provider": "LocalProvider",
+                "max_workers_per_node": self._workers,
+                "prefetch_capacity": 0,
+                "encrypted": False,
+                "strategy": "none",
+                "shared_data": "argument of each call",
+            },
+        )
+
+    def start(self, workers: int) -> None:
+        """Load the configuration, which starts the interchange and one block of workers."""
+        self._workers = workers
+        # Parsl starts programs of its own by name, which an activated environment has on its path.
+        os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self._folder = tempfile.TemporaryDirectory(prefix="gridbench-parsl-")
+        executor = HighThroughputExecutor(
+            label="gridbench",
+            address="127.0.0.1",
+            max_workers_per_node=workers,
+            cores_per_worker=1e-6,  # the number of workers alone decides, not that of cores
+            prefetch_capacity=0,
+            encrypted=False,
+            provider=LocalProvider(
+                init_blocks=1,
+                min_blocks=1,
+                max_blocks=1,
+                # The worker pool leaves files in the folder of temporary files.
+                worker_init=f"export TMPDIR={shlex.quote(self._folder.name)}",
+            ),
+        )
+        config = Config(
+            executors=[executor],
+            strategy="none",
+            initialize_logging=False,
+            run_dir=self._folder.name,
+        )
+        with temporary_files_in(self._folder.name):
+            self._kernel = parsl.load(config)
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """The app of `function`."""
+        if self._kernel is None:
+            raise RuntimeError("Parsl is not running")
+        if function not in self._apps:
+            self._apps[function] = parsl.python_app(function, data_flow_kernel=self._kernel)
+        return self._apps[function](*args)
+
+    def close(self) -> None:
+        """End the workers; a task that still runs is given up."""
+        kernel, self._kernel = self._kernel, None
+        folder, self._folder = self._folder, None
+        self._apps.clear()
+        if kernel is not None:
+            kernel.cleanup()
+            parsl.clear()
+        if folder is not None:
+            folder.cleanup()

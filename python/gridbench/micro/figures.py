@@ -1,0 +1,241 @@
+"""The results of the micro benchmarks: what results.json holds, and reading it back.
+
+`Results` has the file's own form: `Results.to_record()` is the JSON, `load_results` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gridbench.errors import InputError
+from gridbench.micro.records import RecordError, from_record
+
+FORMAT = 1
+KIND = "gridbench micro results"
+RESULTS = "results.json"
+
+Status = Literal["ok", "failed", "cannot", "missing"]
+Claim = Literal["faster", "slower", "no difference"]
+Better = Literal["less", "more"]
+
+_REMEDY = "run `gridbench micro` again with the same --out: it makes the file anew from what it has"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One engine (or one limit of the machine) in a figure."""
+
+    engine: str
+    status: Status = "ok"
+    why: str = ""
+    """Why there is no value: it failed, cannot do this, or was not run."""
+    median: float | None = None
+    """Over the runs, in the figure's unit; None if there is no value."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of the median; None if the runs are too few to tell."""
+    runs: int = 0
+    values: tuple[float, ...] = ()
+    """One per run."""
+    note: str = ""
+    """What has to be known of the value, such as the chunk size that was best."""
+    disturbed_runs: int = 0
+    """How many of the runs other load on the machine disturbed."""
+    percentiles: dict[str, float] | None = None
+    """By name ("50", "99.9"), from the merged samples of all runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """An engine's value in terms of others', by rounds; below 1 is better where less is."""
+
+    to_peer: float | None = None
+    """To the best peer's."""
+    low: float | None = None
+    high: float | None = None
+    """95 % interval of `to_peer`."""
+    to_limit: float | None = None
+    limit: str = ""
+    """Which limit `to_limit` is to; empty: the figure's first."""
+    claim: Claim = "no difference"
+    """What can be said against the best peer, given the interval and the noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """What tells a figure from others of its workload."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One quantity of all engines."""
+
+    id: str
+    workload: str
+    title: str
+    unit: str
+    """us, ms, s, MB, calls/s and the like, or nothing for ratios."""
+    better: Better
+    parameter: Parameter | None = None
+    entries: tuple[Entry, ...]
+    limits: tuple[Entry, ...] = ()
+    """What the machine itself does."""
+    noise: float = 1.0
+    """The factor between equals that were measured twice; no claim is made below it."""
+    best_peer: str | None = None
+    ratios: dict[str, Ratio] = field(default_factory=dict)
+    """By engine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What is along an axis, and in what unit."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One engine's part of a curve; all lists are of one length."""
+
+    engine: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    """95 % intervals; empty if there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A quantity over another."""
+
+    id: str
+    title: str
+    x: Axis
+    y: Axis
+    log: bool = False
+    """Whether axes whose values are far apart are logarithmic; shares of 1 never are."""
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """Something to reach, and whether it was."""
+
+    what: str
+    figure: str
+    """Its id; a figure that was not measured is not there."""
+    engine: str
+    against: str = ""
+    """"best peer" or "best peer: NAME", the name of an engine or of a limit, or nothing: then the
+    bound is on the median itself."""
+    of: str = ""
+    """The id of the figure in which `against` is; empty: the same figure."""
+    bound: float
+    sense: Literal["<=", ">="]
+    value: float | None = None
+    """The ratio, or without `against` the median in the figure's unit."""
+    reached: bool | None = None
+    """None if it could not be measured."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """All that was found."""
+
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    """By engine, and of Python."""
+    options: dict[str, Any] = field(default_factory=dict)
+    started: str
+    """Times are ISO 8601."""
+    ended: str = ""
+    figures: tuple[Figure, ...]
+    curves: tuple[Curve, ...] = ()
+    lead: tuple[Lead, ...] = ()
+
+    def to_record(self) -> dict[str, Any]:
+        """What results.json holds."""
+        return {"format": FORMAT, "kind": KIND} | dataclasses.asdict(self)
+
+
+def holds_results(path: Path) -> bool:
+    """Whether `path` looks like what `load_results` reads; whether it is, loading tells."""
+    return (path / RESULTS).is_file() if path.is_dir() else path.suffix == ".json"
+
+
+def load_results(path: Path) -> Results:
+    """The results in `path`: a file, or the folder of a run that holds results.json.
+
+    Raises InputError for a file that cannot be read, is damaged or cut off, is of something
+    else, or of another format.
+    """
+    file = path / RESULTS if path.is_dir() else path
+    record = _json(file)
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise InputError(
+            "is not the results of micro benchmarks",
+            file=file,
+            remedy="give the folder that `gridbench micro --out` filled, or its results.json",
+        )
+    if record.get("format") != FORMAT:
+        raise InputError(
+            f"is in format {record.get('format')}, and this gridbench reads format {FORMAT}",
+            file=file,
+            remedy="read it with the version of gridbench that wrote it, or measure again",
+        )
+    try:
+        results = from_record(Results, record)
+        _check(results)
+    except RecordError as error:
+        raise InputError(f"is damaged: {error}", file=file, remedy=_REMEDY) from None
+    return results
+
+
+def _json(file: Path) -> Any:
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(
+            "there are no results here", file=file, remedy="run `gridbench micro` first"
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot read the results: {error.strerror}", file=file, remedy="see its permissions"
+        ) from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
+        what = "is cut off" if cut else f"is not JSON: {error.msg}"
+        raise InputError(what, file=file, line=error.lineno, remedy=_REMEDY) from None
+    except (ValueError, RecursionError):
+        raise InputError("is not JSON text", file=file, remedy=_REMEDY) from None
+
+
+def _check(results: Results) -> None:
+    """What the types do not say; RecordError."""
+    seen: set[str] = set()
+    for figure in results.figures:
+        if figure.id in seen:
+            raise RecordError(f"figure {figure.id} is there twice")
+        seen.add(figure.id)
+        for entry in (*figure.entries, *figure.limits):
+            if entry.status == "ok" and entry.median is None:
+                raise RecordError(f"{entry.engine} in figure {figure.id} is ok without a median")
+    for curve in results.curves:
+        for line in curve.lines:
+            intervals = {len(line.low), len(line.high)} - {0}
+            if len(line.x) != len(line.y) or intervals - {len(line.x)}:
+                where = f"{line.engine} in curve {curve.id}"
+                raise RecordError(f"the lists of {where} differ in length")

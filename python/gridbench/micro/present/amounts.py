@@ -1,0 +1,110 @@
+"""Values of the micro benchmarks as people read them: three significant digits, fitting units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gridbench.report.text import NOTHING
+
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_SIZES = {"bytes": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+_RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
+_SHOWN = {"us": "µs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A unit to show values in: `value * factor` of `suffix`."""
+
+    factor: float
+    suffix: str
+
+    def text(self, value: float) -> str:
+        """With the unit."""
+        return self.with_suffix(self.bare(value))
+
+    def with_suffix(self, number: str) -> str:
+        """A number that is a text already, with the unit."""
+        space = "" if self.suffix in ("", "×") else " "
+        return f"{number}{space}{self.suffix}"
+
+    def bare(self, value: float) -> str:
+        """Without the unit, for where it stands already."""
+        return digits(value * self.factor)
+
+
+def scale(value: float, unit: str) -> Scale:
+    """The unit that suits `value`, which is in `unit`."""
+    for units in (_TIMES, _SIZES, _RATES):
+        # Rates are of something: calls/s, tasks/s.
+        known = "/s" if units is _RATES and unit.endswith("/s") else unit
+        if known in units:
+            base = units[known]
+            size = abs(_rounded(value * base))
+            name = max(
+                (name for name in units if units[name] <= size),
+                key=lambda name: units[name],
+                default=min(units, key=lambda name: units[name]) if size else known,
+            )
+            return Scale(base / units[name], _SHOWN.get(name, name))
+    return Scale(1.0, "×" if unit == "x" else unit)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """`267 µs`, `1.60 M/s`, `4.71 GB`; a dash if not known."""
+    return NOTHING if value is None else scale(value, unit).text(value)
+
+
+def round_amount(value: float, unit: str) -> str:
+    """The same for round numbers, such as 10 KB or 100 µs: without zeros at the end."""
+    shown = scale(value, unit)
+    return shown.with_suffix(_trimmed(shown.bare(value)))
+
+
+def interval(low: float | None, high: float | None, unit: str, *, around: float) -> str:
+    """`251–290`, in the unit that `amount` shows `around` in; nothing if there is none."""
+    if low is None or high is None:
+        return ""
+    shown = scale(around, unit)
+    return f"{shown.bare(low)}–{shown.bare(high)}"
+
+
+def either_side(median: float, low: float | None, high: float | None) -> str:
+    """`±3 %`: the larger side of the interval, in percent of the median; or nothing."""
+    if low is None or high is None or not median:
+        return ""
+    side = max(high - median, median - low) / abs(median) * 100
+    return f"±{side:.1f} %" if side < 0.95 else f"±{side:.0f} %"
+
+
+def times(ratio: float) -> str:
+    """`8.31×`."""
+    return f"{digits(ratio)}×"
+
+
+def bound(value: float) -> str:
+    """A bound on a ratio as it was written: `1/8`, `1.5`, `25`."""
+    tenths = math.isclose(value * 10, round(value * 10))
+    if 0 < value < 0.6 and not tenths and math.isclose(1 / value, round(1 / value), rel_tol=1e-6):
+        return f"1/{round(1 / value)}"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, never as a power of ten."""
+    if not math.isfinite(value):
+        return NOTHING
+    value = _rounded(value)
+    if not value:
+        return "0"
+    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.2e}") if math.isfinite(value) else value
+
+
+def _trimmed(number: str) -> str:
+    return number.rstrip("0").rstrip(".") if "." in number else number

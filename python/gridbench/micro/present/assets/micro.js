@@ -1,0 +1,154 @@
+// Draws the pictures of the micro benchmarks; the numbers' texts come with the data.
+"use strict";
+(() => {
+  const { LEGEND, axis, drawAll, finite, layout, plain, show, shortened, theme } = plots;
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+
+  // An engine has one colour in all pictures: gridrpc's variants are blue, peers are not.
+  const OURS = ["#2f7fd6", "#1fa9c4", "#5b5fd0", "#74b3f5"];
+  const PEERS = ["#d97706", "#0f9d76", "#c04aa0", "#8a8f98", "#d0453f", "#7ba01d", "#8d6fd1",
+    "#b58a2a", "#e08a8a", "#4f9a9a"];
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
+  const colours = new Map();
+  for (const [names, palette] of [[data.ours, OURS], [data.peers, PEERS]]) {
+    names.forEach((name, index) => colours.set(name, palette[index % palette.length]));
+  }
+  const symbol = (engine) => SYMBOLS[[...data.ours, ...data.peers].indexOf(engine) % SYMBOLS.length];
+  const hovers = (lists) => lists.map((lines) => lines.map(plain).join("<br>"));
+  const NARROW = 420;
+
+  // `room`: how many ticks find a place; more would be turned or overlap.
+  const scaled = (made, title, room, more) => {
+    const most = Math.max(2, Math.floor(room));
+    let picked = made.ticks.map((_, index) => index);
+    if (made.log && picked.length > most) {
+      const powers = picked.filter((index) => Number.isInteger(Number(Math.log10(made.ticks[index]).toFixed(6))));
+      if (powers.length > 1) picked = powers;
+    }
+    const every = Math.ceil(picked.length / most);
+    picked = picked.filter((_, index) => index % every === 0);
+    const kept = (list) => picked.map((index) => list[index]);
+    return axis(title, {
+      type: made.log ? "log" : "linear", tickvals: kept(made.ticks), ticktext: kept(made.texts).map(plain),
+      tickangle: 0, range: made.log ? made.range.map(Math.log10) : made.range, ...more,
+    });
+  };
+
+  // Distances to both sides, as Plotly wants them; none where there is no interval.
+  const errors = (values, low, high, colour) => ({
+    type: "data", visible: [...low, ...high].some(finite), symmetric: false, thickness: 1.4, width: 3, color: colour,
+    array: values.map((value, i) => finite(high[i]) ? high[i] - value : null),
+    arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
+  });
+
+  function bars(made, figure) {
+    if (!made.names.length) return null;
+    const { ink, soft, axis: line } = theme();
+    const narrow = figure.clientWidth < NARROW;
+    const filled = made.kinds.map((kind) => ({ ours: OURS[0], peer: "#8e99a8", limit: "rgba(0,0,0,0)" })[kind]);
+    // Bars on a logarithmic axis begin at its end.
+    const base = made.axis.log ? made.axis.range[0] : 0;
+    const names = made.names.map((name, i) => `${plain(shortened(name, narrow ? 18 : 30))}${made.kinds[i] === "limit" ? " (limit)" : ""}`);
+    const longest = Math.max(...names.map((name) => name.length));
+    const rows = names.map((_, i) => i);
+    const ends = made.values.map((value, i) => finite(made.high[i]) ? Math.max(value, made.high[i]) : value);
+    // Room for the texts behind the bars.
+    const [from, to] = made.axis.range;
+    const range = made.axis.log
+      ? [Math.log10(from), Math.log10(to) + 0.26 * Math.log10(to / from)] : [from, to * 1.24];
+    return {
+      traces: [{
+        type: "bar", orientation: "h", y: rows, x: made.values.map((value) => value - base), base,
+        marker: { color: filled, line: { color: made.kinds.map((kind) => kind === "limit" ? soft : "rgba(0,0,0,0)"), width: 1 } },
+        error_x: errors(made.values, made.low, made.high, ink),
+        text: hovers(made.hover), textposition: "none", hovertemplate: "%{text}<extra></extra>",
+      }, {
+        type: "scatter", mode: "text", x: ends, y: rows, text: made.texts.map((text) => `  ${plain(text)}`),
+        textposition: "middle right", textfont: { size: 12, color: ink }, hoverinfo: "skip", cliponaxis: false,
+      }],
+      layout: layout(36 + 25 * names.length, scaled(made.axis, "", (figure.clientWidth - 50 - 6.6 * longest) / 58, { range }),
+        axis("", {
+          tickvals: rows, ticktext: names, range: [names.length - 0.4, -0.6], showgrid: false, ticks: "",
+          zeroline: false, linecolor: line,
+        }),
+        { showlegend: false, bargap: 0.3, margin: { l: 20, r: 16, t: 6, b: 26 }, dragmode: false }),
+      still: true,
+      columns: ["engine", "kind", `median [${made.unit}]`, "low", "high"],
+      rows: made.names.map((name, i) => [name, made.kinds[i], made.values[i], made.low[i], made.high[i]]),
+    };
+  }
+
+  function curve(made, figure) {
+    const lines = made.lines.filter((line) => line.x.length);
+    if (!lines.length) return null;
+    const traces = lines.map((line) => {
+      const colour = colours.get(line.engine) ?? theme().soft;
+      const own = data.ours.includes(line.engine);
+      return {
+        name: plain(line.engine), x: line.x, y: line.y, text: hovers(line.hover),
+        mode: "lines+markers", line: { color: colour, width: own ? 3 : 1.6 },
+        marker: { color: colour, size: own ? 8 : 6, symbol: symbol(line.engine) },
+        ...(line.low && line.high ? { error_y: errors(line.y, line.low, line.high, colour) } : {}),
+        hovertemplate: "%{text}<extra></extra>",
+      };
+    });
+    const entry = 50 + 7 * Math.max(...lines.map((line) => line.engine.length));
+    const perRow = Math.max(1, Math.floor((figure.clientWidth - 90) / (entry + 20)));
+    const legend = 30 + 20 * Math.ceil(lines.length / perRow);
+    return {
+      traces,
+      layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64, { zeroline: false }),
+        scaled(made.y, made.y.title, 9, { zeroline: false }),
+        { margin: { l: 64, r: 24, t: legend, b: 52 }, legend: { ...LEGEND, entrywidth: entry } }),
+      columns: ["engine", `x [${made.units[0]}]`, `y [${made.units[1]}]`, "low", "high"],
+      rows: lines.flatMap((line) => line.x.map((x, i) => [line.engine, x, line.y[i], line.low?.[i], line.high?.[i]])),
+    };
+  }
+
+  function ratios(made, figure) {
+    if (!made) return null;
+    const { paper, ink } = theme();
+    const narrow = figure.clientWidth < NARROW;
+    const engines = data.ours.filter((engine) => made.points.some((point) => point.engine === engine));
+    const traces = engines.map((engine) => {
+      const points = made.points.filter((point) => point.engine === engine);
+      const colour = colours.get(engine);
+      const values = points.map((point) => point.value);
+      return {
+        name: plain(engine), x: values, y: points.map((point) => made.figures.indexOf(point.figure)),
+        mode: "markers", cliponaxis: false, text: hovers(points.map((point) => point.hover)),
+        marker: {
+          size: 11, symbol: symbol(engine), line: { color: colour, width: 2 },
+          color: points.map((point) => point.claim === "no difference" ? paper : colour),
+        },
+        error_x: errors(values, points.map((point) => point.low), points.map((point) => point.high), colour),
+        hovertemplate: "%{text}<extra></extra>",
+      };
+    });
+    const legend = 34 + 20 * Math.ceil(engines.length / Math.max(1, Math.floor(figure.clientWidth / 230)));
+    const names = made.figures.map((name) => plain(shortened(name, narrow ? 18 : figure.clientWidth < 900 ? 40 : 64)));
+    return {
+      traces,
+      layout: layout(legend + 70 + 24 * names.length, scaled(made.axis, "times as good, logarithmic", (figure.clientWidth - (narrow ? 150 : 330)) / 64),
+        axis("", {
+          tickvals: names.map((_, i) => i), ticktext: names, range: [names.length - 0.4, -0.6], ticks: "",
+          zeroline: false,
+        }),
+        {
+          margin: { l: 20, r: 24, t: legend, b: 54 }, showlegend: true, dragmode: false,
+          shapes: [{ type: "line", x0: 1, x1: 1, yref: "paper", y0: 0, y1: 1, line: { color: ink, width: 1.5 } }],
+        }),
+      still: true,
+      columns: ["figure", "engine", "times as good", "low", "high", "claim"],
+      rows: made.points.map((point) => [point.figure, point.engine, point.value, point.low, point.high, point.claim]),
+    };
+  }
+
+  const makers = { bars, curve, percentiles: curve, peer: ratios, limit: ratios };
+  drawAll((figure) => {
+    const { chart: kind, name } = figure.dataset;
+    const made = name === undefined ? data[kind] : data[kind][name];
+    return show(figure, () => makers[kind](made, figure), ["gridbench-micro", kind, ...(name === undefined ? [] : [name])].join("-"),
+      "Nothing to draw: there are no values.");
+  });
+})();

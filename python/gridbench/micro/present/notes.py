@@ -1,0 +1,184 @@
+"""What has to be said beside the figures: who is ahead, where not, and what is not known."""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gridbench.micro.figures import Figure, Results
+from gridbench.micro.present.amounts import amount, times
+from gridbench.micro.present.families import has_value, ours
+from gridbench.micro.present.wording import against_peer, status_word, titled
+from gridbench.report.text import counted
+
+MAIN_ENGINE = "gridrpc-python"
+"""The one that is compared in words: like all peers, it runs any Python function."""
+FEW_RUNS = 6
+"""With fewer no two values hold the median in 95 % of cases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Figures that an engine has no value in, for one reason."""
+
+    engine: str
+    status: str
+    why: str
+    figures: tuple[str, ...]
+    """Titles."""
+
+
+def headline(results: Results) -> list[str]:
+    """The outcome in a few sentences."""
+    if not results.figures:
+        return ["Nothing was measured."]
+    ratios = [figure.ratios.get(MAIN_ENGINE) for figure in results.figures]
+    claims = [ratio.claim for ratio in ratios if ratio is not None and ratio.to_peer is not None]
+    found = []
+    if claims:
+        found.append(
+            f"{MAIN_ENGINE} was measured beside a peer in {counted(len(claims), 'figure')}: it is "
+            f"ahead of the best of them in {claims.count('faster')} and behind in "
+            f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
+            f"claimed."
+        )
+    known = [lead for lead in results.lead if lead.reached is not None]
+    if results.lead:
+        reached = sum(bool(lead.reached) for lead in known)
+        sentence = f"Of {counted(len(results.lead), 'aim')} {_number(reached)} reached"
+        missed = len(known) - reached
+        sentence += f", {_number(missed)} missed" if missed else ""
+        unknown = len(results.lead) - len(known)
+        found.append(sentence + (f", {_number(unknown)} not measured." if unknown else "."))
+    return found
+
+
+def behind(results: Results) -> list[str]:
+    """Where a peer is ahead of an engine of ours."""
+    return list(_claims(results, "slower"))
+
+
+def undecided(results: Results) -> list[str]:
+    """Where neither the peer nor gridrpc can be said to be ahead."""
+    return list(_claims(results, "no difference"))
+
+
+def gaps(figures: Iterable[Figure]) -> list[Gap]:
+    """What has no value, by engine and reason."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for figure in figures:
+        for entry in (*figure.entries, *figure.limits):
+            if not has_value(entry):
+                key = (entry.engine, entry.status, entry.why)
+                found.setdefault(key, []).append(titled(figure.title))
+    return [Gap(*key, tuple(titles)) for key, titles in sorted(found.items())]
+
+
+def reason(status: str, why: str) -> str:
+    """`failed: no first task in 180 s`, on one line."""
+    text = " ".join(why.split())
+    return f"{status_word(status)}: {text}" if text else status_word(status)
+
+
+def disturbed(results: Results) -> str:
+    """How many values come from runs that other load disturbed; empty if none does."""
+    entries = [entry for figure in results.figures for entry in figure.entries]
+    count = sum(entry.disturbed_runs for entry in entries)
+    if not count:
+        return ""
+    return (
+        f"Other load disturbed the runs of {count:,} of {sum(e.runs for e in entries):,} values; "
+        "medians that rest on any of these have a star."
+    )
+
+
+def fewest_runs(results: Results) -> int:
+    """Of all that has a value; 0 without any."""
+    counts = [e.runs for figure in results.figures for e in figure.entries if has_value(e)]
+    return min(counts, default=0)
+
+
+def machine_line(results: Results) -> str:
+    """Processor, cores, memory, system in one line, as far as they are known."""
+    machine = results.machine
+    cores = machine.get("cores_usable") or machine.get("cores")
+    memory = machine.get("memory")
+    parts = [
+        str(machine.get("processor") or ""),
+        f"{cores} cores" if isinstance(cores, int) else "",
+        f"{amount(memory, 'bytes')} of memory" if isinstance(memory, int) else "",
+        str(machine.get("system") or ""),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def when(results: Results) -> str:
+    """When the run was made."""
+    times_of = [_moment(text) for text in (results.started, results.ended) if text]
+    first, *rest = times_of
+    # The day is said once, if it is the same.
+    last = [text.removeprefix(first[: len("2031-05-04 ")]) for text in rest]
+    return " to ".join([first.removesuffix(" UTC") if last else first, *last])
+
+
+def _moment(text: str) -> str:
+    """A time in UTC, for people; the text itself if it is not ISO 8601."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if moment.tzinfo is None:
+        return moment.strftime("%Y-%m-%d %H:%M")
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def method(results: Results) -> list[str]:
+    """How it was measured, in a few sentences that hold for all figures."""
+    found = [
+        "Every engine has its own environment and its own client process, and is set up as its "
+        "manual recommends. Engines and workloads take turns in random order, round by round, so "
+        "that a machine that is slow for a while is slow for all of them.",
+        "Figures are medians over the rounds with their 95 % interval; percentiles come from the "
+        "merged samples of all rounds. Ratios are medians of the ratios within a round.",
+        *(
+            ["With fewer than six rounds the interval reaches from the smallest to the largest."]
+            if fewest_runs(results) < FEW_RUNS
+            else []
+        ),
+        *_equals(results),
+        "A run that other load disturbed is repeated, as far as time allows; what still was "
+        "disturbed is marked.",
+    ]
+    options = ", ".join(f"{name} {value}" for name, value in sorted(results.options.items()))
+    return [*found, f"Options of this run: {options}."] if options else found
+
+
+def _equals(results: Results) -> list[str]:
+    noises = [figure.noise for figure in results.figures if figure.noise > 1]
+    if not noises:
+        return []
+    return [
+        "Two engines are measured twice in each round. By as much as these equals differ, "
+        f"{times(statistics.median(noises))} in the median of the figures and "
+        f"{times(max(noises))} at most, no engine is said to be ahead of another."
+    ]
+
+
+def _claims(results: Results, claim: str) -> Iterable[str]:
+    for figure in results.figures:
+        medians = {entry.engine: entry.median for entry in figure.entries}
+        peer = figure.best_peer or ""
+        for engine, ratio in sorted(figure.ratios.items()):
+            if ours(engine) and ratio.to_peer is not None and ratio.claim == claim:
+                values = (
+                    f"{engine} {amount(medians.get(engine), figure.unit)}, "
+                    f"{peer} {amount(medians.get(peer), figure.unit)}"
+                )
+                said = f" ({against_peer(figure, engine)})" if claim == "slower" else ""
+                yield f"{titled(figure.title)}: {values}{said}"
+
+
+def _number(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"

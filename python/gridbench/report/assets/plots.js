@@ -1,0 +1,118 @@
+// What the pictures of all pages have in common: how they look, and how they can be saved.
+"use strict";
+const plots = (() => {
+  const finite = (value) => value !== null && value !== undefined;
+  // Plotly reads a little HTML in texts; names from outside are to be shown as they are.
+  const plain = (text) => String(text)
+    .replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const shortened = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
+
+  // The page's own colours, as the reader's preference for light or dark has set them.
+  function theme() {
+    const style = getComputedStyle(document.documentElement);
+    return Object.fromEntries(["ink", "soft", "paper", "accent", "grid", "axis"]
+      .map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+
+  const axis = (title, more) => {
+    const { grid, axis: line } = theme();
+    return {
+      title: { text: title, standoff: 12 }, gridcolor: grid, zerolinecolor: line, linecolor: line,
+      ticks: "outside", tickcolor: line, automargin: true, ...more,
+    };
+  };
+  const LEGEND = {
+    orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", traceorder: "normal",
+  };
+  const layout = (height, xaxis, yaxis, more) => {
+    const { ink, paper } = theme();
+    return {
+      height, xaxis, yaxis, autosize: true,
+      margin: { l: 64, r: 24, t: 40, b: 52 },
+      font: { family: 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", Arial, sans-serif', size: 13, color: ink },
+      paper_bgcolor: paper, plot_bgcolor: paper, hovermode: "closest",
+      hoverlabel: { font: { size: 12 } },
+      legend: LEGEND,
+      ...more,
+    };
+  };
+
+  function save(name, text, type) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  function asCsv(columns, rows) {
+    const cell = (value) => {
+      const text = finite(value) ? String(value) : "";
+      return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+    };
+    return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  }
+
+  function button(text, action) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.className = "tool";
+    made.textContent = text;
+    made.addEventListener("click", action);
+    return made;
+  }
+
+  // Draws what `make` returns, { traces, layout, columns, rows, still }, with the buttons that save
+  // it under `filename`; or says `nothing` if it returns null. What is `still` has no zoom.
+  function show(figure, make, filename, nothing) {
+    const chart = make();
+    figure.replaceChildren();
+    if (!chart) {
+      const empty = document.createElement("p");
+      empty.className = "empty";
+      empty.textContent = nothing;
+      figure.append(empty);
+      return Promise.resolve();
+    }
+    const plot = document.createElement("div");
+    const tools = document.createElement("div");
+    tools.className = "tools";
+    for (const format of ["svg", "png"]) {
+      tools.append(button(format.toUpperCase(), () => Plotly.downloadImage(plot, {
+        format, filename, width: plot.clientWidth, height: plot.clientHeight, scale: format === "png" ? 2 : 1,
+      })));
+    }
+    tools.append(button("CSV", () => save(`${filename}.csv`, asCsv(chart.columns, chart.rows), "text/csv")));
+    figure.append(plot, tools);
+    return Plotly.newPlot(plot, chart.traces, chart.layout, {
+      responsive: true, displayModeBar: chart.still ? false : undefined, displaylogo: false, showLink: false,
+      modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+    });
+  }
+
+  // Draws all pictures by `draw(figure)`, and again when the page's colours change.
+  async function drawAll(draw) {
+    const root = document.documentElement;
+    const all = [...document.querySelectorAll("[data-chart]")];
+    for (const figure of all) {
+      await draw(figure);
+      // Let the browser show what there is and react between two pictures.
+      await new Promise((resolve) => { setTimeout(resolve, 0); });
+    }
+    const dark = window.matchMedia("(prefers-color-scheme: dark)");
+    const again = () => all.forEach((figure) => draw(figure));
+    dark.addEventListener("change", again);
+    // Paper is white.
+    const printed = (light) => () => {
+      if (!dark.matches) return;
+      root.toggleAttribute("data-light", light);
+      again();
+    };
+    window.addEventListener("beforeprint", printed(true));
+    window.addEventListener("afterprint", printed(false));
+    // Said to whoever waits for the pictures: the tests, the screenshot.
+    root.dataset.ready = "true";
+  }
+
+  return { LEGEND, asCsv, axis, drawAll, finite, layout, plain, save, show, shortened, theme };
+})();

@@ -1,0 +1,103 @@
+"""The engines that a run has been asked for, each with where its client is."""
+
+from __future__ import annotations
+
+import abc
+import subprocess
+from dataclasses import asdict
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from gridbench.engines.base import Engine
+from gridbench.engines.environments import Environment, environment
+from gridbench.engines.registry import find_engine, make_engine
+from gridbench.errors import InputError
+from gridbench.run.client import Client, Facts, LocalClient
+from gridbench.run.exchange import EngineFailure
+from gridbench.run.hosting import HostedClient
+
+_LOADING = 120.0  # seconds for a process to start and to import an engine
+
+
+class Participant(abc.ABC):
+    """An engine that can be run once."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abc.abstractmethod
+    def facts(self, workers: int, *, warm: bool) -> Facts:
+        """What has to be known beforehand. InputError if the engine cannot be used."""
+
+    @abc.abstractmethod
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+        """Its client, and the process in which that is, if not in this one."""
+
+    @abc.abstractmethod
+    def environment(self) -> dict[str, Any] | None:
+        """Where it lives, for the record; None for this Python."""
+
+
+def find_participant(name: str) -> Participant:
+    """The engine `name`; InputError if there is none or it cannot be used."""
+    point = find_engine(name)
+    own = environment(name)
+    return _Here(name, make_engine(point)) if own is None else _Elsewhere(point, own)
+
+
+class _Here(Participant):
+    """An engine that lives in this Python: its client is in this process."""
+
+    def __init__(self, name: str, engine: Engine) -> None:
+        super().__init__(name)
+        self._engine = engine
+
+    def facts(self, workers: int, *, warm: bool) -> Facts:
+        return Facts(
+            asdict(self._engine.describe()),
+            self._engine.shared_copies(workers, warm=warm),
+            self._engine.uses_shared_memory,
+        )
+
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+        del workers, warm
+        return LocalClient(self._engine), None
+
+    def environment(self) -> dict[str, Any] | None:
+        return None
+
+
+class _Elsewhere(Participant):
+    """An engine with an environment of its own: its client is in a process there."""
+
+    def __init__(self, point: EntryPoint, own: Environment) -> None:
+        super().__init__(point.name)
+        own.require()
+        self._point = point
+        self._own = own
+
+    def facts(self, workers: int, *, warm: bool) -> Facts:
+        client = HostedClient(self._point, workers=workers, warm=warm)
+        try:
+            return client.facts(_LOADING)
+        except EngineFailure as error:
+            cause = error.__cause__
+            what = cause.what if isinstance(cause, InputError) else str(error)
+            raise InputError(
+                f"the engine `{self.name}` cannot be loaded: {what}",
+                file=self._own.folder,
+                remedy=f"make its environment anew: `gridbench engines remove {self.name}`, then"
+                f" `gridbench engines install {self.name}`",
+            ) from error
+        finally:
+            client.close(1.0)
+            client.process.kill()
+            client.process.wait()
+
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+        client = HostedClient(self._point, workers=workers, warm=warm)
+        return client, client.process
+
+    def environment(self) -> dict[str, Any] | None:
+        packages = {one.package: one.version for one in self._own.required()}
+        return {"folder": str(self._own.folder), "packages": packages}

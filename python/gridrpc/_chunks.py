@@ -1,0 +1,198 @@
+"""Chunks of `map`: many items in one call, and what a worker makes of them.
+
+Items are kept apart wherever that can be noticed. Plain values travel as lists; anything else is
+pickled by itself, so that an object that is given twice arrives as two, as it does in calls of
+their own. An error ends a chunk behind the results of the items before it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from itertools import islice, starmap
+from pickle import loads
+from time import monotonic_ns
+
+from gridrpc import _native
+from gridrpc._pickling import dumps
+
+TYPE_CHECKING = False  # as in `__init__`
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    Description = tuple[str, str, str, bytes, list[Any]]
+
+#: Items between two looks at the clock, at most: a look costs as much as a small function.
+MOST_BETWEEN_LOOKS = 64
+#: As many items between looks as take this long, ns.
+BETWEEN_LOOKS = 100_000
+FOREVER = 1 << 63
+#: Results that are pickled one by one end their chunk at this size, bytes.
+MOST_RESULT_BYTES = 1 << 20
+
+
+class Parts:
+    """Values pickled one by one. `counts`: how many of the buffers each has; empty: none."""
+
+    __slots__ = ("buffers", "counts", "heads")
+
+    def __init__(
+        self,
+        heads: list[bytes] | None = None,
+        counts: list[int] | None = None,
+        buffers: list[Any] | None = None,
+    ) -> None:
+        self.heads = [] if heads is None else heads
+        self.counts = [] if counts is None else counts
+        self.buffers = [] if buffers is None else buffers
+
+    def __reduce__(self) -> tuple[type[Parts], tuple[list[bytes], list[int], list[Any]]]:
+        return Parts, (self.heads, self.counts if self.buffers else [], self.buffers)
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def add(self, head: bytes, buffers: list[pickle.PickleBuffer]) -> None:
+        """Append a pickled value."""
+        self.heads.append(head)
+        self.counts.append(len(buffers))
+        self.buffers.extend(buffers)
+
+    def values(self) -> Iterator[Any]:
+        """The values, each unpickled when it is taken."""
+        if not self.buffers:
+            yield from map(loads, self.heads)
+            return
+        buffers = iter(self.buffers)
+        for head, count in zip(self.heads, self.counts, strict=True):
+            yield loads(head, buffers=list(islice(buffers, count)))
+
+
+class Stopped:
+    """What came of a chunk that was not finished: the results of its first items.
+
+    `error`: of the item behind them; None if time was up, and the others have to be sent again.
+    """
+
+    __slots__ = ("error", "results")
+
+    def __init__(self, results: list[Any] | Parts, error: Description | None) -> None:
+        self.results = results
+        self.error = error
+
+    def __reduce__(self) -> tuple[type[Stopped], tuple[list[Any] | Parts, Description | None]]:
+        return Stopped, (self.results, self.error)
+
+
+class Chunked:
+    """Calls a function with each item of a chunk. `function`: itself, or its name."""
+
+    def __init__(self, function: str | Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, items: list[list[Any]] | Parts, limit: int) -> list[Any] | Parts | Stopped:
+        """Results of the items: columns of plain arguments, or pickled tuples of arguments.
+
+        `limit`: after so many ns no further item is begun; 0: all are run.
+        """
+        if isinstance(self.function, str):
+            from gridrpc._worker import find_named
+
+            self.function = find_named(self.function)
+        if isinstance(items, Parts):
+            count = len(items)
+            calls: Iterator[Any] = starmap(self.function, items.values())
+        else:
+            count = len(items[0])
+            calls = map(self.function, *items)
+        done: list[Any] | Parts = []
+        error = None
+        try:
+            # The first result tells which kind there are.
+            first = list(islice(calls, 1))
+            if _native.plain_bytes(first) >= 0:
+                done = first
+                late = _run(calls, done, limit)
+            else:
+                done = Parts()
+                done.add(*dumps(first.pop()))
+                late = _run_packing(calls, done, limit)
+            if len(done) < count and not late:
+                raise StopIteration  # the function did, which looks like the end of the items
+        except SystemExit:
+            raise
+        except BaseException as raised:
+            error = describe(raised)
+        if isinstance(done, list) and _native.plain_bytes(done) < 0:
+            done, error = _packed(done, error)
+        return done if len(done) == count else Stopped(done, error)
+
+
+def _run(calls: Iterator[Any], done: list[Any], limit: int) -> bool:
+    """Append results until there are no more calls. Returns whether time was up before."""
+    now = monotonic_ns()
+    until = now + limit if limit else FOREVER
+    step, had = 1, 0
+    while len(done) > had:
+        if now >= until:
+            return True
+        had = len(done)
+        done.extend(islice(calls, step))
+        before, now = now, monotonic_ns()
+        step = min(MOST_BETWEEN_LOOKS, 2 * step) if now - before < BETWEEN_LOOKS else 1
+    return False
+
+
+def _run_packing(calls: Iterator[Any], done: Parts, limit: int) -> bool:
+    """The same, pickling each result at once: the function may change the object later."""
+    until = monotonic_ns() + limit if limit else FOREVER
+    size = 0
+    for result in calls:
+        head, buffers = dumps(result)
+        done.add(head, buffers)
+        size += len(head) + sum(buffer.raw().nbytes for buffer in buffers)
+        if monotonic_ns() >= until or (limit and size > MOST_RESULT_BYTES):
+            return True
+    return False
+
+
+def _packed(results: list[Any], error: Description | None) -> tuple[Parts, Description | None]:
+    """Results of different kinds, up to the first that cannot be pickled."""
+    packed = Parts()
+    try:
+        for result in results:
+            packed.add(*dumps(result))
+    except Exception as raised:
+        return packed, describe(raised)
+    return packed, error
+
+
+def describe(error: BaseException) -> Description:
+    """Type, message and trace of an error, and its pickle, as much of it as can be told."""
+    import traceback
+
+    # The first frames may be our own. Set in this way, as errors may refuse to be changed.
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    BaseException.with_traceback(error, frames)
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    try:
+        message = str(error)
+    except Exception:  # an error may well have a broken __str__
+        message = ""
+    parts: Iterable[Any] = []
+    try:
+        head, parts = dumps(BaseException.with_traceback(error, None))
+    except Exception:  # whatever its own __reduce__ may raise: the text has to do
+        head = b""
+    kind = type(error)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    name, message, trace = map(_sendable, (name, message, trace))
+    return name, message, trace, head, list(parts)
+
+
+def _sendable(text: str) -> str:
+    """Text without lone surrogates, as file names that are no UTF-8 have them."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

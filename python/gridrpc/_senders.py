@@ -1,0 +1,188 @@
+"""How items of `map` become calls: of Python functions, of native ones, of modules' functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from gridrpc import _native
+from gridrpc._chunks import Parts, Stopped
+from gridrpc._functions import fixed_contents, name_of
+from gridrpc._pickling import MAX_BUFFERS, dumps
+from gridrpc._shared import dumps_collecting
+from gridrpc.errors import from_outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gridrpc._grain import Grain
+    from gridrpc._grid import Grid
+    from gridrpc._modules import ModuleFunction
+    from gridrpc._native import Call
+
+
+class Options(NamedTuple):
+    """What holds for all calls of one `map`. `single`: items are the only argument."""
+
+    single: bool
+    deadline: float | None
+    idempotent: bool
+
+
+class Answer(NamedTuple):
+    """What a chunk came to: results of its first items, and the error of the one behind them."""
+
+    values: list[Any]
+    error: BaseException | None
+
+
+class Sender(Protocol):
+    """Makes calls of items. An item is a tuple of arguments, or the only argument."""
+
+    #: Whether a single item goes better in a call of its own than in a chunk.
+    sends_singles: bool
+
+    def one(self, item: Any) -> Call[Any]:
+        """Call the function with one item."""
+
+    def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
+        """Call it with the first of the items, and tell how many those are.
+
+        None and 0: the first one cannot go in a chunk.
+        """
+
+    def answer(self, call: Call[Any]) -> Answer:
+        """What `many` came to. Raises what ended the call as a whole."""
+
+
+class PythonSender:
+    """Calls a function on Python workers."""
+
+    def __init__(
+        self, grid: Grid, function: str | Callable[..., Any], options: Options, chunked: bool
+    ) -> None:
+        self._grid = grid
+        self._options = options
+        # What a function carries with it is taken now, once, also if it changes later.
+        changeable = not isinstance(function, str) and fixed_contents(function) is None
+        self.sends_singles = not (chunked and changeable)
+        self._function = grid._functions.find(function) if self.sends_singles else None
+        self._chunked = grid._functions.find_chunked(function) if chunked else None
+
+    def one(self, item: Any) -> Call[Any]:
+        assert self._function is not None, "all items go in chunks otherwise"
+        options = self._options
+        args = (item,) if options.single else item
+        return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
+
+    def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
+        assert self._chunked is not None, "all items go alone otherwise"
+        head, buffers, blobs, count = self._pack(items, grain.budget(), grain.limit())
+        options, grid = self._options, self._grid
+        try:
+            call = grid._native.submit(
+                grid, self._chunked, head, buffers, blobs, options.deadline, options.idempotent
+            )
+        except RuntimeError as error:
+            raise grid._refusal(error) from None
+        return call, count
+
+    def _pack(
+        self, items: list[Any], budget: int, limit: int
+    ) -> tuple[bytes, list[Any], list[int], int]:
+        """Arguments of `Chunked` for the first of the items, and how many those are."""
+        columns = [items] if self._options.single else [*map(list, zip(*items, strict=True))]
+        sizes = [_native.plain_bytes(column) for column in columns]
+        if min(sizes) >= 0 and sum(sizes) <= budget:
+            return *dumps(((columns, limit), {})), [], len(items)
+        parts, blobs = Parts(), dict[int, None]()
+        size = 0
+        for item in items:
+            try:
+                head, buffers, used = self._dumps((item,) if self._options.single else item)
+            except Exception:
+                if not parts:
+                    raise
+                break  # those before it go first
+            size += len(head) + sum(buffer.raw().nbytes for buffer in buffers)
+            if parts and (size > budget or len(parts.buffers) + len(buffers) > MAX_BUFFERS):
+                break
+            parts.add(head, buffers)
+            blobs.update(dict.fromkeys(used))
+        return *dumps(((parts, limit), {})), list(blobs), len(parts)
+
+    def _dumps(self, args: tuple[Any, ...]) -> tuple[bytes, list[Any], list[int]]:
+        if self._grid._shares:
+            return dumps_collecting(args, self._grid._native)
+        return *dumps(args), []
+
+    def answer(self, call: Call[Any]) -> Answer:
+        came = call.result()
+        error = None
+        if isinstance(came, Stopped):
+            if came.error is not None:
+                error = from_outcome(("raised", *came.error), call.function_name)
+            came = came.results
+        if not isinstance(came, Parts):
+            return Answer(came, error)
+        values: list[Any] = []
+        try:
+            # Keeps those before an error.
+            values.extend(came.values())
+        except Exception as raised:
+            error = raised
+        return Answer(values, error)
+
+
+class NativeSender:
+    """Calls a built-in function of native workers."""
+
+    sends_singles = True
+
+    def __init__(self, grid: Grid, function: str | Callable[..., Any], options: Options) -> None:
+        self._grid = grid
+        self._options = options
+        self._function = grid._functions.find(function)
+        self._name = name_of(function)
+        self._each = grid._functions.find_chunked(self._name)
+
+    def one(self, item: Any) -> Call[Any]:
+        options = self._options
+        args = (item,) if options.single else item
+        return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
+
+    def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
+        grid, (single, deadline, idempotent) = self._grid, self._options
+        try:
+            made = grid._native.submit_each(
+                grid, self._each, self._name, items, single, grain.limit(), deadline, idempotent
+            )
+        except RuntimeError as error:
+            raise grid._refusal(error) from None
+        return (None, 0) if made is None else made
+
+    def answer(self, call: Call[Any]) -> Answer:
+        values, raised = call.result()
+        if raised is None:
+            return Answer(values, None)
+        return Answer(values, from_outcome(("raised", *raised, "", b"", []), self._name))
+
+
+class ModuleSender:
+    """Calls a function of a module, item by item."""
+
+    sends_singles = True
+
+    def __init__(self, grid: Grid, function: ModuleFunction, options: Options) -> None:
+        self._grid = grid
+        self._options = options
+        self._function = function
+
+    def one(self, item: Any) -> Call[Any]:
+        args = (item,) if self._options.single else item
+        return self._function.submit_on(self._grid, args, {}, self._options.deadline)
+
+    def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
+        raise NotImplementedError("chunks of them are refused")
+
+    def answer(self, call: Call[Any]) -> Answer:
+        raise NotImplementedError("chunks of them are refused")

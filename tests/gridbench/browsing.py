@@ -1,0 +1,46 @@
+"""What the tests of pages look at in a real browser. Its fixture `driver` is in conftest.py."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from gridbench.report.screenshot import open_report
+
+
+def opened(driver, path: Path) -> None:
+    open_report(driver, path)
+    assert driver.get_log("browser") == []
+    # The page itself is the one resource; whatever else it loaded would stand here.
+    loaded = driver.execute_script(
+        "return performance.getEntriesByType('resource').map(entry => entry.name)"
+    )
+    assert [name for name in loaded if not name.startswith(("data:", "blob:"))] == []
+
+
+def drawn(driver) -> dict[str, dict[str, float]]:
+    """Size of each picture and how many marks it has that are not empty."""
+    return driver.execute_script(
+        """
+        return Object.fromEntries([...document.querySelectorAll("[data-chart]")].map(figure => {
+          const box = figure.querySelector(".main-svg")?.getBoundingClientRect();
+          const marks = [...figure.querySelectorAll(".scatterlayer path, .barlayer path")]
+            .filter(path => path.getAttribute("d")?.length > 10 && path.getBBox().width > 0);
+          const name = figure.dataset.chart + (figure.dataset.run ?? "");
+          return [name, {width: box?.width ?? 0, height: box?.height ?? 0, marks: marks.length}];
+        }))
+        """
+    )
+
+
+def pixels(png: bytes) -> np.ndarray:
+    """The bytes of the picture's rows; enough to tell whether it shows anything."""
+    data, at = b"", 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4], "big")
+        if png[at + 4 : at + 8] == b"IDAT":
+            data += png[at + 8 : at + 8 + length]
+        at += length + 12
+    return np.frombuffer(zlib.decompress(data), dtype=np.uint8)

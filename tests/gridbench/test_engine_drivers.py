@@ -1,0 +1,80 @@
+"""Every engine that gridbench knows, installed and run: real workers, and every byte checked.
+
+`make engines` installs them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tomllib
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conftest import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until
+from gridbench.run.load import load_run
+from gridbench.run.rows import JOURNAL
+
+ENGINES = sorted(
+    tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"][
+        "gridbench.engines"
+    ]
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_tasks_get_their_data_and_give_their_output(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path, engine: str
+) -> None:
+    setup = make_setup(tasks=20, nodes=2, sleep=0.05, task_kb=100, shared_kb=300, write_kb=3.5)
+    options = ("--engine", engine, "--start", "warm", "--out", "out")
+    done = gridbench("run", setup, *options, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    record, table = load_run(tmp_path / "out")
+    assert (record["status"], record["valid"]) == ("complete", True)
+    assert record["check"] == {"wanted": True, "tasks": 20, "wrong": 0}
+    assert record["left_behind"] == []
+    assert record["engine"]["name"] == engine
+    assert record["engine"]["version"]
+    assert sorted(table.column("tid").to_pylist()) == list(range(1, 21))
+    assert set(table.column("status").to_pylist()) == {"ok"}
+    assert set(table.column("bytes_in").to_pylist()) == {100 * 1024}
+    assert set(table.column("bytes_shared").to_pylist()) == {300 * 1024}
+    assert set(table.column("bytes_out").to_pylist()) == {3584}
+    # Two worked, or each task had a process of its own.
+    assert len(set(table.column("worker").to_pylist())) >= 2
+    for row in table.to_pylist():
+        assert 0 <= row["submit"] <= row["calc_in"] <= row["calc_out"] <= row["retrieve"]
+        assert row["slept"] >= 0.05
+
+
+@pytest.mark.parametrize("engine", ["loky", "mpi", "ray"])
+def test_an_interrupt_ends_all_that_the_engine_has_started(
+    make_setup: MakeSetup, tmp_path: Path, environment: dict[str, str], engine: str
+) -> None:
+    setup, out = make_setup(tasks=6, nodes=2), tmp_path / "out"
+    (tmp_path / "times").write_text("0.01\n0.01\n" + "500\n" * 4)
+    process = subprocess.Popen(
+        [*PROGRAM, "run", str(setup), "--engine", engine, "--out", str(out)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    journal = out / JOURNAL
+    until(lambda: journal.exists() and journal.read_text().count("\n") == 2)
+    pids = [one.pid for one in psutil.Process(process.pid).children(recursive=True)]
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130, stderr
+    assert "the run was interrupted" in stderr
+    assert "Traceback" not in stderr
+    assert len(pids) >= 3  # the client and two workers
+    assert not any(map(alive, pids))
+    record, table = load_run(out)
+    assert (record["status"], record["valid"]) == ("interrupted", False)
+    assert sorted(table.column("tid").to_pylist()) == [1, 2]

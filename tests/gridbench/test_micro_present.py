@@ -1,0 +1,465 @@
+"""How results are shown: amounts and words, the terminal, the Markdown, and the page as a file."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import micro_results
+from conftest import Run
+from gridbench.errors import InputError
+from gridbench.micro.figures import Entry, Figure, Ratio, Results
+from gridbench.micro.present import print_tables, write_markdown, write_report
+from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
+from gridbench.micro.present.charts import bars, curve
+from gridbench.micro.present.each import against_each
+from gridbench.micro.present.families import best_first, engines_best_first, families
+from gridbench.micro.present.markdown import markdown
+from gridbench.micro.present.notes import behind, gaps, headline, undecided, when
+from gridbench.micro.present.page import render
+from gridbench.micro.present.wording import (
+    advantage,
+    against_peer,
+    compared_values,
+    measured,
+    peer_interval,
+    to_reach,
+)
+
+EVIL = "<script>alert(1)</script> | [bold]*x*[/bold]\nnext"
+
+
+def printed(results: Results, width: int = 100) -> str:
+    out = io.StringIO()
+    print_tables(Console(file=out, width=width), results)
+    return out.getvalue()
+
+
+def data_in(page: str) -> Any:
+    found = re.search(r'id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (12.345, "us", "12.3 µs"),
+        (999.4, "us", "999 µs"),
+        (999.6, "us", "1.00 ms"),
+        (0.0321, "ms", "32.1 µs"),
+        (0.25, "us", "250 ns"),
+        (1234.5, "s", "1,230 s"),
+        (0.0, "s", "0 s"),
+        (4707, "MB", "4.71 GB"),
+        (0.5, "MB", "500 KB"),
+        (1e8, "bytes", "100 MB"),
+        (866, "calls/s", "866 /s"),
+        (8814, "tasks/s", "8.81 k/s"),
+        (1_599_999, "calls/s", "1.60 M/s"),
+        (1.0567, "x", "1.06×"),
+        (1.0567, "", "1.06"),
+        (-0.02, "s", "-20.0 ms"),
+        (3, "copies", "3.00 copies"),
+        (None, "s", "–"),
+        (float("inf"), "", "–"),
+    ],
+)
+def test_amounts_have_three_digits_and_a_fitting_unit(
+    value: float | None, unit: str, text: str
+) -> None:
+    assert amount(value, unit) == text
+
+
+def test_round_amounts_and_digits() -> None:
+    assert round_amount(10_000, "bytes") == "10 KB"
+    assert round_amount(0.1, "ms") == "100 µs"
+    assert round_amount(1, "x") == "1×"
+    assert round_amount(1_000_000, "") == "1,000,000"
+    assert digits(0.00012345) == "0.000123"
+    assert either_side(100, 97, 112) == "±12 %"
+    assert either_side(100, 99.5, 100.1) == "±0.5 %"
+    assert either_side(100, None, None) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1 / 8, "1/8"), (0.05, "1/20"), (0.01, "1/100"), (0.7, "0.7"), (0.2, "0.2"), (1.5, "1.5"),
+     (150, "150"), (3e6, "3,000,000"), (1.02, "1.02")],
+)  # fmt: skip
+def test_bounds_are_shown_as_they_were_written(value: float, text: str) -> None:
+    assert bound(value) == text
+
+
+def test_best_comes_first_whatever_better_means() -> None:
+    names = [entry.engine for entry in best_first(micro_results.latency())]
+    assert names == ["gridrpc-python", "process-pool", "ray", "dask", "hyperqueue"]
+    names = [entry.engine for entry in best_first(micro_results.rate())]
+    assert names == ["process-pool", "gridrpc-python", "ray"]
+    both = (micro_results.latency(), micro_results.rate())
+    # Ranks 0 and 1 against 1 and 0: equal, so by name; those without any value last.
+    assert engines_best_first(both)[:3] == ["gridrpc-python", "process-pool", "ray"]
+    assert engines_best_first(both)[3:] == ["dask", "hyperqueue"]
+
+
+def test_every_figure_and_curve_is_in_one_family() -> None:
+    unknown = replace(micro_results.rate(), id="quantum", workload="new things")
+    drawn = replace(micro_results.curve(), id="quantum")
+    results = micro_results.made()
+    results = replace(results, figures=(*results.figures, unknown), curves=(*results.curves, drawn))
+    groups = families(results)
+    shown = [figure.id for group in groups for figure in group.figures]
+    assert sorted(shown) == sorted(figure.id for figure in results.figures)
+    curves = [found.id for group in groups for found in group.curves]
+    assert sorted(curves) == ["argument", "quantum"]
+    assert "New things" in [group.title for group in groups]
+    # Sizes in order, not as they came.
+    assert shown.index("argument_10KB") < shown.index("argument_100MB")
+
+
+@pytest.mark.parametrize(
+    ("better", "unit", "claim", "value", "text", "interval"),
+    [
+        ("less", "us", "faster", 0.05, "20.0× faster", "18.2–22.2"),
+        ("less", "us", "slower", 4, "4.00× slower", "3.60–4.40"),
+        ("more", "calls/s", "faster", 4, "4.00× faster", "3.60–4.40"),
+        ("more", "calls/s", "slower", 0.05, "20.0× slower", "18.2–22.2"),
+        ("less", "MB", "faster", 0.5, "2.00× less", "1.82–2.22"),
+        ("less", "MB", "slower", 2, "2.00× more", "1.80–2.20"),
+        ("more", "calls", "faster", 2, "2.00× more", "1.80–2.20"),
+        ("less", "", "faster", 0.5, "2.00× lower", "1.82–2.22"),
+        ("less", "us", "no difference", 1.04, "no difference", "0.936–1.14"),
+    ],
+)
+def test_ratios_in_words(  # noqa: PLR0917
+    better, unit, claim, value, text, interval
+) -> None:
+    ratio = micro_results.ratio(value, claim)
+    figure = replace(
+        micro_results.latency(), better=better, unit=unit, ratios={"gridrpc-python": ratio}
+    )
+    assert against_peer(figure, "gridrpc-python") == text
+    assert peer_interval(figure, "gridrpc-python") == interval
+    assert against_peer(figure, "process-pool") == "best peer"
+    assert against_peer(figure, "dask") == "–"
+    found = advantage(figure, ratio)
+    assert found is not None
+    good, low, high = found
+    assert low is not None
+    assert high is not None
+    assert low < good < high
+    if claim != "no difference":
+        assert (good > 1) == (claim == "faster")
+
+
+def test_a_ratio_of_nothing_divides_by_nothing() -> None:
+    figure = replace(micro_results.latency(), ratios={"gridrpc-python": Ratio(to_peer=0.0)})
+    assert against_peer(figure, "gridrpc-python") == "–"
+    assert advantage(figure, Ratio(to_peer=0.0)) is None
+    results = micro_results.made(figures=(figure,))
+    assert "null call" in printed(results)
+    assert "null call" in render(results)
+
+
+def test_what_is_to_be_reached_names_both_values() -> None:
+    results = micro_results.made()
+    first, second, third, fourth = results.lead
+    assert to_reach(results, first) == "≤ 1/8 × best peer: process-pool"
+    assert measured(results, first) == "0.0500×"
+    assert compared_values(results, first) == ("12.5 µs", "process-pool 250 µs")
+    # The other value stands in another figure.
+    assert compared_values(results, second) == ("800 k/s", "process-pool 250 µs")
+    assert to_reach(results, third) == "≥ 3,000,000"
+    assert measured(results, third) == "–"
+    assert compared_values(results, third) == ()
+    assert to_reach(results, fourth) == "≤ 20 µs"
+    assert measured(results, fourth) == "12.5 µs"
+
+
+def test_where_gridrpc_is_not_ahead_is_said() -> None:
+    results = micro_results.made()
+    assert behind(results) == [
+        "Null calls per second by map: gridrpc-python 800 k/s, process-pool 1.60 M/s (2.00× slower)"
+    ]
+    assert len(undecided(results)) == 2
+    assert "ahead of the best of them in 1 and behind in 1; in 2 no" in headline(results)[0]
+    assert headline(results)[1] == "Of 4 aims 2 are reached, 1 is missed, 1 is not measured."
+    assert [(gap.engine, gap.why) for gap in gaps(results.figures)] == [
+        ("dask", "no first task in 180 s"),
+        ("hyperqueue", "reports once a second"),
+    ]
+
+
+def test_nothing_is_claimed_where_there_was_no_peer() -> None:
+    alone = replace(
+        micro_results.latency(),
+        entries=(micro_results.entry("gridrpc-python", 12.5),),
+        best_peer=None,
+        ratios={"gridrpc-python": Ratio(to_limit=1.25)},
+    )
+    results = micro_results.made(figures=(alone,), curves=(), lead=())
+    assert behind(results) == undecided(results) == headline(results) == []
+    for text in (printed(results), markdown(results), render(results)):
+        assert "1.25×" in text
+    for text in (printed(results), markdown(results)):
+        assert "against best peer" not in text
+        assert "No difference" not in text
+
+
+def test_against_each_engine() -> None:
+    peers, rows = against_each(micro_results.made())
+    assert peers == ["dask", "hyperqueue", "process-pool", "ray"]
+    cells = {row.title: [(cell.text, cell.claim) for cell in row.cells] for row in rows}
+    assert cells["A call that does nothing"] == [
+        ("failed", None),
+        ("cannot", None),
+        ("20.0×", "faster"),
+        ("216×", "faster"),
+    ]
+    assert cells["Null calls per second by map"] == [
+        ("–", None),
+        ("–", None),
+        ("0.500×", "slower"),
+        ("889×", "faster"),
+    ]
+    noisy = replace(micro_results.arrays("1MB", 1e6, 1.0, 1.04), noise=1.05)
+    _, (row,) = against_each(micro_results.made(figures=(noisy,)))
+    assert [(cell.text, cell.claim) for cell in row.cells] == [("1.04×", "no difference")]
+    # Another case of an engine is no engine.
+    beside = micro_results.entry("process-pool, inherited", 1.0)
+    peers, _ = against_each(
+        micro_results.made(figures=(replace(noisy, entries=(*noisy.entries, beside)),))
+    )
+    assert peers == ["ray"]
+
+
+def test_times_are_in_utc() -> None:
+    assert when(micro_results.made()) == "2031-05-04 08:30 to 09:15 UTC"
+    assert when(micro_results.made(ended="")) == "2031-05-04 08:30 UTC"
+    assert when(micro_results.made(started="yesterday")) == "yesterday to 2031-05-04 09:15 UTC"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_the_terminal_gets_no_line_too_wide(width: int) -> None:
+    lines = printed(micro_results.made(), width).splitlines()
+    assert max(map(len, lines)) <= width
+
+
+def test_the_terminal_shows_values_marks_and_reasons() -> None:
+    text = printed(micro_results.made())
+    row = next(line for line in text.splitlines() if line.startswith(" process-pool"))
+    assert "250 µs ±20 %*" in row
+    mark = re.search(r"^ dask +failed (\[\d\])", text, re.MULTILINE)
+    assert mark
+    assert f"{mark[1]} failed: no first task in 180 s" in text
+    assert "* other load disturbed some of its runs" in text
+    assert re.search(r"limit: ping-pong, +10\.0 µs ±20 %", text)
+    assert "20.0× faster" in text
+    assert "1.25×" in text
+    assert re.search(r"1\.60 M/s ±20 % \[\d\]", text)
+    assert "chunk 1000" in text
+    assert re.search(r"map by the single.*no +$", text, re.MULTILINE)
+    assert "A peer is ahead\n- Null calls per second by map" in text
+    # Best first.
+    assert text.index(" gridrpc-python ") < text.index(" process-pool ") < text.index(" ray ")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_all_signs_gets_others(encoding: str) -> None:
+    out = io.BytesIO()
+    results = with_evil_names()
+    results = replace(
+        results, figures=(*results.figures, replace(results.figures[0], id="ω", title="ω 漢"))
+    )
+    with io.TextIOWrapper(out, encoding=encoding, write_through=True) as file:
+        print_tables(Console(file=file, width=100), results)
+        text = out.getvalue().decode(encoding)
+    assert "250 us +-20 %*" in text
+    assert "20.0x faster" in text
+
+
+def with_evil_names() -> Results:
+    bad = Figure(
+        id="evil",
+        workload=EVIL,
+        title=EVIL,
+        unit=EVIL,
+        better="less",
+        entries=(
+            micro_results.entry(EVIL, 5),
+            micro_results.entry("gridrpc" + EVIL, 2, note=EVIL),
+            Entry(engine="dask", status="failed", why=EVIL),
+        ),
+        limits=(micro_results.entry(EVIL, 1),),
+        best_peer=EVIL,
+        ratios={"gridrpc" + EVIL: micro_results.ratio(0.4, "faster", 2)},
+    )
+    made = micro_results.made()
+    lead = replace(made.lead[0], what=EVIL, why=EVIL, against=EVIL)
+    return replace(
+        made,
+        machine={EVIL: EVIL},
+        versions={EVIL: EVIL},
+        options={EVIL: EVIL},
+        started=EVIL,
+        figures=(bad, *made.figures),
+        curves=(replace(made.curves[0], id=EVIL, title=EVIL),),
+        lead=(lead,),
+    )
+
+
+def test_texts_from_outside_are_shown_as_they_are() -> None:
+    results = with_evil_names()
+    assert "[bold]*x*[/bold]" in " ".join(printed(results, 400).split())
+    page = render(results)
+    assert page.count("<script") == 3  # plotly, the data, and ours
+    assert "<script>alert" not in page
+    text = markdown(results)
+    assert "<script>" not in text.replace("\\<", "")
+
+
+def test_markdown_tables_are_whole() -> None:
+    for results in (micro_results.made(), with_evil_names()):
+        text = markdown(results)
+        width = 0
+        for line in text.splitlines():
+            if not line.startswith("|"):
+                width = 0
+                continue
+            cells = len(re.findall(r"(?<!\\)\|", line)) - 1
+            assert width in (0, cells), line
+            width = cells
+
+
+def test_markdown_answers_with_figures_and_says_where_they_come_from() -> None:
+    text = markdown(micro_results.made())
+    for heading in (
+        "# Performance",
+        "## gridrpc-python against each engine",
+        "## What is to be reached",
+        "## Where a peer is ahead",
+        "## No difference is claimed",
+        "## How it was measured",
+        "### Null calls",
+        "## What could not be measured",
+        "## How to repeat it",
+    ):
+        assert f"\n{heading}\n" in f"\n{text}"
+    assert "[micro.json](benchmarks/micro.json)" in text
+    assert "| **gridrpc-python** | 12.5 µs (11.2–15.0) |" in text
+    assert "| process-pool | 250 µs (225–300)\\* |" in text
+    assert "0.0500× (12.5 µs; process-pool 250 µs) | yes |" in text
+    assert "| **no** |" in text
+    assert "| A call that does nothing | failed | cannot | 20.0× | 216× |" in text
+    assert "| Null calls per second by map | – | – | **0.500×** | 889× |" in text
+    assert "native calls per second: there is no C compiler" in text
+    assert "A processor, 2 cores, 24.0 GB of memory" in text
+    assert "| python | 3.11.7 |" in text
+    assert not re.search(r"\b(nan|None|inf)\b", text)
+
+
+def test_the_page_says_the_same_and_asks_for_nothing() -> None:
+    page = render(micro_results.made())
+    assert "default-src 'none'" in page
+    for said in (
+        "0.0500×",
+        "20.0× faster (18.2–22.2)",
+        "250 µs*",
+        "<td>no first task in 180 s</td>",
+        "less is better; equals differ by 1.08×; without a value: dask (failed), hyperqueue",
+        "1.06× in the median of the figures and 1.08× at most",
+        "<td>chunk 1000</td>",
+        "there is no C compiler",
+        "2.00× slower",
+    ):
+        assert said in page, said
+    # Each picture has its numbers as a table below it.
+    assert len(re.findall(r"<figure data-chart[^>]*></figure>\s*<details>", page)) == page.count(
+        "<figure data-chart"
+    )
+    data = data_in(page)
+    assert data["ours"] == ["gridrpc-python"]
+    assert data["bars"]["null_call"]["texts"] == ["12.5 µs", "250 µs", "2.70 ms", "10.0 µs"]
+    assert {point["figure"] for point in data["peer"]["points"]} == {
+        "A call that does nothing",
+        "Null calls per second by map",
+        "An array as argument, 100MB",
+        "An array as argument, 10KB",
+    }
+
+
+def test_axes_are_logarithmic_where_ranges_need_it() -> None:
+    assert bars(micro_results.latency())["axis"]["log"]
+    near = replace(
+        micro_results.latency(),
+        entries=(micro_results.entry("ray", 3.0), micro_results.entry("dask", 7.0)),
+        limits=(),
+    )
+    axis = bars(near)["axis"]
+    assert not axis["log"]
+    assert axis["range"][0] == 0
+    assert axis["range"][1] >= 7
+    assert len(axis["ticks"]) == len(axis["texts"]) <= 10
+    # What is 0 or less has no logarithm.
+    zero = replace(near, entries=(micro_results.entry("ray", 0.0), *near.entries))
+    assert not bars(zero)["axis"]["log"]
+    line = replace(micro_results.curve().lines[1], x=(0.0, 1e4), y=(0.0, 5.0))
+    drawn = curve(replace(micro_results.curve(), lines=(line,)))
+    assert not drawn["x"]["log"]
+    assert drawn["lines"][0]["x"] == [0.0, 1e4]
+
+
+def test_without_any_figure_all_three_say_so(tmp_path: Path) -> None:
+    empty = micro_results.made(figures=(), curves=(), lead=())
+    assert printed(empty).strip() == "Nothing was measured."
+    assert "Nothing was measured." in markdown(empty)
+    assert "Nothing was measured." in render(empty)
+    nothing = replace(
+        micro_results.latency(),
+        entries=(Entry(engine="ray", status="missing"),),
+        limits=(),
+        best_peer=None,
+        ratios={},
+    )
+    alone = micro_results.made(figures=(nothing,), curves=(), lead=())
+    assert "not run" in printed(alone)
+    assert "not run" in markdown(alone)
+    write_report(alone, tmp_path / "report.html")
+    assert "not run" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path) -> None:
+    results = micro_results.made()
+    for write in (write_report, write_markdown):
+        write(results, tmp_path / "out")
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+        with pytest.raises(InputError, match="cannot write"):
+            write(results, tmp_path / "none" / "out")
+
+
+def test_the_report_command_takes_results_of_micro(gridbench: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "micro"
+    folder.mkdir()
+    file = folder / "results.json"
+    file.write_text(json.dumps(micro_results.made().to_record()), encoding="utf-8")
+    done = gridbench("report", "micro")
+    assert (done.returncode, done.stdout) == (0, "report: micro/report.html\n")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Engines side by side" in page
+    done = gridbench("report", "micro/results.json", "--out", "other.html")
+    assert done.returncode == 0
+    assert (tmp_path / "other.html").exists()
+    done = gridbench("report", "micro", "old.log", "--out", "third.html")
+    assert done.returncode == 2
+    assert "cannot stand in one report with others" in done.stderr
+    file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    done = gridbench("report", "micro")
+    assert done.returncode == 2
+    assert done.stderr.startswith("gridbench: micro/results.json:1: is cut off\nhint: ")
