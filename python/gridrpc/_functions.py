@@ -44,8 +44,13 @@ class Functions:
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function for a name `module/function` or a Python callable."""
         if isinstance(function, str):
-            return self._by_name(function)
-        return self._find(self._known, function, self._register)
+            registered = self._by_name(function)
+            self._native.remember(function, registered)
+            return registered
+        registered = self._find(self._known, function, self._register)
+        if fixed_contents(function) == ():
+            self._native.remember(function, registered)
+        return registered
 
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function that calls `function` with each item of a chunk."""

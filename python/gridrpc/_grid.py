@@ -107,6 +107,14 @@ class Grid:
         lost. Waits while too many calls wait for workers (Config.max_queued,
         max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
         """
+        try:
+            # Most calls need no more than this.
+            call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
+        except RuntimeError as error:
+            self._check_process()
+            raise self._refusal(error) from None
+        if call is not None:
+            return call
         self._check_process()
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
@@ -121,13 +129,19 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]:
+        try:
+            call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
+        except RuntimeError as error:
+            raise self._refusal(error) from None
+        if call is not None:
+            return call
         if self._typed:
             return self._submit_typed(function, args, kwargs, deadline, idempotent)
         blobs: list[int] = []
         if self._shares:
             head, buffers, blobs = dumps_collecting((args, kwargs), self._native)
         else:
-            head, buffers = dumps((args, kwargs)) if args or kwargs else NO_ARGUMENTS
+            head, buffers = dumps((args, kwargs))
         try:
             return self._native.submit(self, function, head, buffers, blobs, deadline, idempotent)
         except RuntimeError as error:
@@ -143,10 +157,8 @@ class Grid:
     ) -> Call[Any]:
         if kwargs:
             raise TypeError("native functions take arguments by position only")
-        blobs: list[int] = []
-        if args:
-            blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
-            args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
+        blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
+        args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
         try:
             return self._native.submit_values(self, function, args, blobs, deadline, idempotent)
         except RuntimeError as error:
@@ -333,10 +345,6 @@ def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:
         if not os.path.exists(place):
             raise ConfigError(f"`modules` names `{place}`, which is not there")
     return places
-
-
-#: The pickle of the arguments of a call without any.
-NO_ARGUMENTS = dumps(((), {}))
 
 
 @atexit.register

@@ -36,8 +36,6 @@ _Shape: TypeAlias = tuple[str, bool, Sequence[int]]
 _Value: TypeAlias = (
     int | float | str | Bytes | tuple[_Shape, Bytes] | tuple[_Shape | None, int, int, int] | None
 )
-#: Number of the function; pickle of the arguments, and their buffers.
-_Work: TypeAlias = tuple[int, bytes | Buffer, list[Buffer]]
 
 def monotonic() -> float: ...
 def plain_bytes(objects: list[Any]) -> int: ...
@@ -141,6 +139,17 @@ class Grid:
         deadline: float | None,
         idempotent: bool,
     ) -> Call[Any]: ...
+    def remember(self, callable: str | Callable[..., Any], function: Function) -> None: ...
+    def submit_plain(
+        self,
+        owner: _PythonGrid,
+        callable: str | Callable[..., Any] | Function,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        deadline: float | None,
+        idempotent: bool,
+        /,
+    ) -> Call[Any] | None: ...
     def submit_values(
         self,
         owner: _PythonGrid,
@@ -195,9 +204,12 @@ class Worker:
     def __new__(cls, descriptor: int) -> Worker: ...
     @property
     def number(self) -> int: ...
-    def next(self) -> _Work | None: ...
-    def function(self) -> tuple[bool, str, bytes]: ...
-    def returned(self, calc_in: int, calc_out: int, head: Bytes, buffers: list[Any]) -> None: ...
+    def serve(
+        self,
+        resolve: Callable[[bool, str, bytes], Callable[..., Any]],
+        dumps: Callable[[object], tuple[bytes, Sequence[Bytes]]],
+        fail: Callable[[Worker, int, int, BaseException], object],
+    ) -> None: ...
     def raised(
         self,
         calc_in: int,

@@ -1,4 +1,4 @@
-"""A Python worker: the prepared process that forks workers, and the loop that each of them runs."""
+"""A Python worker: the process that forks workers, and what each of them does in Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import sys
 from contextlib import contextmanager
 from pickle import loads
-from time import monotonic_ns
 
 from gridrpc import _native
 from gridrpc._chunks import describe
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 _worker: _native.Worker | None = None
 
-#: Functions kept unpickled.
-MAX_FUNCTIONS = 256
-
 
 def main() -> None:
     """Serve a client as its spawner, or as one of the workers that it forks."""
@@ -37,8 +33,10 @@ def main() -> None:
     # Lines are to be seen when they are printed, also through a pipe.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
+    global _worker
     try:
-        _serve(_native.Worker(descriptor))
+        _worker = _native.Worker(descriptor)
+        _worker.serve(_resolve, dumps, _raise)
     except ConnectionError as error:
         print(f"gridrpc worker: {error}", file=sys.stderr)
         _leave(1)
@@ -112,50 +110,6 @@ def _reseed() -> None:
     random = sys.modules.get("numpy.random")
     if random is not None:
         random.seed()
-
-
-def _serve(worker: _native.Worker) -> None:
-    global _worker
-    _worker = worker
-    functions: dict[int, Callable[..., Any]] = {}
-    # These hold on to memory; each is let go as early as can be.
-    head: Any
-    buffers: Any
-    answer: Any
-    while (work := worker.next()) is not None:
-        number, head, buffers = work
-        # Arguments must have gone by the time of the answer: those in shared memory are the
-        # client's again unless the function has kept them.
-        del work
-        started = monotonic_ns()
-        try:
-            function = functions.get(number)
-            if function is None:
-                function = functions[number] = _resolve(*worker.function())
-                if len(functions) > MAX_FUNCTIONS:
-                    functions.pop(next(iter(functions)))
-            args, kwargs = loads(head, buffers=buffers) if buffers else loads(head)
-            head = buffers = None
-            started = monotonic_ns()
-            result = function(*args, **kwargs)
-            ended = monotonic_ns()
-            args = kwargs = None
-            answer = dumps(result)
-            result = None
-        except SystemExit:
-            raise
-        except BaseException as error:
-            ended = monotonic_ns()
-            args = kwargs = head = buffers = result = None
-            _raise(worker, started, ended, error)
-        else:
-            try:
-                worker.returned(started, ended, *answer)
-            except ConnectionError:
-                raise
-            except Exception as error:  # no memory for the result, say
-                _raise(worker, started, ended, error)
-        answer = None
 
 
 def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::calls::Place;
 use crate::core::Core;
 use crate::ids::{BlobId, CallId, WorkerId};
-use crate::pace::MAX_AHEAD;
+use crate::pace::MAX_UNANSWERED;
 use crate::workers::{Phase, Worker};
 
 impl<T: Clone> Core<T> {
@@ -20,8 +20,9 @@ impl<T: Clone> Core<T> {
         let mut waiting_bytes = 0;
         for (index, worker) in self.workers.iter().enumerate() {
             let id = WorkerId(index as u32);
-            assert!(worker.sent.len() <= MAX_AHEAD, "{id:?} holds too many calls");
-            assert_eq!(worker.cost, worker.sent.iter().map(|sent| sent.cost).sum::<u64>());
+            assert!(worker.sent.len() <= MAX_UNANSWERED, "{id:?} holds too many calls");
+            let unfinished = worker.sent.range(worker.finished..);
+            assert_eq!(worker.cost, unfinished.map(|sent| sent.cost).sum::<u64>());
             let may_hold = matches!(worker.phase, Phase::Ready | Phase::Ending);
             assert!(may_hold || worker.sent.is_empty(), "{id:?} is {:?}", worker.phase);
             if worker.idle {

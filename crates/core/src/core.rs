@@ -153,14 +153,9 @@ impl<T: Clone> Core<T> {
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
         let worker = &mut self.workers[id.index()];
-        if worker.sent.front().is_none_or(|sent| sent.call != call) {
-            return Err(UnexpectedReply { worker: id.0, call });
-        }
-        let Some(sent) = worker.sent.pop_front() else {
+        let Some(sent) = worker.answered(now, call) else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
-        worker.cost -= sent.cost;
-        worker.head_since = now;
         self.pace.learn(sent.function, ran);
         if !sent.abandoned
             && let Some(call) = self.calls.remove(call)
@@ -224,6 +219,24 @@ impl<T: Clone> Core<T> {
         self.pump(now, out);
     }
 
+    /// Whose progress matters for what the next call of this function does, if it is not known well
+    /// enough: answers come late when a worker has much to do.
+    #[must_use]
+    pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
+        let cost = self.pace.cost(function);
+        let id = *self.recent.front()?;
+        let worker = &self.workers[id.index()];
+        let busy = worker.sent.len() > worker.finished;
+        (cost < AHEAD && busy && !worker.is_awake(cost, now)).then_some(id)
+    }
+
+    /// A worker has begun so many calls (the low bits of the count), answered or not.
+    pub fn progressed(&mut self, now: Time, id: WorkerId, begun: u32) {
+        let worker = &mut self.workers[id.index()];
+        worker.reports = true;
+        worker.progressed(now, begun);
+    }
+
     /// What could be taken back from a worker: it has begun `begun` calls (the low bits of the count),
     /// and will pass over the others below `below`.
     pub fn taken_back(
@@ -236,6 +249,7 @@ impl<T: Clone> Core<T> {
     ) {
         let worker = &mut self.workers[id.index()];
         debug_assert!(worker.is_common(), "nobody else could run its calls");
+        worker.progressed(now, begun);
         let mut kept = VecDeque::with_capacity(worker.sent.len());
         let mut back = Vec::new();
         for sent in worker.sent.drain(..) {
@@ -389,10 +403,12 @@ impl<T: Clone> Core<T> {
             worker.is_common() && !worker.sent.is_empty() && worker.has_room(cost, now)
         };
         let busy = self.ready.saturating_sub(self.idle.len());
-        if short
-            && busy >= self.settings.cores
-            && let Some(id) = self.recent.iter().find(|id| has_room(&self.workers, **id))
-        {
+        let enough = busy >= self.settings.cores;
+        let wanted = |id: &&WorkerId| {
+            let worker = &self.workers[id.index()];
+            (enough || worker.is_awake(cost, now)) && has_room(&self.workers, **id)
+        };
+        if short && let Some(id) = self.recent.iter().find(wanted) {
             return Some(*id);
         }
         if let Some(id) = self.idle.pop(&mut self.workers) {

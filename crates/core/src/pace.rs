@@ -8,8 +8,13 @@ use crate::ids::FunctionId;
 
 /// Work that a worker may hold, ns. A round trip is some 20 us: 4 % of it.
 pub(crate) const AHEAD: u64 = 500_000;
-/// The most calls a worker may hold.
-pub(crate) const MAX_AHEAD: usize = 64;
+/// The most calls a worker may hold that it has not begun, and that it has not answered.
+pub(crate) const MAX_AHEAD: usize = 256;
+pub(crate) const MAX_UNANSWERED: usize = 1024;
+/// What a worker spends on a call beside running its function, ns: about the least that it can be.
+const OVERHEAD: u64 = 1_000;
+/// What it costs to wake a worker, ns: one that is awake takes calls worth so much first.
+pub(crate) const WAKING: u64 = 20_000;
 /// A function that runs at most this long has its replies sent together, ns.
 const BATCHED: u64 = 50_000;
 /// A call that takes longer than expected may count this many times the expectation.
@@ -24,11 +29,15 @@ pub(crate) struct Pace {
 impl Pace {
     /// What a call is expected to cost, ns; [`AHEAD`] and more means that it is sent alone.
     pub(crate) fn cost(&self, function: FunctionId) -> u64 {
-        self.expected.get(function.0 as usize).copied().flatten().unwrap_or(AHEAD)
+        self.expected(function).map_or(AHEAD, |ran| ran.saturating_add(OVERHEAD))
     }
 
     pub(crate) fn batched(&self, function: FunctionId) -> bool {
-        self.cost(function) <= BATCHED
+        self.expected(function).is_some_and(|ran| ran <= BATCHED)
+    }
+
+    fn expected(&self, function: FunctionId) -> Option<u64> {
+        self.expected.get(function.0 as usize).copied().flatten()
     }
 
     pub(crate) fn forget(&mut self, function: FunctionId) {

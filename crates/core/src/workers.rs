@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::end::Loss;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
-use crate::pace::{AHEAD, MAX_AHEAD};
+use crate::pace::{AHEAD, MAX_AHEAD, MAX_UNANSWERED, WAKING};
 
 /// A worker sent a reply to something it was not asked: it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -52,13 +52,17 @@ pub(crate) struct Worker<T> {
     pub(crate) generation: u64,
     /// In the order in which it runs and answers them.
     pub(crate) sent: VecDeque<Sent<T>>,
+    /// How many at the front of `sent` it has done, though their answers are still to come.
+    pub(crate) finished: usize,
+    /// Whether it is heard of between its answers.
+    pub(crate) reports: bool,
     /// How many calls this process has been sent.
     pub(crate) sent_ever: u64,
     /// Whether a timer looks after the calls that wait behind its first.
     pub(crate) watched: bool,
-    /// Expected time for all of `sent`, ns.
+    /// Expected time for those of `sent` that are not finished, ns.
     pub(crate) cost: u64,
-    /// Since when the first of `sent` may have been running.
+    /// Since when the first of those may have been running.
     pub(crate) head_since: Time,
     /// Functions that it has been told, by number.
     pub(crate) taught: Vec<bool>,
@@ -88,6 +92,8 @@ impl<T> Worker<T> {
             phase: Phase::Absent,
             generation: 0,
             sent: VecDeque::new(),
+            finished: 0,
+            reports: false,
             sent_ever: 0,
             watched: false,
             cost: 0,
@@ -108,14 +114,50 @@ impl<T> Worker<T> {
     /// Not behind a call that runs much longer than was expected.
     pub(crate) fn has_room(&self, cost: u64, now: Time) -> bool {
         self.phase == Phase::Ready
-            && self.sent.len() < MAX_AHEAD
+            && self.sent.len() - self.finished < MAX_AHEAD
+            && self.sent.len() < MAX_UNANSWERED
             && self.cost.saturating_add(cost) <= AHEAD
             && now.since(self.head_since) <= 4 * AHEAD
     }
 
+    /// Whether it is at work, getting on, and has little to do, so that a call of that cost is better
+    /// given to it than to one that would have to be woken.
+    pub(crate) fn is_awake(&self, cost: u64, now: Time) -> bool {
+        self.reports
+            && self.sent.get(self.finished).is_some_and(|head| !head.abandoned)
+            && self.cost.saturating_add(cost) <= WAKING
+            && now.since(self.head_since) <= WAKING
+    }
+
     /// The serial number of the call that it runs or runs next.
     pub(crate) fn head(&self) -> Option<u64> {
-        self.sent.front().map(|sent| sent.serial)
+        self.sent.get(self.finished).map(|sent| sent.serial)
+    }
+
+    /// It has begun so many calls (the low bits of the count): it has done those before the last.
+    pub(crate) fn progressed(&mut self, now: Time, begun: u32) {
+        while let Some(sent) = self.sent.get(self.finished)
+            && has_begun(begun, sent.serial + 1)
+        {
+            self.cost -= sent.cost;
+            self.finished += 1;
+            self.head_since = now;
+        }
+    }
+
+    /// Takes out the call that it answers next, if this is it.
+    pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<Sent<T>> {
+        if self.sent.front()?.call != call {
+            return None;
+        }
+        let sent = self.sent.pop_front()?;
+        if self.finished > 0 {
+            self.finished -= 1;
+        } else {
+            self.cost -= sent.cost;
+            self.head_since = now;
+        }
+        Some(sent)
     }
 
     /// Marks the function as told; says whether it was new.
@@ -138,6 +180,8 @@ impl<T> Worker<T> {
         self.phase = Phase::Absent;
         self.generation += 1;
         self.sent_ever = 0;
+        self.finished = 0;
+        self.reports = false;
         self.watched = false;
         self.cost = 0;
         self.taught.clear();

@@ -7,8 +7,10 @@ use std::ptr::NonNull;
 use gridrpc_runtime::client::SharedArray;
 use gridrpc_runtime::payload::Incoming;
 use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::{ffi, types::PyBytes};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict};
 
 /// What a buffer's memory belongs to.
 enum Memory {
@@ -118,6 +120,18 @@ pub fn split_head(
         })
         .collect::<PyResult<Vec<_>>>()?;
     Ok((head, rest))
+}
+
+/// What a pickle and its buffers hold.
+pub fn unpickle(py: Python<'_>, head: Py<PyAny>, buffers: Vec<Py<Buffer>>) -> PyResult<Py<PyAny>> {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let loads = LOADS.import(py, "pickle", "loads")?;
+    if buffers.is_empty() {
+        return Ok(loads.call1((head,))?.unbind());
+    }
+    let named = PyDict::new(py);
+    named.set_item("buffers", buffers)?;
+    Ok(loads.call((head,), Some(&named))?.unbind())
 }
 
 /// Contiguous memory of a Python object, held in place.

@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{Cause, End, Loss};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::Outcome;
+use gridrpc_runtime::payload::Incoming;
 use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
-use crate::buffer::{Buffer, split_head};
+use crate::buffer::{split_head, unpickle};
 use crate::modules::Pending;
+use crate::plain;
 use crate::values;
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
@@ -80,6 +82,15 @@ impl Call {
         Call { call, waiter, form, grid, settled: OnceLock::new() }
     }
 
+    /// The Python object.
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Py<Call>> {
+        let call = Py::new(py, self)?;
+        // The collector sees nothing of what a call holds, and need not come by.
+        // SAFETY: an object of ours, whose type takes part in collection.
+        unsafe { pyo3::ffi::PyObject_GC_UnTrack(call.as_ptr().cast()) };
+        Ok(call)
+    }
+
     /// Waits, and decodes the outcome once.
     fn settle(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<&Settled> {
         if let Some(settled) = self.settled.get() {
@@ -128,6 +139,11 @@ impl Call {
                 return Ok(Settled::Value(values::each_to_python(py, sections)?));
             }
             Outcome::Returned(sections) => {
+                if let [Incoming::Bytes(head)] = &sections[..]
+                    && let Some(value) = plain::loads(py, head)
+                {
+                    return Ok(Settled::Value(value.unbind()));
+                }
                 let (head, buffers) = split_head(py, sections, false)?;
                 return Ok(Settled::Value(unpickle(py, head, buffers)?));
             }
@@ -142,17 +158,6 @@ impl Call {
         let error = from_outcome.call1((tuple, self.call.function().name()))?;
         Ok(Settled::Error(error.unbind()))
     }
-}
-
-fn unpickle(py: Python<'_>, head: Py<PyAny>, buffers: Vec<Py<Buffer>>) -> PyResult<Py<PyAny>> {
-    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let loads = LOADS.import(py, "pickle", "loads")?;
-    if buffers.is_empty() {
-        return Ok(loads.call1((head,))?.unbind());
-    }
-    let named = PyDict::new(py);
-    named.set_item("buffers", buffers)?;
-    Ok(loads.call((head,), Some(&named))?.unbind())
 }
 
 /// Calls a function of the package's module `_call` with the call, and perhaps an argument.

@@ -1,6 +1,6 @@
 //! A grid as Python sees it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gridrpc_core::{BlobId, Refusal, Settings, Standing};
@@ -13,11 +13,14 @@ use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{
+    PyBytes, PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference,
+};
 
 use crate::buffer::View;
 use crate::call::{Call, Form, wait_in_slices};
 use crate::modules::{self, Modules, Reserved, Target};
+use crate::plain;
 use crate::values;
 
 /// A registered function.
@@ -41,7 +44,23 @@ impl Function {
 #[pyclass(frozen, module = "gridrpc._native")]
 pub struct Grid {
     grid: Arc<client::Grid>,
+    /// Functions called last, newest first: most calls are of one of them. Only used with the
+    /// interpreter's lock held.
+    recent: Mutex<Vec<Recent>>,
 }
+
+/// A function that was called, as the caller named it, and as it is registered.
+struct Recent {
+    /// Where the object is, or was.
+    address: usize,
+    /// A text is held, another object only referred to.
+    object: Py<PyAny>,
+    function: Arc<FunctionRef>,
+    typed: bool,
+}
+
+/// Functions remembered.
+const MOST_RECENT: usize = 8;
 
 /// Pickles below this size are copied without ado, bytes.
 const SMALL: usize = 4096;
@@ -108,7 +127,8 @@ impl Grid {
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
         };
-        Ok(Grid { grid: Arc::new(client::Grid::open(config).map_err(to_python)?) })
+        let grid = Arc::new(client::Grid::open(config).map_err(to_python)?);
+        Ok(Grid { grid, recent: Mutex::default() })
     }
 
     /// How many workers have answered, how many calls wait for one, how many have not ended.
@@ -145,6 +165,61 @@ impl Grid {
         Function { function: self.grid.register(name, form, body.unwrap_or_default()), typed }
     }
 
+    /// Remembers what is registered for a callable that carries nothing with it, or for a name.
+    fn remember(&self, callable: &Bound<'_, PyAny>, function: &Function) -> PyResult<()> {
+        let object = if callable.is_instance_of::<PyString>() {
+            callable.clone()
+        } else {
+            PyWeakrefReference::new(callable)?.into_any()
+        };
+        let (function, typed) = (Arc::clone(&function.function), function.typed);
+        let address = callable.as_ptr() as usize;
+        let newest = Recent { address, object: object.unbind(), function, typed };
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = recent.iter().position(|recent| recent.address == address);
+        let last = (recent.len() >= MOST_RECENT).then(|| recent.len() - 1);
+        let gone = old.or(last).map(|place| recent.remove(place));
+        recent.insert(0, newest);
+        drop(recent);
+        // What goes with it may be anything, but not under the lock.
+        drop(gone);
+        Ok(())
+    }
+
+    /// Submits a call of a registered or remembered function with plain arguments, pickled or typed. None, without
+    /// having done anything: it is not remembered, or not all of them are plain. Waits while too many calls wait for workers.
+    #[pyo3(signature = (owner, callable, args, kwargs, deadline, idempotent, /))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn submit_plain(
+        &self,
+        py: Python<'_>,
+        owner: Py<PyAny>,
+        callable: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+        deadline: Option<f64>,
+        idempotent: bool,
+    ) -> PyResult<Option<Py<Call>>> {
+        let Some((function, typed)) = self.remembered(callable) else { return Ok(None) };
+        let mut payload = self.grid.payload();
+        if typed {
+            if !(kwargs.is_empty() && args.iter_borrowed().all(|arg| values::is_plain(&arg))) {
+                return Ok(None);
+            }
+            let arguments: Vec<Bound<'_, PyAny>> = args.iter().collect();
+            values::from_python(&arguments, &mut payload)?;
+        } else {
+            let mut head = Vec::with_capacity(64);
+            if !plain::dumps_call(args, kwargs, &mut head) {
+                return Ok(None);
+            }
+            payload.add_owned(head)?;
+        }
+        let payload = payload.finish();
+        let sent = self.send(py, owner, function, typed, payload, Vec::new(), deadline, idempotent);
+        sent.map(Some)
+    }
+
     /// Submits a call with pickled arguments. Waits while too many calls wait for workers.
     #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
@@ -158,7 +233,7 @@ impl Grid {
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
-    ) -> PyResult<Call> {
+    ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
         if buffers.len() >= MAX_SECTIONS {
             return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
@@ -170,7 +245,8 @@ impl Grid {
         for buffer in &buffers {
             values::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
-        self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
+        let (function, typed) = (Arc::clone(&function.function), function.typed);
+        self.send(py, owner, function, typed, payload.finish(), blobs, deadline, idempotent)
     }
 
     /// Submits a call with typed values. Waits while too many calls wait for workers.
@@ -185,11 +261,12 @@ impl Grid {
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
-    ) -> PyResult<Call> {
+    ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
         let arguments: Vec<Bound<'_, PyAny>> = arguments.iter().collect();
         values::from_python(&arguments, &mut payload)?;
-        self.send(py, owner, function, payload.finish(), blobs, deadline, idempotent)
+        let (function, typed) = (Arc::clone(&function.function), function.typed);
+        self.send(py, owner, function, typed, payload.finish(), blobs, deadline, idempotent)
     }
 
     /// Submits a call of `builtin/each` that calls the native function `name` with the first of these
@@ -333,15 +410,34 @@ impl Grid {
         &self,
         py: Python<'_>,
         owner: Py<PyAny>,
-        function: &Function,
+        function: Arc<FunctionRef>,
+        typed: bool,
         payload: Payload,
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
-    ) -> PyResult<Call> {
-        let request = request(&function.function, payload, blobs, deadline, idempotent)?;
-        let form = if function.typed { Form::Values } else { Form::Pickled };
-        Ok(Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner))
+    ) -> PyResult<Py<Call>> {
+        let request = request(&function, payload, blobs, deadline, idempotent)?;
+        let form = if typed { Form::Values } else { Form::Pickled };
+        Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner).into_python(py)
+    }
+
+    /// The registered function for a callable that is remembered, or is one itself.
+    fn remembered(&self, callable: &Bound<'_, PyAny>) -> Option<(Arc<FunctionRef>, bool)> {
+        if let Ok(function) = callable.cast_exact::<Function>() {
+            let function = function.get();
+            return Some((Arc::clone(&function.function), function.typed));
+        }
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = callable.as_ptr() as usize;
+        let found = recent.iter().find(|recent| recent.address == address)?;
+        // Another object may lie there by now.
+        let object = found.object.bind(callable.py());
+        let same = match object.cast_exact::<PyWeakrefReference>() {
+            Ok(reference) => reference.upgrade().is_some_and(|object| object.is(callable)),
+            Err(_) => true,
+        };
+        same.then(|| (Arc::clone(&found.function), found.typed))
     }
 
     fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {

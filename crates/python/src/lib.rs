@@ -11,6 +11,7 @@ mod call;
 mod grid;
 mod modules;
 mod results;
+mod plain;
 mod values;
 mod worker;
 

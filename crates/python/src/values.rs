@@ -52,6 +52,15 @@ pub fn from_python(
     Ok(())
 }
 
+/// Whether a value travels as it is.
+pub fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value.is_exact_instance_of::<PyFloat>()
+        || value.is_exact_instance_of::<PyInt>()
+        || value.is_exact_instance_of::<PyBool>()
+        || value.is_exact_instance_of::<PyString>()
+}
+
 fn add_contents(
     argument: &Bound<'_, PyAny>,
     section: u16,

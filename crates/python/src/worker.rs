@@ -1,18 +1,20 @@
 //! A Python worker's side: its connection, and the prepared process that starts workers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use gridrpc_runtime::link::LinkError;
 use gridrpc_runtime::payload::Incoming;
+use gridrpc_runtime::sys::monotonic_ns;
 use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Modules, Role, Spawner, WorkerLink};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
-use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::buffer::{Buffer, View, split_head};
+use crate::buffer::{Buffer, View, split_head, unpickle};
+use crate::plain;
 use crate::results::Results;
 
 /// An error of the link or of Python code that it called.
@@ -77,7 +79,6 @@ struct Inner {
     running: Option<(u64, Vec<Incoming>)>,
     /// When it had come, ns.
     received: u64,
-    function: Option<Arc<KnownFunction>>,
     /// Shared data that has been unpickled, by number.
     values: HashMap<u64, Py<PyAny>>,
 }
@@ -94,9 +95,6 @@ impl Worker {
     }
 }
 
-/// What Python is given to run: number of the function, pickled arguments and their buffers.
-type Work = (u64, Py<PyAny>, Vec<Py<Buffer>>);
-
 #[pymethods]
 impl Worker {
     /// Takes over a connection and greets the client.
@@ -106,14 +104,7 @@ impl Worker {
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
         let modules = Modules::default();
-        let inner = Inner {
-            link,
-            modules,
-            running: None,
-            received: 0,
-            function: None,
-            values: HashMap::new(),
-        };
+        let inner = Inner { link, modules, running: None, received: 0, values: HashMap::new() };
         Ok(Worker { inner: Mutex::new(inner) })
     }
 
@@ -123,62 +114,53 @@ impl Worker {
         self.with(|inner| inner.link.worker())
     }
 
-    /// Waits for the next call of a Python function; runs those of modules meanwhile. None: the
-    /// client is gone.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<Work>> {
-        let next = |inner: &mut Inner| loop {
-            match inner.link.next_job()? {
-                Some(job) if job.function.form == FunctionForm::Library => {
-                    if !inner.modules.serve(&mut inner.link, job)? {
-                        return Ok(None);
-                    }
-                }
-                other => return Ok::<_, LinkError>(other),
-            }
-        };
-        let job = py.detach(|| self.with(next)).map_err(Failure::from)?;
-        let Some(Job { call, function, sections, received, .. }) = job else { return Ok(None) };
-        // Only what is lent has to be given back.
-        let lent = sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
-        let lent = lent.cloned().collect();
-        let serial = function.serial;
-        self.with(|inner| {
-            inner.running = Some((call, lent));
-            inner.received = received;
-            inner.function = Some(function);
-            for blob in inner.link.dropped() {
-                inner.values.remove(blob);
-            }
-        });
-        let (head, buffers) = split_head(py, sections, true)?;
-        Ok(Some((serial, head, buffers)))
-    }
-
-    /// The function of the call: whether it is pickled, its name, and its pickle.
-    fn function<'py>(&self, py: Python<'py>) -> PyResult<(bool, String, Bound<'py, PyBytes>)> {
-        let function = self.with(|inner| inner.function.clone()).ok_or_else(no_call)?;
-        let pickled = function.form == FunctionForm::Pickled;
-        Ok((pickled, function.name.clone(), PyBytes::new(py, &function.body)))
-    }
-
-    /// Answers the call with a pickled result; empties the list of its buffers. Times are ns of the monotonic clock.
-    fn returned(
-        &self,
-        calc_in: u64,
-        calc_out: u64,
-        head: &Bound<'_, PyAny>,
-        buffers: &Bound<'_, PyList>,
+    /// Runs calls until the client is gone. `resolve(pickled, name, body)` gives the function of that
+    /// name or pickle, `dumps(result)` a pickle and its buffers; `fail(worker, started, ended, error)`
+    /// answers with an error. Times are ns of the monotonic clock.
+    fn serve(
+        slf: &Bound<'_, Self>,
+        resolve: Bound<'_, PyAny>,
+        dumps: Bound<'_, PyAny>,
+        fail: Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let all = buffers.iter().collect();
-        // Nobody but the result may hold on to the arguments that it consists of.
-        buffers.del_slice(0, buffers.len())?;
-        self.answer((calc_in, calc_out), head, all, None)
+        let (py, this) = (slf.py(), slf.get());
+        let mut functions = Functions { resolve, kept: VecDeque::new() };
+        let mut head = Vec::new();
+        while let Some(job) = this.take_up(py)? {
+            let Job { function, sections, .. } = job;
+            let mut times = (monotonic_ns(), 0);
+            // Arguments must have gone by the time of the answer: those in shared memory are the
+            // client's again unless the function has kept them.
+            let answered =
+                run(py, &mut functions, &function, sections, &mut times).and_then(|result| {
+                    head.clear();
+                    if plain::dumps(&result, &mut head) {
+                        return this.answer(py, times, &head, Vec::new(), None);
+                    }
+                    // From here on nobody but the buffers holds on to the arguments that they lie in.
+                    let (head, buffers): (Bound<'_, PyAny>, Vec<Bound<'_, PyAny>>) =
+                        dumps.call1((result,))?.extract()?;
+                    this.answer_pickled(py, times, &head, buffers, None)
+                });
+            let Err(error) = answered else { continue };
+            if error.is_instance_of::<PySystemExit>(py)
+                || error.is_instance_of::<PyConnectionError>(py) && this.has_answered()
+            {
+                return Err(error);
+            }
+            if times.1 == 0 {
+                times.1 = monotonic_ns();
+            }
+            fail.call1((slf, times.0, times.1, error.into_value(py)))?;
+        }
+        Ok(())
     }
 
     /// Answers the call with an error: its type, message and trace, and its pickle.
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn raised(
         &self,
+        py: Python<'_>,
         calc_in: u64,
         calc_out: u64,
         error: &str,
@@ -187,7 +169,8 @@ impl Worker {
         head: &Bound<'_, PyAny>,
         buffers: Vec<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        self.answer((calc_in, calc_out), head, buffers, Some((error, message, trace)))
+        let error = Some((error, message, trace));
+        self.answer_pickled(py, (calc_in, calc_out), head, buffers, error)
     }
 
     /// The parts of shared data, read-only.
@@ -215,10 +198,68 @@ fn no_call() -> PyErr {
 }
 
 impl Worker {
+    /// Waits for the next call of a Python function; runs those of modules meanwhile. None: the
+    /// client is gone.
+    fn take_up(&self, py: Python<'_>) -> PyResult<Option<Job>> {
+        loop {
+            // The interpreter's lock need not be given up for a call that is at hand: other threads
+            // get it while Python code runs.
+            let mut next = self.with(|inner| inner.link.job_at_hand()).map_err(Failure::from)?;
+            if next.is_none() {
+                next = py
+                    .detach(|| self.with(|inner| inner.link.next_job()))
+                    .map_err(Failure::from)?;
+                py.check_signals()?;
+            }
+            let Some(job) = next else { return Ok(None) };
+            if job.function.form == FunctionForm::Library {
+                let serve = |inner: &mut Inner| inner.modules.serve(&mut inner.link, job);
+                if !py.detach(|| self.with(serve)).map_err(Failure::from)? {
+                    return Ok(None);
+                }
+                continue;
+            }
+            // Only what is lent has to be given back.
+            let lent = job.sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
+            let lent = lent.cloned().collect();
+            let dropped: Vec<Py<PyAny>> = self.with(|inner| {
+                inner.running = Some((job.call, lent));
+                inner.received = job.received;
+                let Inner { link, values, .. } = inner;
+                link.take_dropped().iter().filter_map(|blob| values.remove(blob)).collect()
+            });
+            // What goes with them may be code that asks for our lock.
+            drop(dropped);
+            return Ok(Some(job));
+        }
+    }
+
+    /// Whether the call that was taken up has been answered, or cannot be any more.
+    fn has_answered(&self) -> bool {
+        self.with(|inner| inner.running.is_none())
+    }
+
+    fn answer_pickled(
+        &self,
+        py: Python<'_>,
+        times: (u64, u64),
+        head: &Bound<'_, PyAny>,
+        buffers: Vec<Bound<'_, PyAny>>,
+        error: Option<(&str, &str, &str)>,
+    ) -> PyResult<()> {
+        match head.cast::<PyBytes>() {
+            Ok(bytes) => self.answer(py, times, bytes.as_bytes(), buffers, error),
+            Err(_) => self.answer(py, times, View::new(head)?.bytes(), buffers, error),
+        }
+    }
+
+    /// Answers the call that was taken up. The interpreter's lock is kept: a thread that got it could
+    /// wait for our lock.
     fn answer(
         &self,
+        py: Python<'_>,
         (calc_in, calc_out): (u64, u64),
-        head: &Bound<'_, PyAny>,
+        head: &[u8],
         buffers: Vec<Bound<'_, PyAny>>,
         error: Option<(&str, &str, &str)>,
     ) -> PyResult<()> {
@@ -231,24 +272,15 @@ impl Worker {
             None => Results::new(buffers, &lent),
             Some(_) => Results::copied(buffers),
         };
-        let put_together = |results: &Results| {
-            self.with(|inner| {
-                let mut payload = inner.link.payload();
-                // The interpreter's lock is kept: a thread that got it could wait for our lock.
-                match head.cast::<PyBytes>() {
-                    Ok(bytes) => payload.add(bytes.as_bytes())?,
-                    Err(_) => payload.add(View::new(head)?.bytes())?,
-                }
+        self.with(|inner| {
+            let put_together = |link: &mut WorkerLink| -> PyResult<_> {
+                let results = results.as_ref().map_err(|error| error.clone_ref(py))?;
+                let mut payload = link.payload();
+                payload.add(head)?;
                 results.add(&lent, &mut payload)?;
                 Ok(payload.finish())
-            })
-        };
-        let payload = match results.as_ref().map_err(|error| error.clone_ref(head.py())) {
-            Ok(results) => put_together(results),
-            Err(error) => Err(error),
-        };
-        self.with(|inner| {
-            let payload = match payload {
+            };
+            let payload = match put_together(&mut inner.link) {
                 Ok(payload) => payload,
                 Err(error) => {
                     // An error can still be told.
@@ -266,4 +298,58 @@ impl Worker {
             Ok(())
         })
     }
+}
+
+/// The functions that were called, those called last at the front.
+struct Functions<'py> {
+    resolve: Bound<'py, PyAny>,
+    kept: VecDeque<(u64, Bound<'py, PyAny>)>,
+}
+
+/// Functions kept unpickled.
+const MAX_FUNCTIONS: usize = 256;
+
+impl<'py> Functions<'py> {
+    fn find(&mut self, function: &KnownFunction) -> PyResult<Bound<'py, PyAny>> {
+        let place = self.kept.iter().position(|(serial, _)| *serial == function.serial);
+        if let Some(known) = place.and_then(|place| self.kept.remove(place)) {
+            let found = known.1.clone();
+            self.kept.push_front(known);
+            return Ok(found);
+        }
+        let pickled = function.form == FunctionForm::Pickled;
+        let body = PyBytes::new(self.resolve.py(), &function.body);
+        let found = self.resolve.call1((pickled, &function.name, body))?;
+        self.kept.push_front((function.serial, found.clone()));
+        self.kept.truncate(MAX_FUNCTIONS);
+        Ok(found)
+    }
+}
+
+/// Calls a function; notes when it was called and when it had returned.
+fn run<'py>(
+    py: Python<'py>,
+    functions: &mut Functions<'py>,
+    function: &KnownFunction,
+    sections: Vec<Incoming>,
+    times: &mut (u64, u64),
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = functions.find(function)?;
+    let arguments = match &sections[..] {
+        [Incoming::Bytes(head)] => plain::loads(py, head),
+        _ => None,
+    };
+    let arguments = match arguments {
+        Some(arguments) => arguments,
+        None => {
+            let (head, buffers) = split_head(py, sections, true)?;
+            unpickle(py, head, buffers)?.into_bound(py)
+        }
+    };
+    let (args, kwargs): (Bound<'py, PyTuple>, Bound<'py, PyDict>) = arguments.extract()?;
+    drop(arguments);
+    times.0 = monotonic_ns();
+    let result = function.call(args, Some(&kwargs).filter(|kwargs| !kwargs.is_empty()));
+    times.1 = monotonic_ns();
+    result
 }

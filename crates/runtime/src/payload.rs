@@ -86,6 +86,20 @@ impl<'p> PayloadBuilder<'p> {
         Ok(())
     }
 
+    /// Adds a section with these bytes.
+    ///
+    /// # Errors
+    /// As [`PayloadBuilder::add`].
+    pub fn add_owned(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+        let len = bytes.len();
+        if !self.is_small(len) {
+            return self.add(&bytes);
+        }
+        self.inline += len;
+        self.push(Outgoing::Inline(bytes), len as u64);
+        Ok(())
+    }
+
     /// Whether a section of `len` bytes goes in the frame.
     #[must_use]
     pub fn is_small(&self, len: usize) -> bool {

@@ -385,6 +385,9 @@ impl Grid {
             payload: Arc::clone(&call),
         };
         self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(now, id) {
+            state.note_progress(now, worker);
+        }
         let id = match state.drive(|core, out| core.submit(now, task, out)) {
             Ok(id) => id,
             Err(refusal) => {
@@ -393,6 +396,7 @@ impl Grid {
             }
         };
         call.named(id);
+        state.submitting = true;
         self.common.finish(state);
         Ok(call)
     }
@@ -537,6 +541,11 @@ impl Waiter {
         ready: impl Fn() -> bool,
         sleep: impl FnOnce(Duration) -> bool,
     ) -> bool {
+        if ready() {
+            return true;
+        }
+        // What is waited for may be a call that still waits for others to be sent with.
+        self.seat.alarm().lock().flush_all();
         self.seat.wait(Instant::now() + timeout, ready, sleep)
     }
 }

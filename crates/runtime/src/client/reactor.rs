@@ -223,6 +223,7 @@ impl Reactor {
         let mut state = common.lock();
         let now = Time(monotonic_ns());
         if state.core.next_tick().is_some_and(|next| next <= now) {
+            state.note_all_progress(now);
             state.drive(|core, out| core.tick(now, out));
         }
         let to_start = std::mem::take(&mut state.to_start);
@@ -405,6 +406,7 @@ impl Reactor {
         let mut wanted = Vec::new();
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
+        state.note_progress(now, worker);
         let mut changed = false;
         for event in events {
             match event {

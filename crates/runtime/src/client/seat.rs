@@ -75,6 +75,11 @@ impl<R: Read, W: Wake> Seat<R, W> {
         }
     }
 
+    /// What whoever leads is woken by.
+    pub(crate) fn alarm(&self) -> &W {
+        &self.alarm
+    }
+
     /// The grid's own thread: leads while no caller does, until the grid is closed.
     pub(crate) fn serve(&self) {
         while self.lead_for_all() {

@@ -35,7 +35,20 @@ pub(crate) struct Outlet {
     /// The socket takes no more for now: the reactor goes on when it does.
     pub(crate) blocked: bool,
     dirty: bool,
+    /// Calls that this process was sent, and how many of them the socket has been given. Compared by
+    /// their low bits only.
+    calls: u32,
+    flushed: u32,
+    /// There is something else than small calls that take microseconds to be sent.
+    urgent: bool,
 }
+
+/// Calls that are held back to be sent together, at most.
+const TOGETHER: u32 = 32;
+/// As long as a worker has so many calls that it has not begun, those behind them can wait.
+const AT_HAND: i32 = 4;
+/// Only calls up to this size are held back, bytes.
+const SMALL: u64 = 4096;
 
 impl Outlet {
     pub(crate) fn new(sender: Sender, token: u64, returns: Returns) -> Outlet {
@@ -48,11 +61,29 @@ impl Outlet {
             retained: HashMap::new(),
             blocked: false,
             dirty: false,
+            calls: 0,
+            flushed: 0,
+            urgent: false,
         }
+    }
+
+    /// Whether what is to be sent can wait: it is calls, and few, and `begun` shows that the worker has
+    /// others at hand. It answers when it has done those, so that nothing waits for long.
+    fn can_wait(&self, submitting: bool, begun: impl FnOnce() -> Option<u32>) -> bool {
+        let waiting = self.calls.wrapping_sub(self.flushed);
+        let at_hand = |begun| self.flushed.wrapping_sub(begun).cast_signed();
+        // To ask slows the worker down, which writes there. It is enough now and then, as long as
+        // it has not answered.
+        let asks = !submitting || waiting % 4 == 1;
+        !self.urgent
+            && waiting < TOGETHER
+            && (!asks || begun().is_some_and(|begun| at_hand(begun) >= AT_HAND))
     }
 
     /// Sends as much as the socket takes, and has the reactor told when it takes more.
     pub(crate) fn flush(&mut self, epoll: &Epoll) {
+        self.urgent = false;
+        self.flushed = self.calls;
         // A connection that is gone shows itself on its receiving half.
         let blocked = matches!(self.sender.flush(), Ok(false));
         if blocked != self.blocked {
@@ -135,6 +166,8 @@ pub(crate) struct State {
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     pub(crate) freed: Vec<Arc<SharedData>>,
+    /// All that has happened since the last flush is a submission.
+    pub(crate) submitting: bool,
     /// Threads that wait until more calls may be submitted.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
@@ -184,11 +217,26 @@ impl State {
             ended: Vec::new(),
             garbage: Vec::new(),
             freed: Vec::new(),
+            submitting: false,
             waiting_for_room: 0,
             closing: false,
             shared_memory,
             reactor_sleeps_until: None,
         })
+    }
+
+    /// Tells the core how far a worker has come, if memory is shared with it.
+    pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
+        if let Some(progress) = &self.progress {
+            self.core.progressed(now, worker, progress::begun(progress, worker.0));
+        }
+    }
+
+    /// Does that for all workers.
+    pub(crate) fn note_all_progress(&mut self, now: Time) {
+        for index in 0..self.outlets.len() {
+            self.note_progress(now, WorkerId(index as u32));
+        }
     }
 
     /// Lets `step` change the core, then does what the core asks for.
@@ -271,6 +319,8 @@ impl State {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(payload) = call.send(worker.0, outlet.pid) else { return };
         self.last_sent = worker;
+        outlet.calls = outlet.calls.wrapping_add(1);
+        let can_wait = batch && payload.bytes <= SMALL;
         let Outlet { sender, segments, returns, .. } = outlet;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
@@ -288,7 +338,7 @@ impl State {
             .and_then(|()| sender.push(&message))
             .and_then(|()| payload.push_streams(sender));
         debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker);
+        self.mark(worker, !can_wait);
     }
 
     /// Sends the results of a callback.
@@ -301,7 +351,7 @@ impl State {
             .and_then(|()| sender.push(&message))
             .and_then(|()| payload.push_streams(sender));
         debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker);
+        self.mark(worker, true);
     }
 
     /// The process for a place has a connection now.
@@ -327,7 +377,7 @@ impl State {
             if streamed { outlet.sender.push_stream(&function.body) } else { Ok(()) }
         });
         debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker);
+        self.mark(worker, true);
     }
 
     fn give(&mut self, worker: WorkerId, blob: BlobId) {
@@ -342,21 +392,22 @@ impl State {
             })
         };
         debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker);
+        self.mark(worker, true);
     }
 
     pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
         if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
             let sent = outlet.sender.push(message);
             debug_assert!(sent.is_ok(), "{sent:?}");
-            self.mark(worker);
+            self.mark(worker, true);
         }
     }
 
-    fn mark(&mut self, worker: WorkerId) {
-        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut()
-            && !std::mem::replace(&mut outlet.dirty, true)
-        {
+    /// Something has been pushed; `urgent`: it cannot wait.
+    fn mark(&mut self, worker: WorkerId, urgent: bool) {
+        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        outlet.urgent |= urgent;
+        if !std::mem::replace(&mut outlet.dirty, true) {
             self.dirty.push(worker);
         }
     }
@@ -376,15 +427,33 @@ impl State {
         }
     }
 
-    /// Sends what has been pushed, as far as the sockets take it; the reactor sends the rest.
+    /// Sends what has been pushed, as far as the sockets take it; the reactor sends the rest. A few small
+    /// calls may wait for others, to go with them: to send takes longer than to run them.
     pub(crate) fn flush(&mut self) {
-        for worker in self.dirty.drain(..) {
-            let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { continue };
+        let submitting = std::mem::take(&mut self.submitting);
+        let State { dirty, outlets, progress, epoll, .. } = self;
+        dirty.retain(|worker| {
+            let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
+            let begun = || Some(progress::begun(progress.as_ref()?, worker.0));
+            if outlet.can_wait(submitting, begun) {
+                return true;
+            }
             outlet.dirty = false;
             if !outlet.blocked {
-                outlet.flush(&self.epoll);
+                outlet.flush(epoll);
+            }
+            false
+        });
+    }
+
+    /// Sends calls that wait for others.
+    pub(crate) fn flush_all(&mut self) {
+        for worker in &self.dirty {
+            if let Some(outlet) = &mut self.outlets[worker.0 as usize] {
+                outlet.urgent = true;
             }
         }
+        self.flush();
     }
 
     /// A number that no shared data of this grid has had.

@@ -90,6 +90,10 @@ pub struct WorkerLink {
     pool: Option<Arc<Pool>>,
     threshold: usize,
     told: HashSet<u32>,
+    /// When the calls had ended whose answers are held back: the first and the last, ns.
+    held: Option<(u64, u64)>,
+    /// Calls taken up since the last wait.
+    streak: u32,
 }
 
 /// What the client has told this worker.
@@ -102,7 +106,7 @@ struct Desk {
     mapped: Mapped,
     /// Results that the client still reads.
     lent: HashMap<Lease, Arc<Lent>>,
-    /// Shared data that was dropped while the last call was waited for.
+    /// Shared data that was dropped, as long as nobody has asked for it.
     dropped: Vec<u64>,
     /// Calls to run, and whether their answers may wait for others.
     jobs: VecDeque<(Job, bool)>,
@@ -121,8 +125,13 @@ struct Desk {
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// Free shared memory kept for later results, bytes.
 const KEEP_FREE: u64 = 256 << 20;
-/// Answers held back for others to join them are sent at this size, bytes.
+/// Answers held back for others to join them are sent at this size, bytes, or when this time has passed
+/// since the first, ns: the client is to have them before the worker has nothing left to do.
 const HELD_BACK: usize = 48 << 10;
+const HELD_FOR: u64 = 200_000;
+/// After so many calls without a wait, more are waited for so long, ns, before answers are sent.
+const STREAK: u32 = 8;
+const A_MOMENT: u64 = 8_000;
 /// Text of an error that is sent, bytes.
 const MAX_TEXT: usize = 64 << 10;
 
@@ -185,6 +194,8 @@ impl WorkerLink {
             pool,
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
+            held: None,
+            streak: 0,
         })
     }
 
@@ -194,41 +205,101 @@ impl WorkerLink {
         self.worker
     }
 
+    /// The next call, if it is at hand and the answers given so far may wait for its own. Sends nothing
+    /// and waits for nothing; [`WorkerLink::next_job`] is for when there is none.
+    ///
+    /// # Errors
+    /// When the client breaks the protocol.
+    pub fn job_at_hand(&mut self) -> Result<Option<Job>, LinkError> {
+        while !self.has_held_enough()
+            && let Some((job, batch)) = self.next_at_hand()?
+        {
+            if !batch {
+                // Answers have to be sent before it.
+                self.desk.jobs.push_front((job, batch));
+                break;
+            }
+            if let Some(job) = self.begin(job) {
+                return Ok(Some(job));
+            }
+        }
+        Ok(None)
+    }
+
     /// Sends the answers given so far, unless more calls that take microseconds are at hand, and
     /// waits for the next call. `None`: the client has ended, or wants this worker to.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
     pub fn next_job(&mut self) -> Result<Option<Job>, LinkError> {
-        self.desk.dropped.clear();
-        self.desk.current = None;
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
-                if !batch || self.sender.waiting() > HELD_BACK {
+                if !batch || self.has_held_enough() {
                     self.flush()?;
                 }
-                let progress = self.progress.as_ref();
-                let cancelled = self.desk.unwanted.remove(&job.call);
-                if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
-                    self.desk.current = Some(job.call);
-                    self.desk.cancelled = cancelled;
+                if let Some(job) = self.begin(job) {
                     return Ok(Some(job));
-                }
-                // The client has taken it back: its arguments are lent to somebody else.
-                for section in job.sections {
-                    if let Incoming::Shared(stretch) = section {
-                        stretch.forget();
-                    }
                 }
                 // There may be others at hand: do not wait for more before they are dealt with.
                 continue;
             }
+            if self.more_is_likely() {
+                // Otherwise the end of the stream, or an error, which shows itself below.
+                if matches!(fill(&mut self.receiver), Ok(1..)) {
+                    continue;
+                }
+            }
             self.flush()?;
+            self.streak = 0;
             if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(None);
             }
         }
+    }
+
+    /// Amid many calls, the next are waited for a moment before answers are sent, which takes longer.
+    /// Whether some have come.
+    fn more_is_likely(&mut self) -> bool {
+        if self.streak < STREAK || self.held.is_none() || self.desk.ended {
+            return false;
+        }
+        let meet = |progress: &Mapping| progress::meet(progress, self.worker, Side::Worker);
+        if self.progress.as_ref().and_then(meet) == Some(true) {
+            return false;
+        }
+        let until = monotonic_ns() + A_MOMENT;
+        while monotonic_ns() < until && !self.has_held_enough() {
+            if is_readable(&self.receiver) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the answers that are held back should go.
+    fn has_held_enough(&self) -> bool {
+        self.sender.waiting() > HELD_BACK
+            || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
+    }
+
+    /// Takes a call up, unless the client has taken it back.
+    fn begin(&mut self, job: Job) -> Option<Job> {
+        let progress = self.progress.as_ref();
+        let cancelled = self.desk.unwanted.remove(&job.call);
+        if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+            self.streak = self.streak.saturating_add(1);
+            self.desk.current = Some(job.call);
+            self.desk.cancelled = cancelled;
+            return Some(job);
+        }
+        // Its arguments are lent to somebody else.
+        for section in job.sections {
+            if let Incoming::Shared(stretch) = section {
+                stretch.forget();
+            }
+        }
+        None
     }
 
     /// Reads once; looks for a moment before it sleeps.
@@ -300,10 +371,10 @@ impl WorkerLink {
         self.desk.blobs.get(&blob).cloned()
     }
 
-    /// Shared data that was dropped while the last call was waited for.
-    #[must_use]
-    pub fn dropped(&self) -> &[u64] {
-        &self.desk.dropped
+    /// Shared data that was dropped since this was asked last.
+    #[allow(clippy::must_use_candidate)] // who keeps nothing of it has only to forget
+    pub fn take_dropped(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.desk.dropped)
     }
 
     /// Something to put an answer together with.
@@ -333,6 +404,8 @@ impl WorkerLink {
                 _ => {}
             }
         }
+        let first = self.held.map_or(stamps.calc_out, |(first, _)| first);
+        self.held = Some((first, stamps.calc_out));
         self.push_releases()?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = &answer;
         if let Some(pool) = &self.pool {
@@ -381,6 +454,7 @@ impl WorkerLink {
     }
 
     fn flush(&mut self) -> Result<(), LinkError> {
+        self.held = None;
         self.push_releases()?;
         self.sender.flush()?;
         for source in self.desk.sent.drain(..) {

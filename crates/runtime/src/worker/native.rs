@@ -185,6 +185,8 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
     let mut modules = Modules::default();
     while let Some(job) = link.next_job()? {
+        // Nothing is made of shared data here that would have to go with it.
+        link.take_dropped();
         if job.function.form == FunctionForm::Library {
             if !modules.serve(&mut link, job)? {
                 return Ok(());
