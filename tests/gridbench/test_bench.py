@@ -109,7 +109,9 @@ def _doubled(value: float) -> Values:
     return {"s": 2 * value}
 
 
-def test_a_run_that_fails_is_told_and_the_others_count() -> None:
+def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # where `_doubled` is
     bad = Case(name="bad", function=_doubled, arguments={"value": -1})
     good = Case(name="good", function=_doubled, arguments={"value": 0.01}, most_runs=1)
     slow = Case(name="slow", function=_doubled, arguments={"value": 60.0}, timeout=1.0, most_runs=1)

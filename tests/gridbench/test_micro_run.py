@@ -78,7 +78,8 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
     assert EMPTY in {entry.engine for entry in figures["echo_10KB"].entries}
     assert INHERITED in {entry.engine for entry in figures["shared_100MB_first"].entries}
     assert figures["null_call"].best_peer == POOL
-    assert figures["null_call"].entries[0].percentiles is not None
+    (python,) = [entry for entry in figures["null_call"].entries if entry.engine == PYTHON]
+    assert python.percentiles is not None
     assert figures["null_call"].limits[0].engine == "ping_pong_unix"
     assert figures["shared_100MB_copies"].ratios[PYTHON].to_peer is not None
     assert results.versions[PYTHON]
@@ -316,7 +317,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     try:
         points = tmp_path / "out" / POINTS
         until = time.monotonic() + 100
-        while not points.exists() or points.read_bytes().count(b"\n") < 3:
+        while not points.exists() or b'"engine": "process-pool' not in points.read_bytes():
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.05)
@@ -334,4 +335,4 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["figures"]
     _, kept = load_points(points)
-    assert len(kept) >= 2
+    assert POOL in {point.engine.removesuffix(AGAIN) for point in kept}

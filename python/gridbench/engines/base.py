@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+# By name: a driver that is imported brings no NumPy along, unless its engine does.
+Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
-
 import gridrpc
 from gridbench.engines.base import Description
 from gridbench.engines.functions import Cannot, Chunk, FunctionEngine
@@ -128,6 +126,8 @@ class NativeEngine(_GridEngine):
             return _checked(future, values)
         if future.function_name == "builtin/task":
             output, calc_in, calc_out, slept, pid = values
+            import numpy as np
+
             made = np.frombuffer(output, np.uint8)
             return TaskResult(calc_in, calc_out, slept, pid, future.profile.host, made)
         return values
@@ -140,6 +140,8 @@ class NativeEngine(_GridEngine):
 
 def _checked(call: Any, values: Any) -> TaskResult:
     """The result of a checked task, whose stamps are those of the call."""
+    import numpy as np
+
     data, shared, output = values
     digests = np.array([data, shared], dtype="<u4").view(np.uint8)
     returned = np.concatenate([digests, np.frombuffer(output, np.uint8)])

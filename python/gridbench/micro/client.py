@@ -93,7 +93,7 @@ class Client:
 
 def one_line(error: BaseException) -> str:
     """Kind and message of an exception in one line."""
-    from gridbench.engines.python_tasks import one_line as told  # brings NumPy along
+    from gridbench.engines.python_tasks import one_line as told  # not before it is needed
 
     return told(error)
 

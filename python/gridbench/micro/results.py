@@ -102,7 +102,7 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
     )
     shown = {
         name: one
-        for name, one in series.items()
+        for name, one in sorted(series.items(), key=lambda pair: _place(pair[0]))
         if not name.endswith(AGAIN) and (one.values or one.trouble)
     }
     measured = {name: one.values for name, one in shown.items() if one.values}
@@ -130,6 +130,11 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
             for name, values in measured.items()
         },
     )
+
+
+def _place(name: str) -> tuple[bool, str]:
+    """Ours first; the order of measuring is a random one."""
+    return not name.startswith(_OURS), name
 
 
 def _entry(name: str, series: Series) -> Entry:

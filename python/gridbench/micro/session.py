@@ -37,11 +37,12 @@ class Repeats:
     seconds: float
 
     def allow(self, seconds: float) -> bool:
-        """Whether another so many seconds may be spent; if so, they are."""
-        if seconds > self.seconds:
-            return False
+        """Whether another so many seconds may be spent."""
+        return seconds <= self.seconds
+
+    def spend(self, seconds: float) -> None:
+        """So many were spent."""
         self.seconds -= seconds
-        return True
 
 
 class Runner:
@@ -70,11 +71,14 @@ class Runner:
         attempts: dict[int, int] = {}
         left = list(range(len(items)))
         while left:
+            began = time.monotonic()
             process = _Process(session, [items[n] for n in left], launch, self._sizes)
             try:
                 done, again = self._serve(process, [(n, items[n]) for n in left], number)
             finally:
                 behind = process.end(self._leftovers)
+            if attempts:
+                self._repeats.spend(time.monotonic() - began)
             left = [n for n in left if n not in done]
             for n in again:  # what one process cannot measure twice is left to another
                 attempts[n] = attempts.get(n, 0) + 1
@@ -109,6 +113,8 @@ class Runner:
                 elif "item" in message:
                     assert before is not None
                     load = reading(os.getpid()).others_since(before)
+                    if attempts[position] > 1:
+                        self._repeats.spend(message["seconds"])
                     disturbed = load > DISTURBED
                     index, item = items[position]
                     done.add(index)

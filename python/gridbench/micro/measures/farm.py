@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from functools import partial
 
 from gridbench.micro.client import Client, Found, WrongResult, check_all
 from gridbench.micro.measures.calls import batch_size, submitted
 from gridbench.micro.work import null, stand
 
 _TENTHS = 10
+_TRIES = 3
+_LATE_MARKS = 5.0  # seconds that reports of ends may come after the results
 _GLANCE = 500  # submissions between looks at the clock
 
 
@@ -34,54 +36,62 @@ def million(client: Client, count: int, seconds: float) -> Found:
     and `steady`, the last by the first; `peak` is the most memory that the client ever held,
     bytes, and `grown` by how much the calls raised it.
     """
-    engine = client.engine
     rate = _rate(client)
-    # The last of the time is for what comes back late, as long queues slow some engines down.
-    count = min(count, max(_TENTHS, int(0.8 * seconds * rate)))
     before = _peak()
+    for _ in range(_TRIES):
+        # The last of the time is for what comes back late, as long queues slow some engines down.
+        some = min(count, max(_TENTHS, int(0.8 * seconds * rate)))
+        passed, marks = _in_one_go(client, some, seconds)
+        if some == count or passed > seconds / 2:
+            break
+        # A short trial did not tell how fast the engine is once it has much to do.
+        rate = some / passed
+    peak = _peak()
+    values = {"seconds": passed, "count": some, "per_second": some / passed}
+    values |= {"peak": peak, "grown": peak - before}
+    tenth = some / _TENTHS
+    # Engines that report many ends at one time tell nothing of single tenths.
+    durations = [after - at for at, after in zip([0.0, *marks], marks, strict=False)]
+    if not all(marks) or min(durations) <= 0:
+        return Found(values)
+    values |= {"first_tenth": tenth / durations[0], "last_tenth": tenth / durations[-1]}
+    values["steady"] = durations[0] / durations[-1]
+    calls = [tenth * (n + 1) for n in range(_TENTHS)]
+    rates = [tenth / duration for duration in durations]
+    return Found(values, {"calls": calls, "per_second": rates})
+
+
+def _in_one_go(client: Client, count: int, seconds: float) -> tuple[float, list[float]]:
+    """Seconds for so many calls, and when each tenth of them had ended; 0 for what is not known."""
+    engine = client.engine
     marks = [0.0] * _TENTHS
     places = {(n + 1) * count // _TENTHS - 1: n for n in range(_TENTHS)}
     futures = []
     begin = time.perf_counter()
+
+    def mark(number: int) -> None:
+        marks[number] = time.perf_counter() - begin
+
     for number in range(count):
         future = engine.call(null)
         futures.append(future)
         if number in places:
-            engine.when_done(future, _marker(marks, places[number]))
+            engine.when_done(future, partial(mark, places[number]))
         if number % _GLANCE == 0 and time.perf_counter() - begin > seconds:
             raise WrongResult(f"only {number} calls could be submitted in {seconds:g} s")
     results = engine.gather(futures)
     passed = time.perf_counter() - begin
-    peak = _peak()
     check_all(results, None, "calls")
-    until = time.perf_counter() + 5
+    until = time.perf_counter() + _LATE_MARKS
     while not all(marks) and time.perf_counter() < until:
         time.sleep(0.01)
-    tenth = count / _TENTHS
-    values = {"seconds": passed, "count": count, "per_second": count / passed}
-    values |= {"peak": peak, "grown": peak - before}
-    # Engines that report many ends at one time tell nothing of single tenths.
-    durations = [after - at for at, after in zip([begin, *marks], marks, strict=False)]
-    if all(marks) and min(durations) > 0:
-        values |= {"first_tenth": tenth / durations[0], "last_tenth": tenth / durations[-1]}
-        values["steady"] = durations[0] / durations[-1]
-        calls = [tenth * (n + 1) for n in range(_TENTHS)]
-        rates = [tenth / duration for duration in durations]
-        return Found(values, {"calls": calls, "per_second": rates})
-    return Found(values)
+    return passed, marks
 
 
 def _rate(client: Client) -> float:
     """Null calls per second, about."""
     count = batch_size(client.engine, client.budget, most=100_000)
     return count / submitted(client.engine, count)
-
-
-def _marker(marks: list[float], number: int) -> Callable[[], None]:
-    def mark() -> None:
-        marks[number] = time.perf_counter()
-
-    return mark
 
 
 def _peak() -> float:

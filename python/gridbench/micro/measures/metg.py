@@ -53,7 +53,8 @@ def metg(client: Client, by_map: bool, chunk: Chunk) -> Found:
         else:
             results = engine.gather([engine.call(spin, task) for _ in range(count)])
         elapsed = time.perf_counter() - begin
-        if len(results) != count or min(results) < task:
+        # The clock's differences are rounded.
+        if len(results) != count or min(results) < 0.99 * task:
             raise WrongResult(f"{count} tasks did not all run for as long as they were told to")
         tries[task] = count * task / (workers * elapsed)
         return tries[task]

@@ -50,7 +50,9 @@ def bring_up(client: Client, numpy_loaded: bool) -> Found:
     processes = len({call.profile.pid for call in calls})
     if processes != client.workers:
         raise WrongResult(f"{client.workers} tasks at one time ran in {processes} processes")
-    return Found({"first": min(arrivals) - begin, "all": max(arrivals) - begin} | memory())
+    return Found(
+        {"first": min(arrivals) - begin, "all": max(arrivals) - begin} | memory(client.workers)
+    )
 
 
 def tasks(client: Client, count: int, seconds: float) -> Found:

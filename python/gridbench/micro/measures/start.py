@@ -36,15 +36,21 @@ def bring_up(client: Client, numpy_loaded: bool) -> Found:
         raise NotStarted(one_line(error)) from error
     if processes != client.workers:
         raise WrongResult(f"{client.workers} tasks at one time ran in {processes} processes")
-    return Found({"first": min(arrivals) - begin, "all": max(arrivals) - begin} | memory())
+    values = {"first": min(arrivals) - begin, "all": max(arrivals) - begin}
+    return Found(values | memory(client.workers))
 
 
-def memory() -> dict[str, float]:
-    """Bytes that the client, and all processes below it, hold when they have come to rest."""
+def memory(workers: int) -> dict[str, float]:
+    """Bytes that the client, and all processes below it, hold when they have come to rest.
+
+    Nothing if there are fewer processes than workers: the engine keeps none that wait.
+    """
     from gridbench.bench.processes import footprint, tree
 
     time.sleep(_REST)
     client, *others = tree(os.getpid())
+    if len(others) < workers:
+        return {}
     return {
         "bytes": footprint(others),
         "client_bytes": footprint([client]),
