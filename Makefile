@@ -134,10 +134,16 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: install $(STAMPS)/test-packages compilers ## measure everything quickly, beside limits and peers
+bench: install $(STAMPS)/test-packages compilers ## measure what only gridrpc does, quickly, beside limits
 	$(BIN)/gridbench bench
 
-bench-%: install $(STAMPS)/test-packages compilers ## measure one area in full
+.PHONY: bench-micro
+bench-micro: install compilers engines ## compare all engines, in an hour, and write docs/performance.md
+	$(BIN)/gridbench micro --out runs/micro || test $$? = 1  # a peer that fails is a result
+	cp runs/micro/performance.md docs/performance.md
+	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
+
+bench-%: install $(STAMPS)/test-packages compilers ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full
 
 $(STAMPS)/test-packages: $(STAMPS)/packages

@@ -285,10 +285,10 @@ def _report_micro(sources: Sequence[Path], out: Path) -> None:
 
 @cli.command(
     cls=_Examples,
-    short_help="Measure gridrpc beside its peers and the machine's limits.",
+    short_help="Measure what only gridrpc does, beside the machine's limits.",
     examples=(
-        "gridbench bench                       # all areas, in about four minutes",
-        "gridbench bench calls shared --full --out figures.json",
+        "gridbench bench                       # all areas, in a few minutes",
+        "gridbench bench modules --full --out figures.json",
     ),
 )
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
@@ -297,22 +297,100 @@ def _report_micro(sources: Sequence[Path], out: Path) -> None:
     "--runs",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Runs of each case. [default: 5, with --full 7; three times that for calls]",
+    help="Runs of each case. [default: 5, with --full 7]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
 )
 def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | None) -> None:
-    """Measure gridrpc beside the process pool and the limits of this machine.
+    """Measure what only gridrpc does, beside the limits of this machine.
 
-    The areas are tasks, start, memory, calls, shared and large; without any, all are measured.
-    Runs of gridrpc and of its peers alternate, each in a fresh process. Shown are medians with
-    the smallest and largest value, and what is to be reached. Exit status 1 says that something
-    could not be measured.
+    The areas are grain (how large chunks of a map should be), modules (functions of compiled
+    modules, also from C) and large (inputs that do not fit into memory at one time); without any,
+    all are measured. Runs alternate, each in a fresh process. Shown are medians with the smallest
+    and largest value, and what is to be reached. Exit status 1 says that something could not be
+    measured. `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.runner import Request, run_bench
 
     sys.exit(run_bench(Request(areas=areas, full=full, runs=runs, out=out)))
+
+
+@cli.command(
+    cls=_Examples,
+    short_help="Measure small workloads on all engines, side by side.",
+    examples=(
+        "gridbench micro --quick               # a few minutes",
+        "gridbench micro                       # less than an hour with all engines",
+        "gridbench micro null_call start --engine gridrpc-python --engine process-pool",
+        "gridbench micro --list",
+    ),
+)
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Engine to measure; may be given several times. [default: all]",
+)
+@click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="How often each is measured. [default: 5, with --quick 2; fewer for what takes long]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("runs", "micro"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the results.",
+)
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
+def micro(
+    *,
+    workloads: tuple[str, ...],
+    engines: tuple[str, ...],
+    quick: bool,
+    rounds: int | None,
+    out: Path,
+    fresh: bool,
+    list_only: bool,
+) -> None:
+    """Measure calls, arrays, start-up and memory on all installed engines.
+
+    Engines and repetitions are interleaved in random order, each in a fresh process; gridrpc and
+    the process pool are measured twice, and no difference is claimed that is smaller than what
+    lies between equals. The limits of the machine are measured beside them.
+
+    Every result is saved at once: the same command goes on where the one before stopped. DIR
+    then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
+    something could not be measured.
+    """
+    if list_only:
+        from gridbench.micro.listing import listing
+
+        click.echo(listing())
+        return
+    from gridbench.micro.command import Request, run_micro
+    from gridbench.micro.sizes import FULL, QUICK
+
+    sys.exit(
+        run_micro(
+            Request(
+                workloads=workloads,
+                engines=engines,
+                sizes=QUICK if quick else FULL,
+                rounds=rounds,
+                folder=out,
+                fresh=fresh,
+            )
+        )
+    )
 
 
 @cli.group(invoke_without_command=True)

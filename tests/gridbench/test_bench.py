@@ -18,11 +18,10 @@ import pytest
 from rich.console import Console
 
 from conftest import PROGRAM, Run
-from gridbench.bench import calls, cold, grain, large, limits, shared, tasks
-from gridbench.bench.crews import NATIVE, POOL, PYTHON
-from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target
+from gridbench.bench import grain, large
+from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
 from gridbench.bench.processes import footprint, tree
-from gridbench.bench.runner import AREAS, as_record, measure
+from gridbench.bench.runner import as_record, measure
 from gridbench.bench.table import print_area
 
 MB = 1_000_000
@@ -34,15 +33,15 @@ def _no_rows(samples: Samples) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def measured_calls() -> tuple[Area, Samples]:
-    area = calls.area_of(single=20, many=50)
+def measured_grain() -> tuple[Area, Samples]:
+    area = grain.area_of(uniform=300, uneven=60)
     samples = Samples()
     measure(area, 2, samples)
     return area, samples
 
 
-def test_an_area_measures_every_row_in_every_round(measured_calls: tuple[Area, Samples]) -> None:
-    area, samples = measured_calls
+def test_an_area_measures_every_row_in_every_round(measured_grain: tuple[Area, Samples]) -> None:
+    area, samples = measured_grain
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
     for row in rows:
@@ -50,72 +49,28 @@ def test_an_area_measures_every_row_in_every_round(measured_calls: tuple[Area, S
         assert min(row.ours.values) > 0
         assert (row.peer is None) == math.isnan(row.ratio_to_peer)
         assert (row.reached is None) == (row.target is None)
-    names = [row.what for row in rows]
-    assert sum(name.startswith("noise:") for name in names) == 2
-    assert sum(row.target is not None for row in rows) == 3
+    assert sum(row.target is not None for row in rows) == 4
 
 
-def test_automatic_chunks_are_compared_with_the_best_fixed_ones() -> None:
-    area = grain.area_of(uniform=200, uneven=100)
-    samples = Samples()
-    measure(area, 1, samples)
-    rows = area.rows(samples)
-    assert len(rows) == 4
-    assert [row.problems for row in rows] == [[]] * 4
-    for row in rows:
-        assert row.peer is not None
-        assert row.reached is not None
+def test_automatic_chunks_are_compared_with_the_best_fixed_ones(
+    measured_grain: tuple[Area, Samples],
+) -> None:
+    area, samples = measured_grain
+    (row, *_) = area.rows(samples)
     slowest = max(samples.of(area.cases[0].name, str(size)).median for size in (1, 10, 5_000))
-    assert rows[0].peer is not None
-    assert rows[0].peer.median <= slowest
+    assert row.peer is not None
+    assert row.peer.median <= slowest
 
 
-def test_the_table_shows_all_columns(measured_calls: tuple[Area, Samples]) -> None:
-    area, samples = measured_calls
+def test_the_table_shows_all_columns(measured_grain: tuple[Area, Samples]) -> None:
+    area, samples = measured_grain
     console = Console(width=200, record=True, file=io.StringIO())
     print_area(console, area.title, area.rows(samples))
     text = console.export_text()
     for part in ("what", "gridrpc", "peer", "limit", "ratio", "to reach", "reached"):
         assert part in text
-    assert "<= 0.2 x peer" in text
-    assert ">= 20 x peer" in text
+    assert "<= 1.1 x peer" in text
     assert "not measured" not in text
-
-
-def test_areas_with_a_case_in_common_measure_it_once() -> None:
-    start, memory = AREAS["start"](False), AREAS["memory"](False)
-    assert {case.name for case in memory.cases} <= {case.name for case in start.cases}
-    ran: list[str] = []
-    case = Case(name="twice", function=limits.ping_pong, arguments={"calls": 3})
-    area = Area("one", "", (case,), _no_rows)
-    samples = Samples()
-    for _ in range(2):
-        measure(area, 1, samples, tell=lambda _, case: ran.append(case.name))
-    assert ran == ["twice"]
-
-
-@pytest.mark.parametrize("kind", [PYTHON, NATIVE, POOL])
-def test_bringing_up_counts_workers_and_their_memory(kind: str) -> None:
-    values = cold.bring_up(kind, workers=3, sleep=0.5, own=kind == POOL)
-    assert values["processes"] == (3 if kind == POOL else 4)
-    assert values["at_work"] > 0
-    assert values["bytes"] > 100_000
-
-
-def test_farms_of_all_kinds_end() -> None:
-    for kind in (PYTHON, NATIVE, POOL):
-        values = tasks.farm(kind, workers=2, tasks=4, sleep=0.05)
-        assert values["total"] >= 0.1
-        assert values["start"] > 0
-
-
-def test_sharing_with_a_grid_takes_one_copy_and_with_a_pool_more() -> None:
-    grid = shared.share(PYTHON, workers=2, size=40 * MB, later=1)
-    assert 0.9 < grid["copies"] < 1.5
-    assert grid["later"] > 0
-    pool = shared.share(POOL, workers=2, size=40 * MB, later=0)
-    assert pool["copies"] > 1.8
-    assert "later" not in pool
 
 
 def test_large_inputs_are_watched_from_outside() -> None:
@@ -147,26 +102,27 @@ def test_the_footprint_counts_shared_pages_once_and_unmapped_segments_too() -> N
     assert data[0] == 1
 
 
+def _doubled(value: float) -> Values:
+    if value < 0:
+        raise ValueError("too small")
+    time.sleep(value)
+    return {"s": 2 * value}
+
+
 def test_a_run_that_fails_is_told_and_the_others_count() -> None:
-    bad = Case(name="bad", function=limits.copying, arguments={"size": -1})
-    good = Case(name="good", function=limits.ping_pong, arguments={"calls": 3}, most_runs=1)
-    slow = Case(
-        name="slow",
-        function=tasks.farm,
-        arguments={"kind": POOL, "workers": 1, "tasks": 1, "sleep": 60.0},
-        timeout=1.0,
-        most_runs=1,
-    )
+    bad = Case(name="bad", function=_doubled, arguments={"value": -1})
+    good = Case(name="good", function=_doubled, arguments={"value": 0.01}, most_runs=1)
+    slow = Case(name="slow", function=_doubled, arguments={"value": 60.0}, timeout=1.0, most_runs=1)
     samples = Samples()
     measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
-    assert len(samples.of("good", "us").values) == 1
-    assert "ValueError" in samples.of("bad", "new").problem
-    assert "slow, round 1: gave no result in 1 s" in samples.of("slow", "total").problem
+    assert samples.of("good", "s").values == [0.02]
+    assert "ValueError: too small" in samples.of("bad", "s").problem
+    assert "slow, round 1: gave no result in 1 s" in samples.of("slow", "s").problem
     row = Row(
         what="x",
         unit="s",
-        ours=samples.of("good", "us"),
-        peer=samples.of("bad", "new"),
+        ours=samples.of("good", "s"),
+        peer=samples.of("bad", "s"),
         target=Target(1.0, of_peer=True),
     )
     assert row.reached is None
@@ -204,18 +160,17 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     done = gridbench("bench", "speed")
     assert done.returncode == 2
     assert done.stderr == (
-        "gridbench: there is no area `speed`\n"
-        "hint: the areas are tasks, start, memory, calls, grain, modules, shared, large\n"
+        "gridbench: there is no area `speed`\nhint: the areas are grain, modules, large\n"
     )
-    done = gridbench("bench", "calls", "--out", "none/x.json")
+    done = gridbench("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2
     assert done.stderr.startswith("gridbench: none/x.json: cannot write the results: No such file")
 
 
 @pytest.fixture
-def bench_of_tasks(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+def bench_of_large(tmp_path: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [*PROGRAM, "bench", "tasks", "--runs", "1", "--out", "out.json"],
+        [*PROGRAM, "bench", "large", "--runs", "1", "--out", "out.json"],
         cwd=tmp_path,
         env=environment,
         stdout=subprocess.PIPE,
@@ -229,15 +184,15 @@ def bench_of_tasks(tmp_path: Path, environment: dict[str, str]) -> Iterator[subp
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_stays_behind_when_it_is_ended(
-    bench_of_tasks: subprocess.Popen[str], tmp_path: Path, end: signal.Signals
+    bench_of_large: subprocess.Popen[str], tmp_path: Path, end: signal.Signals
 ) -> None:
-    family = _wait_for_family(bench_of_tasks.pid, 20)
-    bench_of_tasks.send_signal(end)
-    output, errors = bench_of_tasks.communicate(timeout=30)
+    family = _wait_for_family(bench_of_large.pid, 6)
+    bench_of_large.send_signal(end)
+    output, errors = bench_of_large.communicate(timeout=30)
     _, alive = psutil.wait_procs(family, timeout=20)
     assert not alive
     if end == signal.SIGINT:
-        assert bench_of_tasks.returncode == 130
+        assert bench_of_large.returncode == 130
         assert "stopped: what was measured stands above" in output
         assert "Traceback" not in errors
         record = json.loads((tmp_path / "out.json").read_text())

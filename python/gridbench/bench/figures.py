@@ -17,7 +17,7 @@ class Case:
     """One thing to measure: a function of a module, run in a fresh process."""
 
     name: str
-    """Unique within all areas; areas that have a case in common measure it once."""
+    """Unique within all areas."""
     function: Callable[..., Values]
     arguments: dict[str, Any] = field(default_factory=dict)
     most_runs: int | None = None
@@ -146,10 +146,6 @@ class Samples:
         """Keep why a run gave none."""
         self._failures[case] = f"{case}, round {number + 1}: {why}"
 
-    def has(self, case: str) -> bool:
-        """Whether the case has been run, with whatever success."""
-        return case in self._values or case in self._failures
-
     def of(self, case: str, quantity: str) -> Measured:
         """One quantity of a case."""
         runs = self._values.get(case, {})
@@ -172,5 +168,3 @@ class Area:
     title: str
     cases: Sequence[Case]
     rows: Callable[[Samples], list[Row]]
-    rounds: int = 1
-    """How many rounds stand for one, unless the user says how many; for runs that are short."""

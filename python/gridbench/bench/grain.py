@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
-from gridbench.bench.work import spin
+from gridbench.micro.work import spin
 from gridrpc import Grid
 
 Tasks = Literal["10 us", "log-normal"]

@@ -15,7 +15,7 @@ import gridrpc
 from gridbench.bench.child import numbers_of, start_child
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
 from gridbench.bench.processes import footprint, tree
-from gridbench.bench.work import read
+from gridbench.micro.work import read
 
 _CASE = "large inputs"
 _INTERVAL = 0.05  # seconds between samples

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import calls, grain, large, memory, modules, shared, start, tasks
+from gridbench.bench import grain, large, modules
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
 from gridbench.bench.table import print_area
@@ -22,13 +22,8 @@ from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
 AREAS: dict[str, Callable[[bool], Area]] = {
-    "tasks": tasks.area,
-    "start": start.area,
-    "memory": memory.area,
-    "calls": calls.area,
     "grain": grain.area,
     "modules": modules.area,
-    "shared": shared.area,
     "large": large.area,
 }
 
@@ -71,7 +66,7 @@ def run_bench(request: Request) -> int:
     with Interrupt() as interrupt:
         for area in chosen:
             tell = _Progress(Console(stderr=True), area)
-            rounds = request.runs or runs * area.rounds
+            rounds = request.runs or runs
             measure(area, rounds, samples, stopped=lambda: interrupt.came, tell=tell)
             rows = area.rows(samples)
             print_area(console, area.title, rows)
@@ -94,11 +89,10 @@ def measure(
     stopped: Callable[[], bool] = lambda: False,
     tell: Callable[[int, Case], object] | None = None,
 ) -> None:
-    """Run the area's cases into `samples`, as far as it does not have them; ends when `stopped`."""
-    cases = [case for case in area.cases if not samples.has(case.name)]
+    """Run the area's cases into `samples`; ends when `stopped`."""
     order = random.Random(area.name)
     for number in range(runs):
-        due = [case for case in cases if case.most_runs is None or number < case.most_runs]
+        due = [case for case in area.cases if case.most_runs is None or number < case.most_runs]
         order.shuffle(due)
         for case in due:
             if tell is not None:

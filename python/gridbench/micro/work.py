@@ -20,9 +20,9 @@ def same(item: Any) -> Any:
     return item
 
 
-def length(data: Any) -> int:
-    """The number of elements, so that only the argument travels."""
-    return len(data)
+def ends(data: Any) -> tuple[int, int, int]:
+    """Length, first and last element of an array of bytes, so that only the argument travels."""
+    return len(data), int(data[0]), int(data[-1])
 
 
 def stand(seconds: float) -> tuple[float, int]:
@@ -32,11 +32,13 @@ def stand(seconds: float) -> tuple[float, int]:
     return began, os.getpid()
 
 
-def spin(seconds: float) -> None:
-    """Keep a processor busy for so long."""
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
+def spin(seconds: float) -> float:
+    """Keep a processor busy for so long; returns for how long it was."""
+    begin = time.perf_counter()
+    until = begin + seconds
+    while (now := time.perf_counter()) < until:
         pass
+    return now - begin
 
 
 def read(data: Any) -> int:

@@ -1,13 +1,13 @@
 /*
- * What this machine allows: a round trip over a Unix socket, a copy in memory, bytes to and fro over
- * TCP. Prints one number: a median, or a rate.
+ * What this machine allows: round trips over sockets, a copy in memory, bytes to and fro over TCP.
+ * Prints one number; times are medians.
  *
- *   limits ping-pong COUNT           us per round trip of 64 bytes between two processes
- *   limits echo-window COUNT WINDOW  messages of 64 bytes per second to another process and back, each
- *                                    sent and received by itself, WINDOW of them under way
- *   limits memcpy BYTES COUNT        s per copy into memory that is warm
- *   limits tcp BYTES COUNT           s for BYTES to another process and back, over the loopback
- *                                    interface
+ *   limits ping-pong COUNT     us per round trip of 64 bytes between two processes, Unix socket
+ *   limits ping-pong-tcp COUNT the same over the loopback interface
+ *   limits echo-window COUNT   round trips of 64 bytes per second, Unix socket, 64 outstanding;
+ *                              each is sent and received by a system call of its own
+ *   limits memcpy BYTES COUNT  s per copy into memory that is warm
+ *   limits tcp BYTES COUNT     s for BYTES to another process and back, over the loopback interface
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define FRAME 64
+#define WINDOW 64
 
 static double now(void) {
     struct timespec t;
@@ -83,23 +84,6 @@ static double round_trips(int socket, size_t length, int count) {
     return median(times, count);
 }
 
-/* Messages per second, `window` of them under way. */
-static double echoes(int socket, int window, int count) {
-    char bytes[FRAME];
-    double begin = 0;
-    memset(bytes, 1, sizeof bytes);
-    if (window > count) window = count;
-    for (int sent = -count / 10, received = sent; received < count; received++) {
-        if (received == 0) begin = now();
-        while (sent < count && sent - received < window) {
-            write_all(socket, bytes, sizeof bytes);
-            sent++;
-        }
-        if (!read_all(socket, bytes, sizeof bytes)) die("the other process ended");
-    }
-    return count / (now() - begin);
-}
-
 static void unix_pair(int pair[2]) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) die("socketpair");
 }
@@ -119,8 +103,21 @@ static void tcp_pair(int pair[2]) {
     close(listener);
 }
 
-/* Starts a child that echoes; returns it, and the connection to it in `*connection`. */
-static pid_t start_echo(void (*make)(int[2]), size_t length, int *connection) {
+static double windowed(int socket, size_t length, int count) {
+    char *bytes = malloc(length);
+    memset(bytes, 1, length);
+    double begin = now();
+    for (int sent = 0; sent < count + WINDOW; sent++) {
+        if (sent >= WINDOW && !read_all(socket, bytes, length)) die("the other process ended");
+        if (sent < count) write_all(socket, bytes, length);
+    }
+    return count / (now() - begin);
+}
+
+typedef double measure(int socket, size_t length, int count);
+
+/* What `measure` finds at one end, with an echo at the other. */
+static double exchange(void (*make)(int[2]), measure *measure, size_t length, int count) {
     int pair[2];
     make(pair);
     pid_t child = fork();
@@ -130,28 +127,9 @@ static pid_t start_echo(void (*make)(int[2]), size_t length, int *connection) {
         echo(pair[1], length);
     }
     close(pair[1]);
-    *connection = pair[0];
-    return child;
-}
-
-static void end_echo(pid_t child, int connection) {
-    close(connection);
+    double result = measure(pair[0], length, count);
+    close(pair[0]);
     waitpid(child, NULL, 0);
-}
-
-static double exchange(void (*make)(int[2]), size_t length, int count) {
-    int connection;
-    pid_t child = start_echo(make, length, &connection);
-    double result = round_trips(connection, length, count);
-    end_echo(child, connection);
-    return result;
-}
-
-static double echo_window(int count, int window) {
-    int connection;
-    pid_t child = start_echo(unix_pair, FRAME, &connection);
-    double result = echoes(connection, window, count);
-    end_echo(child, connection);
     return result;
 }
 
@@ -172,16 +150,18 @@ static double copies(size_t length, int count) {
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "ping-pong") == 0) {
-        printf("%.9f\n", 1e6 * exchange(unix_pair, FRAME, atoi(argv[2])));
-    } else if (argc == 4 && strcmp(argv[1], "echo-window") == 0 && atoi(argv[3]) > 0) {
-        printf("%.9f\n", echo_window(atoi(argv[2]), atoi(argv[3])));
+        printf("%.9f\n", 1e6 * exchange(unix_pair, round_trips, FRAME, atoi(argv[2])));
+    } else if (argc == 3 && strcmp(argv[1], "ping-pong-tcp") == 0) {
+        printf("%.9f\n", 1e6 * exchange(tcp_pair, round_trips, FRAME, atoi(argv[2])));
+    } else if (argc == 3 && strcmp(argv[1], "echo-window") == 0) {
+        printf("%.9f\n", exchange(unix_pair, windowed, FRAME, atoi(argv[2])));
     } else if (argc == 4 && strcmp(argv[1], "memcpy") == 0) {
         printf("%.9f\n", copies(strtoul(argv[2], NULL, 10), atoi(argv[3])));
     } else if (argc == 4 && strcmp(argv[1], "tcp") == 0) {
-        printf("%.9f\n", exchange(tcp_pair, strtoul(argv[2], NULL, 10), atoi(argv[3])));
+        printf("%.9f\n", exchange(tcp_pair, round_trips, strtoul(argv[2], NULL, 10), atoi(argv[3])));
     } else {
-        fprintf(stderr, "usage: limits ping-pong COUNT | echo-window COUNT WINDOW | memcpy BYTES COUNT |"
-                        " tcp BYTES COUNT\n");
+        fprintf(stderr, "usage: limits ping-pong|ping-pong-tcp|echo-window COUNT\n"
+                        "       limits memcpy|tcp BYTES COUNT\n");
         return 2;
     }
     return 0;

@@ -1,0 +1,170 @@
+"""From points to results: figures with intervals, ratios and claims, curves, and the lead."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping
+
+from gridbench.micro.catalogue import FigureOf, Limit, catalogue
+from gridbench.micro.curves import curves_of
+from gridbench.micro.figures import Claim, Entry, Figure, Parameter, Ratio, Results
+from gridbench.micro.histogram import PERCENTILES
+from gridbench.micro.lead import lead_of
+from gridbench.micro.plan import AGAIN, TWINS
+from gridbench.micro.points import Header, Point
+from gridbench.micro.selection import ByRound, Points, Series
+from gridbench.micro.statistics import (
+    bootstrap_interval,
+    interval_of_median,
+    noise_between,
+    paired_ratios,
+    stands_out,
+)
+
+_OURS = "gridrpc"
+_BESIDE = ("process-pool, inherited",)
+"""Shown, but no peer: it does not do what is compared."""
+
+
+def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
+    """All that the points tell."""
+    every = list(points)
+    chosen = Points(every)
+    figures: list[Figure] = []
+    values: dict[str, dict[str, ByRound]] = {}
+    for kind in catalogue(*_sizes(chosen)):
+        series = _best(kind, chosen) if kind.best_of else chosen.series(kind.source)
+        limits = {limit.name: _limit(limit, chosen) for limit in kind.limits}
+        figure = _figure(kind, series, limits)
+        if not figure.entries:
+            continue
+        figures.append(figure)
+        values[kind.id] = {name: found.values for name, found in (series | limits).items()}
+    return Results(
+        machine=header.machine,
+        versions=header.versions | _versions(every),
+        options=header.options | {"seed": header.seed},
+        started=header.started,
+        ended=ended,
+        figures=tuple(figures),
+        curves=tuple(curves_of(chosen, figures)),
+        lead=tuple(lead_of(figures, values)),
+    )
+
+
+def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Bytes of arrays, numbers of workers, and bytes of shared data that were measured."""
+    arrays = {p.parameters["bytes"] for w in ("argument", "echo") for p in points.of(w)}
+    crews = {p.parameters["workers"] for p in points.of("start")}
+    shared = [p.parameters["bytes"] for p in points.of("shared_100MB")]
+    return tuple(sorted(arrays)), tuple(sorted(crews)), max(shared, default=100_000_000)
+
+
+def _versions(points: Iterable[Point]) -> dict[str, str]:
+    return {p.engine: p.version for p in points if p.version and not p.engine.endswith(AGAIN)}
+
+
+def _limit(limit: Limit, points: Points) -> Series:
+    return points.series(limit.source).get(limit.points or limit.name, Series())
+
+
+def _best(kind: FigureOf, points: Points) -> dict[str, Series]:
+    """For each engine the series with the value of the parameter that is best for it."""
+    found: dict[str, Series] = {}
+    for value in dict.fromkeys(p.parameters[kind.best_of] for p in points.of(kind.source.workload)):
+        source = kind.source.with_parameter(kind.best_of, value)
+        for engine, series in points.series(source).items():
+            series.note = f"{kind.best_of} {value}"
+            known = found.get(engine)
+            if known is None or not known.values or (
+                series.values and _better(kind, _median(series.values), _median(known.values))
+            ):  # fmt: skip
+                found[engine] = series
+    return found
+
+
+def _better(kind: FigureOf, one: float, other: float) -> bool:
+    return one < other if kind.better == "less" else one > other
+
+
+def _median(values: ByRound) -> float:
+    return statistics.median(values.values())
+
+
+def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, Series]) -> Figure:
+    noise = max(
+        [1.0]
+        + [
+            noise_between(series[name].values, series[name + AGAIN].values)
+            for name in TWINS
+            if name in series and name + AGAIN in series
+        ]
+    )
+    shown = {
+        name: one
+        for name, one in series.items()
+        if not name.endswith(AGAIN) and (one.values or one.trouble)
+    }
+    measured = {name: one.values for name, one in shown.items() if one.values}
+    peers = [name for name in measured if not name.startswith(_OURS) and name not in _BESIDE]
+    pick = min if kind.better == "less" else max
+    peer = None
+    if peers and kind.compared:
+        peer = pick(peers, key=lambda name: _median(measured[name]))
+    first = next((one.values for one in limits.values() if one.values), {})
+    return Figure(
+        id=kind.id,
+        workload=kind.workload,
+        title=kind.title,
+        unit=kind.unit,
+        better=kind.better,
+        parameter=Parameter(name=kind.parameter[0], value=kind.parameter[1])
+        if kind.parameter
+        else None,
+        entries=tuple(_entry(name, one) for name, one in shown.items()),
+        limits=tuple(_entry(name, one) for name, one in limits.items() if one.values),
+        noise=noise,
+        best_peer=peer,
+        ratios={
+            name: _ratio(kind, values, measured[peer] if peer else {}, first, noise)
+            for name, values in measured.items()
+        },
+    )
+
+
+def _entry(name: str, series: Series) -> Entry:
+    values = [series.values[number] for number in sorted(series.values)]
+    if not values:
+        assert series.trouble is not None
+        return Entry(engine=name, status=series.trouble.status, why=series.trouble.why)
+    low, high = interval_of_median(values) or (None, None)
+    return Entry(
+        engine=name,
+        median=statistics.median(values),
+        low=low,
+        high=high,
+        runs=len(values),
+        values=tuple(values),
+        disturbed_runs=series.disturbed,
+        note=series.note,
+        percentiles={p: series.samples.percentile(float(p)) for p in PERCENTILES}
+        if series.samples.count
+        else None,
+    )
+
+
+def _ratio(kind: FigureOf, ours: ByRound, peer: ByRound, limit: ByRound, noise: float) -> Ratio:
+    to_peer = paired_ratios(ours, peer)
+    to_limit = paired_ratios(ours, limit)
+    middle = statistics.median(to_peer) if to_peer else None
+    interval = bootstrap_interval(to_peer)
+    claim: Claim = "no difference"
+    if middle and ours is not peer and stands_out(middle, interval, noise):
+        claim = "faster" if (middle < 1) == (kind.better == "less") else "slower"
+    return Ratio(
+        to_peer=middle,
+        low=interval[0] if interval else None,
+        high=interval[1] if interval else None,
+        to_limit=statistics.median(to_limit) if to_limit else None,
+        claim=claim,
+    )

@@ -1,0 +1,80 @@
+"""Medians, how sure they are, and what can be said of two engines."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from math import comb
+
+_RESAMPLES = 2000
+_SURE = 0.95
+
+
+def interval_of_median(values: Sequence[float]) -> tuple[float, float] | None:
+    """A 95 % interval of the median, from the order of the values; None for fewer than three.
+
+    Of three to five values no two hold the median in 95 % of cases; then it is the smallest and
+    the largest, which do so in 75 to 94 %.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    if count < 3:
+        return None
+    # The median lies below the value of rank r in as many cases as r coins or fewer show heads.
+    rank, below = 0, 0.0
+    while rank < (count - 1) // 2:
+        below += comb(count, rank) / 2**count
+        if 2 * below > 1 - _SURE:
+            break
+        rank += 1
+    lowest = max(0, rank - 1)
+    return ordered[lowest], ordered[count - 1 - lowest]
+
+
+def paired_ratios(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """Our value by theirs for each round that both have.
+
+    What was measured in one round was measured within minutes, so that a machine that is slow
+    for a while does not shift the ratio. Without a common round, it is that of the medians.
+    """
+    common = sorted(ours.keys() & theirs.keys())
+    ratios = [ours[number] / theirs[number] for number in common if theirs[number]]
+    if not ratios and ours and theirs:
+        median = statistics.median(theirs.values())
+        ratios = [statistics.median(ours.values()) / median] if median else []
+    return ratios
+
+
+def bootstrap_interval(values: Sequence[float], seed: int = 1) -> tuple[float, float] | None:
+    """A 95 % interval of the median, by drawing again from the values; None for fewer than two."""
+    if len(values) < 2:
+        return None
+    draw = random.Random(seed)
+    medians = sorted(
+        statistics.median(draw.choices(values, k=len(values))) for _ in range(_RESAMPLES)
+    )
+    tail = round(_RESAMPLES * (1 - _SURE) / 2)
+    return medians[tail], medians[-1 - tail]
+
+
+def noise_between(one: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The factor, from 1 on, between two series of what is the same engine.
+
+    The larger of two: how far their medians are apart, and the middle one of how far the two
+    values of a round are apart.
+    """
+    common = sorted(one.keys() & other.keys())
+    pairs = [(one[number], other[number]) for number in common if one[number] and other[number]]
+    if not pairs:
+        return 1.0
+    by_round: float = statistics.median(max(pair) / min(pair) for pair in pairs)
+    first, second = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return float(max(by_round, first / second, second / first))
+
+
+def stands_out(ratio: float, interval: tuple[float, float] | None, noise: float) -> bool:
+    """Whether a ratio says more than that the machine is noisy."""
+    if max(ratio, 1 / ratio) <= noise:
+        return False
+    return interval is None or interval[0] > 1 or interval[1] < 1

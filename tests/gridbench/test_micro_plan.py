@@ -1,0 +1,131 @@
+"""What is measured with which engine, how often, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from gridbench.errors import InputError
+from gridbench.micro.command import hopeless, reason
+from gridbench.micro.plan import (
+    AGAIN,
+    EMPTY,
+    INHERITED,
+    LIMITS,
+    NATIVE,
+    POOL,
+    PYTHON,
+    WORKLOADS,
+    C,
+    Item,
+    check_workloads,
+    order_of,
+)
+from gridbench.micro.points import Point
+from gridbench.micro.sessions import sessions_of
+from gridbench.micro.sizes import FULL, QUICK
+
+ENGINES = {name: f"somewhere:{name}" for name in (PYTHON, NATIVE, POOL, "ray", "dask")} | {C: ""}
+EVERYTHING = sessions_of(ENGINES, list(WORKLOADS), FULL, "/programs")
+
+
+def test_every_workload_is_measured_with_every_peer() -> None:
+    found = {(item.workload, item.engine) for session in EVERYTHING for item in session.items}
+    for name in (PYTHON, POOL, "ray", "dask"):
+        assert {(workload, name) for workload in WORKLOADS} <= found
+    assert {("argument", EMPTY), ("echo", EMPTY), ("solve", EMPTY)} <= found
+    assert {("shared_100MB", INHERITED), ("null_call", C), ("null_rate", C)} <= found
+    assert ("limit", "memcpy") in found
+
+
+def test_equals_are_measured_twice() -> None:
+    labels = Counter(session.label for session in EVERYTHING)
+    for name in (PYTHON, POOL):
+        # All but the million calls, where nothing hangs on a few percent.
+        assert labels[name + AGAIN] == labels[name] - 1
+    assert "ray" + AGAIN not in labels
+
+
+def test_no_point_is_measured_by_two_sessions() -> None:
+    keys = Counter(
+        (item.workload, item.engine, str(item.parameters))
+        for session in EVERYTHING
+        for item in session.items
+    )
+    assert max(keys.values()) == 1
+
+
+def test_what_takes_long_has_fewer_rounds() -> None:
+    rounds = {(s.label, s.name): s.rounds for s in EVERYTHING}
+    assert rounds[PYTHON, "calls"] == rounds[PYTHON, "16 workers"] == FULL.rounds
+    assert rounds["ray", "100 workers"] == rounds["dask", "100 workers"] == 1
+    assert (PYTHON, "100 workers, NumPy loaded") in rounds
+    assert ("ray", "100 workers, NumPy loaded") not in rounds
+
+
+def test_all_engines_fit_into_an_hour_and_a_quick_run_into_minutes() -> None:
+    every = ENGINES | dict.fromkeys(("parsl", "hyperqueue", "mpi", "ipyparallel", "loky"), "x:y")
+    full = sessions_of(every, list(WORKLOADS), FULL, "/programs")
+    assert sum(s.seconds * s.rounds for s in full) < 55 * 60
+    ours = {name: ENGINES[name] for name in (PYTHON, NATIVE, POOL, C)}
+    quick = sessions_of(ours, list(WORKLOADS), QUICK, "/programs")
+    assert sum(s.seconds * s.rounds for s in quick) < 5 * 60
+
+
+def test_the_order_is_random_and_kept_by_its_seed() -> None:
+    first = order_of(EVERYTHING, 0, seed=1)
+    assert first == order_of(EVERYTHING, 0, seed=1)
+    assert first != order_of(EVERYTHING, 0, seed=2)
+    assert [s for s in first if s.rounds > 1] != order_of(EVERYTHING, 1, seed=1)
+    assert sorted(map(id, first)) == sorted(map(id, EVERYTHING))
+    assert all(session.rounds == FULL.rounds for session in order_of(EVERYTHING, 4, seed=1))
+
+
+def test_without_a_compiler_nothing_is_measured_from_c() -> None:
+    sessions = sessions_of(ENGINES, list(WORKLOADS), FULL, "")
+    names = {item.engine for session in sessions for item in session.items}
+    assert C not in names
+    assert "ping_pong_unix" not in names
+    assert "ping_pong_unix, Python" in names
+
+
+def test_only_the_limits_of_what_is_asked_for_are_measured() -> None:
+    sessions = sessions_of({PYTHON: "x:y"}, ["solve"], FULL, "/programs")
+    assert [session.label for session in sessions] == [PYTHON, PYTHON + AGAIN]
+    sessions = sessions_of({PYTHON: "x:y"}, ["start"], FULL, "/programs")
+    limits = next(session for session in sessions if session.label == LIMITS)
+    assert {item.engine for item in limits.items} == {"fork"}
+
+
+def test_an_unknown_workload_is_told_with_a_guess() -> None:
+    with pytest.raises(InputError, match="there is no workload `nul_call`") as caught:
+        check_workloads(["nul_call"])
+    assert caught.value.remedy.startswith("did you mean `null_call`? the workloads are null_call, ")
+    assert check_workloads(["echo", "null_call"]) == ["null_call", "echo"]
+
+
+def test_an_engine_can_refuse_a_workload_or_one_case_of_it() -> None:
+    item = Item(workload="argument", engine="x", measure="", parameters={"bytes": 10_000_000},
+                seconds=1)  # fmt: skip
+    assert item.case == "argument_10MB"
+    assert reason({"argument_10MB": "too large"}, item) == "too large"
+    assert reason({"argument": "none"}, item) == "none"
+    assert reason({"argument_100MB": "too large", "echo": "none"}, item) == ""
+    start = next(s for s in EVERYTHING if s.name == "100 workers")
+    assert [item.case for item in start.items] == [
+        "start_100", "tasks_100_short", "tasks_100_null",
+    ]  # fmt: skip
+
+
+def test_a_session_in_which_all_failed_is_not_tried_again() -> None:
+    session = next(s for s in EVERYTHING if (s.label, s.name) == ("ray", "16 workers"))
+    (item,) = session.items
+    point = Point(workload="start", engine="ray", parameters=item.parameters, round=0)
+    assert not hopeless(session, 0, [])
+    assert not hopeless(session, 1, [point])
+    failed = Point(
+        workload="start", engine="ray", parameters=item.parameters, round=0, status="failed"
+    )
+    assert hopeless(session, 1, [failed])
+    assert not hopeless(session, 0, [failed])

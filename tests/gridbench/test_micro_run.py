@@ -1,0 +1,337 @@
+"""`gridbench micro` end to end, with small numbers: real engines, real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from conftest import PROGRAM, Run
+from gridbench.engines.leftovers import Leftovers
+from gridbench.micro.command import Request, make_plan, run_micro
+from gridbench.micro.figures import Results, load_results
+from gridbench.micro.launch import Launch
+from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, C, Item, Session
+from gridbench.micro.points import POINTS, Point, load_points
+from gridbench.micro.session import Repeats, Runner
+from gridbench.micro.sizes import Sizes
+
+TINY = Sizes(
+    name="tiny",
+    rounds=1,
+    budget=0.02,
+    arrays=(10_000, 1_000_000),
+    chunks=(10,),
+    order=50,
+    clients=2,
+    readers=2,
+    shared=2_000_000,
+    crews=(2, 3),
+    short_tasks=(6, 0.02),
+    null_tasks=50,
+    calls=200,
+    calls_seconds=1.0,
+    start_limit=30.0,
+    item_limit=60.0,
+    each=1000.0,
+)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
+    folder = tmp_path_factory.mktemp("micro")
+    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder)
+    assert run_micro(request) == 0
+    return folder, load_results(folder)
+
+
+def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
+    _, results = measured
+    figures = {figure.id: figure for figure in results.figures}
+    assert {
+        "null_call", "null_rate", "map_rate", "null_rate_4_clients", "argument_10KB", "echo_1MB",
+        "shared_100MB_first", "shared_100MB_later", "start_2_first", "start_3_all", "memory_3",
+        "start_2_all_numpy", "tasks_100_short", "tasks_100_null", "million", "million_peak",
+        "metg_50", "metg_90", "metg_50_map", "solve",
+    } <= set(figures)  # fmt: skip
+    for figure in results.figures:
+        engines = {entry.engine for entry in figure.entries}
+        assert {PYTHON, POOL} <= engines
+        for entry in figure.entries:
+            assert entry.status == "ok"
+            assert entry.median is not None
+            assert entry.median > 0
+            assert entry.runs == 1
+        for limit in figure.limits:
+            assert limit.median is not None
+            assert limit.median > 0
+    assert {PYTHON, NATIVE, POOL, C} == {e.engine for e in figures["null_call"].entries}
+    assert EMPTY in {entry.engine for entry in figures["echo_10KB"].entries}
+    assert INHERITED in {entry.engine for entry in figures["shared_100MB_first"].entries}
+    assert figures["null_call"].best_peer == POOL
+    assert figures["null_call"].entries[0].percentiles is not None
+    assert figures["null_call"].limits[0].engine == "ping_pong_unix"
+    assert figures["shared_100MB_copies"].ratios[PYTHON].to_peer is not None
+    assert results.versions[PYTHON]
+
+
+def test_tasks_took_as_long_as_they_sleep(measured: tuple[Path, Results]) -> None:
+    _, results = measured
+    figure = next(figure for figure in results.figures if figure.id == "tasks_100_short")
+    for entry in figure.entries:
+        # Six tasks of 0.02 s on three workers.
+        assert entry.median is not None
+        assert entry.median >= 0.04
+
+
+def test_workers_that_were_counted_had_their_own_processes(measured: tuple[Path, Results]) -> None:
+    _, points = load_points(measured[0] / POINTS)
+    for point in points:
+        if point.workload == "start":
+            workers = point.parameters["workers"]
+            # gridrpc has one more, which forks the others.
+            assert point.values["processes"] in (workers, workers + 1)
+            assert point.values["bytes"] > 100_000
+            assert 0 < point.values["first"] <= point.values["all"]
+
+
+def test_what_was_measured_is_not_measured_again(
+    measured: tuple[Path, Results], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, results = measured
+    before = (folder / POINTS).read_bytes()
+    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder)
+    assert run_micro(request) == 0
+    assert (folder / POINTS).read_bytes() == before
+    assert "this takes about" not in capsys.readouterr().err
+    again = load_results(folder)
+    assert replace(again, ended=results.ended) == results
+
+
+def test_another_round_adds_to_what_is_there(tmp_path: Path) -> None:
+    request = Request(workloads=("null_call",), engines=(POOL,), sizes=TINY, folder=tmp_path)
+    assert run_micro(request) == 0
+    assert run_micro(replace(request, rounds=2)) == 0
+    _, points = load_points(tmp_path / POINTS)
+    mine = [(point.engine, point.round) for point in points if point.workload == "null_call"]
+    assert sorted(set(mine)) == [(POOL, 0), (POOL, 1), (POOL + AGAIN, 0), (POOL + AGAIN, 1)]
+    assert run_micro(replace(request, fresh=True)) == 0
+    _, points = load_points(tmp_path / POINTS)
+    assert {point.round for point in points} == {0}
+
+
+def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRIDBENCH_ENGINES", str(tmp_path / "none"))
+    request = Request(
+        workloads=("null_call",), engines=(POOL, "ray"), sizes=TINY, folder=tmp_path / "out"
+    )
+    assert run_micro(request) == 0
+    figure = load_results(tmp_path / "out").figures[0]
+    (ray,) = [entry for entry in figure.entries if entry.engine == "ray"]
+    assert ray.status == "missing"
+    assert "gridbench engines install ray" in ray.why
+
+
+# ---- Sessions that go wrong, with engines made for it.
+
+_CALLS = "gridbench.micro.measures.calls"
+_ENGINES = """
+import os, time
+from gridbench.engines.base import Description
+from gridbench.engines.functions import FunctionEngine
+
+
+class Local(FunctionEngine):
+    name = "local"
+    def describe(self): return Description(name="local", version="1")
+    def start(self, workers): pass
+    def wait_ready(self): pass
+    def call(self, function, /, *args): return function(*args)
+    def result(self, future): return future
+    def close(self): pass
+
+
+class Hangs(Local):
+    def start(self, workers): time.sleep(1000)
+
+
+class Breaks(Local):
+    def start(self, workers): raise RuntimeError("no such cluster")
+
+
+class Wrong(Local):
+    def call(self, function, /, *args): return 42
+
+
+class Dies(Local):
+    def call(self, function, /, *args): os._exit(3)
+
+
+class Litters(Local):
+    def start(self, workers):
+        if os.fork() == 0:
+            os.setsid()
+            os.closerange(0, 100)
+            time.sleep(1000)
+            os._exit(0)
+
+
+class Refuses(Local):
+    cannot = {"null_call": "it reports once a second"}
+"""
+
+
+@pytest.fixture
+def run_session(tmp_path: Path) -> Callable[[str], list[Point]]:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+
+    def run(name: str) -> list[Point]:
+        items = [
+            Item(workload=workload, engine=name, measure=f"{_CALLS}:{workload}", seconds=0.1)
+            for workload in ("null_call", "null_rate")
+        ]
+        session = Session(
+            name="calls", engine=name, label=name, place=f"engines_of_test:{name}", workers=1,
+            items=tuple(items), start_seconds=0.1,
+        )  # fmt: skip
+        points: list[Point] = []
+        sizes = replace(TINY, start_limit=1.0, item_limit=1.5)
+        with Leftovers() as leftovers:
+            runner = Runner(
+                sizes, leftovers, Repeats(0.0), save=points.append, stopped=lambda: False
+            )
+            runner.run(session, items, launch, 0)
+        assert not psutil.Process().children(recursive=True)
+        return points
+
+    return run
+
+
+def test_a_session_of_a_plain_engine(run_session: Callable[[str], list[Point]]) -> None:
+    call, rate = run_session("Local")
+    assert (call.status, rate.status) == ("ok", "ok")
+    assert call.version == "1"
+    assert call.values["us"] > 0
+    assert call.samples["us"]
+    assert "others_cpu" in call.load
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("Hangs", ["gave no result in 2.5 s"] * 2),
+        ("Breaks", ["could not be started: RuntimeError: no such cluster"] * 2),
+        ("Wrong", ["WrongResult: a call that does nothing returned something",
+                   "WrongResult: 20 of 20 calls gave a wrong result"]),
+        ("Dies", ["(the client process ended with exit status 3)"] * 2),
+        ("Lost", ["could not be loaded: AttributeError: module 'engines_of_test' has no attribute"
+                  " 'Lost'"] * 2),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_is_the_points_reason(
+    run_session: Callable[[str], list[Point]], name: str, messages: list[str]
+) -> None:
+    points = run_session(name)
+    assert [point.status for point in points] == ["failed"] * 2
+    assert [point.why for point in points] == messages
+
+
+def test_processes_left_behind_are_ended_and_told(
+    run_session: Callable[[str], list[Point]],
+) -> None:
+    *points, leftovers = run_session("Litters")
+    assert [point.status for point in points] == ["ok", "ok"]
+    assert leftovers.workload == "leftovers"
+    assert leftovers.values == {"processes": 1}
+    assert leftovers.why.startswith("it left behind 1 process, which was ended: ")
+
+
+def test_what_an_engine_is_not_made_for_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    places = {"Refuses": "engines_of_test:Refuses", "Lost": "engines_of_test:Lost"}
+    plan = make_plan(places, ["null_call", "null_rate"], Request(sizes=TINY))
+    assert {item.case for s in plan.sessions for item in s.items if s.engine == "Refuses"} == {
+        "null_rate"
+    }
+    assert {(p.engine, p.workload, p.status) for p in plan.refusals} == {
+        ("Refuses", "null_call", "cannot"),
+        ("Lost", "null_call", "failed"),
+        ("Lost", "null_rate", "failed"),
+    }
+    assert "it reports once a second" in {point.why for point in plan.refusals}
+
+
+# ---- The program.
+
+
+def test_bad_input_is_told_before_anything_runs(gridbench: Run, tmp_path: Path) -> None:
+    done = gridbench("micro", "nul_call")
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "gridbench: there is no workload `nul_call`\n"
+        "hint: did you mean `null_call`? the workloads are null_call, null_rate, "
+    )
+    done = gridbench("micro", "--engine", "process-pol")
+    assert done.returncode == 2
+    assert "hint: did you mean `process-pool`? the engines are " in done.stderr
+    (tmp_path / "file").write_text("")
+    done = gridbench("micro", "--out", "file/x")
+    assert done.returncode == 2
+    assert "cannot use the output folder" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_list_of_workloads_and_engines(gridbench: Run) -> None:
+    done = gridbench("micro", "--list")
+    assert done.returncode == 0
+    for name in ("null_call", "metg", PYTHON, "ray"):
+        assert f"\n  {name} " in done.stdout
+
+
+def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    arguments = ["micro", "null_call", "start", "--quick", "--engine", POOL, "--out", "out"]
+    process = subprocess.Popen(
+        [*PROGRAM, *arguments], cwd=tmp_path, env=environment, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        points = tmp_path / "out" / POINTS
+        until = time.monotonic() + 100
+        while not points.exists() or points.read_bytes().count(b"\n") < 3:
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.05)
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert "stopped: what was measured is kept" in errors
+    assert "Traceback" not in errors
+    assert "out" in output
+    assert not psutil.wait_procs(family, timeout=20)[1]
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["figures"]
+    _, kept = load_points(points)
+    assert len(kept) >= 2
