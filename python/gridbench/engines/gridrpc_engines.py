@@ -54,7 +54,7 @@ class _GridEngine(FunctionEngine):
     ) -> Iterable[Any]:
         """The grid's `map`."""
         called = self._callable(function)
-        return self._running().map(called, items, chunk=chunk)  # type: ignore[arg-type]
+        return self._running().map(called, items, chunk=chunk)
 
     def queued(self, future: Any) -> float:
         """When it went to a worker."""
