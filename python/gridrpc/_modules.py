@@ -246,9 +246,9 @@ def empty(
     """A new array in shared memory, which calls do not copy.
 
     As `numpy.empty`: its elements are arbitrary. A worker sees the array itself: what a module
-    function changes in it, and what the caller changes while a call runs, both see. Python functions
-    get a read-only view of it. As the result of a function that runs in a worker it is not
-    copied either, if the function does not keep it.
+    function changes in it, and what the caller changes while a call runs, both see. Python
+    functions get a read-only view of it. As the result of a function that runs in a worker it is
+    not copied either, if the function does not keep it.
     """
     import numpy as np
 
