@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import struct
-import tempfile
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import socket
 
 _ARRIVAL = struct.Struct("=d")  # when a task came, in seconds of the monotonic clock
 
@@ -20,10 +15,11 @@ class Meeting:
 
     def __init__(self, patience: float = 60.0) -> None:
         """`patience`: seconds that `gather` waits for the next task."""
-        import socket
+        # Not for the workers, which import this file to meet.
+        import tempfile
 
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-")
-        self.place = str(Path(self._folder.name, "meeting"))
+        self.place = os.path.join(self._folder.name, "meeting")
         self._door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._door.bind(self.place)
         self._door.listen(1024)
@@ -35,8 +31,6 @@ class Meeting:
 
         They stay until `end`. Raises TimeoutError.
         """
-        import socket
-
         arrivals: list[float] = []
         for _ in range(expected):
             try:
@@ -66,9 +60,6 @@ class Meeting:
 
 def meet(place: str) -> int:
     """In a worker: tell the client that it is there, and stay until all may go; the process id."""
-    # Here, as workers that never meet should not have to load it.
-    import socket
-
     arrived = time.monotonic()
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(place)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
 
 from gridbench.engines.meeting import meet
+
+TYPE_CHECKING = False  # `typing` takes as long to load as all the rest
+
+if TYPE_CHECKING:
+    from typing import Any
 
 PAGE = 4096
 

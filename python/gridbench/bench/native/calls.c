@@ -4,6 +4,8 @@
  *   calls null COUNT            median us of a blocking call of a function without arguments
  *   calls touch BYTES COUNT     median s of a call with an array of doubles from malloc
  *   calls touch-shared ...      the same with an array from grpc_malloc_np
+ *   calls rate COUNT WINDOW     calls of that function per second, one grpc_call_async and one
+ *                               grpc_wait_any for each, WINDOW of them under way
  *   calls sessions COUNT        s for COUNT sessions, all outstanding, and for as many wait_any;
  *                               descriptors open in between; peak memory of this process, bytes
  */
@@ -76,6 +78,21 @@ static void touch(size_t bytes, int count, int shared) {
     grpc_function_handle_destruct(&touch);
 }
 
+static void rate(int count, int window) {
+    grpc_function_handle_t null = handle_of("gridbench_work/null");
+    grpc_sessionid_t id;
+    double begin = 0;
+    for (int made = -count / 10, ended = made; ended < count; ended++) {
+        if (ended == 0) begin = now();
+        for (; made < count && made - ended < window; made++) {
+            check(grpc_call_async(&null, &id), "grpc_call_async");
+        }
+        check(grpc_wait_any(&id), "grpc_wait_any");
+    }
+    printf("%.9f\n", count / (now() - begin));
+    grpc_function_handle_destruct(&null);
+}
+
 static int open_files(void) {
     int count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -114,7 +131,9 @@ int main(int argc, char **argv) {
     check(grpc_initialize(NULL), "grpc_initialize");
     if (strcmp(argv[1], "null") == 0) null_calls(atoi(argv[2]));
     else if (strcmp(argv[1], "sessions") == 0) sessions(atoi(argv[2]));
-    else if (argc == 4) touch(strtoul(argv[2], NULL, 10), atoi(argv[3]), argv[1][5] == '-');
+    else if (strcmp(argv[1], "rate") == 0 && argc == 4 && atoi(argv[3]) > 0) {
+        rate(atoi(argv[2]), atoi(argv[3]));
+    } else if (argc == 4) touch(strtoul(argv[2], NULL, 10), atoi(argv[3]), argv[1][5] == '-');
     check(grpc_finalize(), "grpc_finalize");
     return 0;
 }
