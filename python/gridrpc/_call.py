@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gridrpc import _native
 from gridrpc._native import Call
-from gridrpc.errors import CallCancelled
 
 if TYPE_CHECKING:
     from gridrpc._profile import Profile
@@ -25,7 +24,11 @@ def cancel(call: Call[Any]) -> bool:
 
 def cancelled(call: Call[Any]) -> bool:
     """`Call.cancelled`."""
-    return call.done() and isinstance(call.exception(), CallCancelled)
+    if not call.done():
+        return False
+    from gridrpc._cancelled import CallCancelled
+
+    return isinstance(call.exception(), CallCancelled)
 
 
 def profile_of(call: Call[Any]) -> Profile:

@@ -6,9 +6,9 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from gridrpc._cancelled import CallCancelled
 from gridrpc._grid import Grid
 from gridrpc._native import Call
-from gridrpc.errors import CallCancelled
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
@@ -15,7 +16,6 @@ from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._functions import Functions
 from gridrpc._grain import Grain
 from gridrpc._launch import launch
-from gridrpc._log import logger
 from gridrpc._map import Map, Results, known_length
 from gridrpc._modules import ModuleFunction, RemoteObject
 from gridrpc._native import Call
@@ -89,7 +89,7 @@ class Grid:
         #: Whether this process is a child of the one that opened the grid.
         self._forked = False
         _open.add(self)
-        logger.info("opened %r", self)
+        _tell("opened", self)
 
     def submit(
         self,
@@ -290,7 +290,7 @@ class Grid:
         _open.discard(self)
         self._native.close()
         self._dispatcher.stop()
-        logger.info("closed %r", self)
+        _tell("closed", self)
 
     def _drain(self) -> None:
         import time
@@ -329,6 +329,14 @@ class Grid:
             f"<gridrpc.Grid: {ready} of {self.config.workers} {self.config.worker} workers ready, "
             f"{live} calls alive, {queued} of them queued>"
         )
+
+
+def _tell(what: str, grid: Grid) -> None:
+    # Nobody listens in a program that has not loaded `logging`, which takes 4 ms.
+    if "logging" in sys.modules:
+        from gridrpc._log import logger
+
+        logger.info("%s %r", what, grid)
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridrpc._config import Config, processors
 from gridrpc.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Imported once, before the workers are forked, if the client has them loaded.
 WORTH_SHARING = ("numpy", "cloudpickle", "scipy", "pandas", "sklearn", "joblib")
@@ -30,7 +27,7 @@ def launch(config: Config) -> dict[str, Any]:
     """The program that starts workers, and what it is told, as arguments of the native grid."""
     if config.worker == "native":
         return {
-            "program": str(program()),
+            "program": program(),
             "arguments": ["spawner"],
             "environment": _environment(config),
             "directory": "",
@@ -66,20 +63,22 @@ def _environment(config: Config) -> list[tuple[str, str]]:
     return [*threads, ("GRIDRPC_DEBUG", config.debug)] if config.debug else threads
 
 
-def program() -> Path:
+def program() -> str:
     """The `gridrpc` program that was installed with this package."""
-    # Only grids of native workers need these, which take 10 ms to load.
+    # Most often it lies beside Python. What tells the other places takes 7 ms to load.
+    beside = os.path.join(os.path.dirname(sys.executable), "gridrpc")
+    if os.path.isfile(beside):
+        return beside
     import shutil
     import sysconfig
-    from pathlib import Path
 
-    beside = Path(sysconfig.get_path("scripts")) / "gridrpc"
-    if beside.is_file():
-        return beside
+    scripts = os.path.join(sysconfig.get_path("scripts"), "gridrpc")
+    if os.path.isfile(scripts):
+        return scripts
     found = os.environ.get("GRIDRPC_PROGRAM") or shutil.which("gridrpc")
     if found is None:
         raise ConfigError(
-            f"native workers need the program `gridrpc`, which is neither at {beside} nor on the "
+            f"native workers need the program `gridrpc`, which is neither at {scripts} nor on the "
             "PATH: install the package again, or name it in GRIDRPC_PROGRAM"
         )
-    return Path(found)
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import pickle
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    pass
 
 
 class GridError(Exception):
@@ -31,10 +33,6 @@ class ArgumentError(GridError, ValueError, TypeError):
         super().__init__(message)
         self.function = function
         self.parameter = parameter
-
-
-class CallCancelled(GridError, concurrent.futures.CancelledError):
-    """The call was cancelled."""
 
 
 class DeadlineExceeded(GridError, TimeoutError):
@@ -116,6 +114,8 @@ def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
     if kind == "raised":
         return _raised(*outcome[1:])
     if kind == "cancelled":
+        from gridrpc._cancelled import CallCancelled
+
         return CallCancelled(f"the call of {name} was cancelled")
     if kind == "deadline":
         where = "no worker had taken it" if outcome[1] is None else f"worker {outcome[1]} ran it"
@@ -184,3 +184,11 @@ def _raised(
     if trace:
         remote.__cause__ = RemoteTraceback(trace)
     return remote
+
+
+def __getattr__(name: str) -> Any:
+    if name != "CallCancelled":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gridrpc._cancelled import CallCancelled
+
+    return CallCancelled
