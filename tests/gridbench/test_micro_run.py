@@ -65,8 +65,10 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
     } <= set(figures)  # fmt: skip
     for figure in results.figures:
         engines = {entry.engine for entry in figure.entries}
-        # Few calls may end in another order than they began in: tenths then have no times.
-        assert {PYTHON, POOL} <= engines or figure.id == "million_steady"
+        # Few calls may end in another order than they began in: tenths then have no times. And only
+        # gridrpc tells how many bytes a call has moved.
+        told = {PYTHON} if figure.id.endswith("B_copies") else {PYTHON, POOL}
+        assert told <= engines or figure.id == "million_steady", figure.id
         for entry in figure.entries:
             assert entry.status == "ok"
             assert entry.median is not None

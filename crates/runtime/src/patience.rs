@@ -8,7 +8,7 @@
 use crate::sys::monotonic_ns;
 
 /// How long to look, ns: about what falling asleep and being woken takes at both ends.
-const LOOK: u64 = 25_000;
+const LOOK: u64 = 60_000;
 /// Waits in vain after which looking stops, if none was of use before.
 const TRUST: u32 = 4;
 /// The most trust that waits of use can earn.

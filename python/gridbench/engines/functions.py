@@ -72,6 +72,11 @@ class FunctionEngine(Engine):
         """Give data for many calls; what is returned stands for it as an argument of `call`."""
         return value
 
+    def moved(self, future: Any) -> int | None:
+        """Bytes of arguments that a call which has ended moved or copied; None: not told."""
+        del future
+        return None
+
     def when_done(self, future: Any, report: Callable[[], object]) -> None:
         """Have `report` called, in any thread, when the call has ended."""
         future.add_done_callback(lambda _: report())

@@ -143,6 +143,17 @@ def _arrays(sizes: tuple[int, ...]) -> Iterator[FigureOf]:
                     _limit("loopback", "s", 1000 * trips / 2, bytes=size),
                 ),
             )
+    for size in sizes:
+        yield FigureOf(
+            id=f"argument_{bytes_named(size)}_copies",
+            workload="copies of an array as argument",
+            title=f"copies made of an argument of {bytes_named(size)}",
+            unit="copies",
+            better="less",
+            source=Source("argument", "copies", {"bytes": size}),
+            parameter=("bytes", float(size)),
+            compared=False,
+        )
     for_solve = "NumPy's solve in a worker, by the time it takes in the client"
     yield FigureOf(
         id="solve",

@@ -29,7 +29,8 @@ def _array(shape: tuple[int, ...] | int, dtype: str, kind: str) -> npt.NDArray[A
 def argument(client: Client, size: int, array: str) -> Found:
     """`ms`: median time of a call with an array of `size` bytes; its ends and length come back.
 
-    The array is another one in each call, in that its ends change.
+    The array is another one in each call, in that its ends change. `copies`: bytes that a call
+    moved, by the size of the array, from engines that tell.
     """
     engine = client.engine
     data = _array(size, "u1", array)
@@ -43,7 +44,13 @@ def argument(client: Client, size: int, array: str) -> Found:
         if engine.result(engine.call(ends, data)) != (size, number, number):
             raise WrongResult("the function got another array than was sent")
 
-    return _times(call, client.budget)
+    found = _times(call, client.budget)
+    future = engine.call(ends, data)
+    engine.result(future)
+    moved = engine.moved(future)
+    if moved is not None:
+        found.values["copies"] = moved / size
+    return found
 
 
 def echo(client: Client, size: int, array: str) -> Found:
