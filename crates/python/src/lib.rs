@@ -10,8 +10,8 @@ mod buffer;
 mod call;
 mod grid;
 mod modules;
-mod results;
 mod plain;
+mod results;
 mod values;
 mod worker;
 
