@@ -130,6 +130,7 @@ def test_a_module_that_does_not_load_is_told(capfd: pytest.CaptureFixture[str]) 
 def test_the_program_for_native_workers_can_be_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
     monkeypatch.setenv("GRIDRPC_PROGRAM", str(tmp_path / "nothing"))
     with Grid(workers=1, worker="native") as grid:
