@@ -182,7 +182,8 @@ class ModuleSender:
         return self._function.submit_on(self._grid, args, {}, self._options.deadline)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        raise NotImplementedError("chunks of them are refused")
+        del items, grain
+        return None, 0
 
     def answer(self, call: Call[Any]) -> Answer:
-        raise NotImplementedError("chunks of them are refused")
+        return Answer([call.result()], None)

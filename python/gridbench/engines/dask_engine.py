@@ -8,9 +8,8 @@ for single arguments of 10 MB or more, where Dask would warn of a large graph ot
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, ClassVar
@@ -34,16 +33,11 @@ _SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
 }
 
-_NOT_A_HUNDRED = "100 workers were not up after 170 s when this was tried on two cores"
-
 
 class DaskEngine(FunctionEngine):
     """dask.distributed's LocalCluster with processes."""
 
     name: ClassVar[str] = "dask"
-    cannot: ClassVar[Mapping[str, str]] = (
-        {"start_100": _NOT_A_HUNDRED, "tasks_100": _NOT_A_HUNDRED} if os.cpu_count() == 2 else {}
-    )
 
     def __init__(self) -> None:
         super().__init__()

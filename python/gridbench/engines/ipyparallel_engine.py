@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -26,16 +26,11 @@ _START_SECONDS = 600  # for all engines to register; whoever starts this has a l
 
 _PATIENCE = 1.0  # seconds for what the cluster leaves to end
 
-_NOT_A_HUNDRED = "100 engines were not up after 170 s when this was tried on two cores"
-
 
 class IpyparallelEngine(FunctionEngine):
     """ipyparallel's Cluster and its load-balanced view."""
 
     name: ClassVar[str] = "ipyparallel"
-    cannot: ClassVar[Mapping[str, str]] = (
-        {"start_100": _NOT_A_HUNDRED, "tasks_100": _NOT_A_HUNDRED} if os.cpu_count() == 2 else {}
-    )
 
     def __init__(self) -> None:
         super().__init__()
