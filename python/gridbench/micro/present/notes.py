@@ -52,6 +52,12 @@ def headline(results: Results) -> list[str]:
         sentence += f", {_number(missed)} missed" if missed else ""
         unknown = len(results.lead) - len(known)
         found.append(sentence + (f", {_number(unknown)} not measured." if unknown else "."))
+    runs = [e.runs for figure in results.figures for e in figure.entries if has_value(e)]
+    if single := runs.count(1):
+        found.append(
+            f"{single:,} of {len(runs):,} values are of a single run: nothing tells how far they "
+            "would scatter."
+        )
     return found
 
 
