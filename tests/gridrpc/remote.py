@@ -76,6 +76,20 @@ def drop(name: str) -> None:
     kept.pop(name, None)
 
 
+def read_in_child(gate: str, found: str, array: Any) -> None:
+    """Leave a child behind that reads the array when the gate is open, and writes what it found."""
+    if os.fork() > 0:
+        return
+    try:
+        until = time.monotonic() + 60
+        while not Path(gate).exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        Path(found + ".new").write_text(str(int(array.sum())))
+        Path(found + ".new").rename(found)
+    finally:
+        os._exit(0)
+
+
 class Refusing(Exception):
     """Takes two arguments but pickles with one: it cannot be unpickled."""
 

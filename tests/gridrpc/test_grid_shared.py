@@ -177,23 +177,57 @@ def test_it_is_in_memory_once(tmp_path: Path) -> None:
         assert grown < 1.3 * size
 
 
-def test_memory_goes_when_it_is_dropped(own_grid: Grid) -> None:
+def shared_files() -> set[str]:
+    """The memory files that this process has mapped, by number."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+    return {line.split()[4] for line in lines if "gridrpc-segment" in line}
 
-    shared = own_grid.share(np.ones(32 << 20, np.uint8))
-    pids = set()
-    for call in [own_grid.submit(remote.total, shared) for _ in range(10)]:
-        call.result(LONG)
-        pids.add(call.profile.pid)
+
+def test_memory_goes_when_it_is_dropped() -> None:
+    before = shared_files()
+    with Grid(workers=2, keep_free=1 << 20) as grid:
+        shared = grid.share(np.ones(32 << 20, np.uint8))
+        pids = set()
+        for call in [grid.submit(remote.total, shared) for _ in range(10)]:
+            call.result(LONG)
+            pids.add(call.profile.pid)
+        assert shared_files() > before
+        del shared
+        gc.collect()
+        # Nothing has to be called for it.
+        assert until(lambda: shared_files() <= before)
+        assert until(lambda: own_memory({pid for pid in pids if pid}, "Pss_Shmem") < 8 << 20)
+
+
+def test_memory_is_used_again(lone_grid: Grid) -> None:
+    before = shared_files()
+    seen = set()
+    for n in range(8):
+        shared = lone_grid.share(np.full(8 << 20, n, np.uint8))
+        assert lone_grid.submit(remote.total, shared).result(LONG) == n * (8 << 20)
+        seen |= shared_files() - before
+        del shared
+        gc.collect()
+        # The worker says that it reads it no more.
+        lone_grid.submit(remote.pid).result(LONG)
+    assert 1 <= len(seen) <= 3
+
+
+def test_what_a_forked_child_reads_stays(lone_grid: Grid, tmp_path: Path) -> None:
+    gate, found = tmp_path / "gate", tmp_path / "found"
+    shared = lone_grid.share(np.full(1 << 20, 7, np.uint8))
+    lone_grid.submit(remote.read_in_child, str(gate), str(found), shared).result(LONG)
     del shared
     gc.collect()
-
-    def gone() -> bool:
-        # A worker hears of it before its next call.
-        for call in [own_grid.submit(remote.pid) for _ in range(4)]:
-            call.result(LONG)
-        return all(own_memory({pid}, "Pss_Shmem") < 8 << 20 for pid in pids if pid)
-
-    assert until(gone)
+    for n in range(5):
+        lone_grid.submit(remote.pid).result(LONG)
+        other = lone_grid.share(np.full(1 << 20, 10 + n, np.uint8))
+        assert lone_grid.submit(remote.total, other).result(LONG) == (10 + n) << 20
+        del other
+        gc.collect()
+    gate.touch()
+    assert until(found.exists)
+    assert found.read_text() == str(7 << 20)
 
 
 def test_after_the_grid_is_closed() -> None:

@@ -73,7 +73,9 @@ impl<T: Clone> Core<T> {
         }
         for (id, blob) in &self.blobs.table {
             assert_eq!(blob.calls, wanted.remove(id).unwrap_or(0), "{id:?}");
-            assert!(!blob.dropped || blob.calls > 0, "{id:?} leaks");
+            let leaving = blob.dropped && blob.calls == 0;
+            assert_eq!(blob.leaving, leaving, "{id:?}");
+            assert!(!leaving || !blob.holders.is_empty(), "{id:?} leaks");
         }
         assert!(wanted.is_empty(), "calls refer to data that is gone: {wanted:?}");
         if self.closed || self.broken.is_some() {

@@ -184,7 +184,7 @@ impl<T: Clone> Core<T> {
         let sent = worker.reset();
         let common = worker.is_common();
         self.idle.remove(id);
-        self.blobs.forget_worker(id);
+        self.blobs.forget_worker(id, out);
         let loss = Arc::new(loss);
         if !common {
             return self.reserved_lost(id, sent, &loss, out);
@@ -316,8 +316,20 @@ impl<T: Clone> Core<T> {
     pub fn unshare(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
         if let Some(state) = self.blobs.table.get_mut(&blob) {
             state.dropped = true;
-            self.free_if_unused(blob, out);
+            self.blobs.leave_if_unused(blob, out);
         }
+    }
+
+    /// A worker has let go of data that it was told is not shared any more. `unread`: nobody has got it
+    /// from there who may still read it.
+    pub fn blob_dropped(
+        &mut self,
+        worker: WorkerId,
+        blob: BlobId,
+        unread: bool,
+        out: &mut Vec<Action<T>>,
+    ) {
+        self.blobs.let_go(worker, blob, unread, out);
     }
 
     /// Takes no more calls and ends all that are alive.
@@ -585,16 +597,8 @@ impl<T: Clone> Core<T> {
         for blob in blobs {
             if let Some(state) = self.blobs.table.get_mut(blob) {
                 state.calls -= 1;
-                self.free_if_unused(*blob, out);
+                self.blobs.leave_if_unused(*blob, out);
             }
-        }
-    }
-
-    fn free_if_unused(&mut self, blob: BlobId, out: &mut Vec<Action<T>>) {
-        if let Some(gone) = self.blobs.remove_unused(blob) {
-            let holders = gone.holders.into_iter();
-            out.extend(holders.map(|worker| Action::Unshare { worker, blob }));
-            out.push(Action::Free(blob));
         }
     }
 

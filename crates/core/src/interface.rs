@@ -133,7 +133,8 @@ pub enum Action<T> {
     },
     /// A call that had ended before is no longer in any worker's hands.
     Forget(T),
-    /// Tell a worker that no call will refer to this data any more.
+    /// Tell a worker that no call will refer to this data any more. Report with
+    /// [`crate::Core::blob_dropped`] that it has let go of it.
     Unshare {
         /// Which worker.
         worker: WorkerId,
@@ -141,7 +142,12 @@ pub enum Action<T> {
         blob: BlobId,
     },
     /// Nobody needs this data any more.
-    Free(BlobId),
+    Free {
+        /// Which data.
+        blob: BlobId,
+        /// Whether nobody can read it any more either, so that its memory may be written over.
+        unread: bool,
+    },
     /// If this worker has begun its call with serial number `head`, take back those that it has not
     /// begun below `below`, where that can be done. Report it with [`crate::Core::taken_back`].
     TakeBack {

@@ -21,6 +21,8 @@ struct Process {
     begun: usize,
     taught: HashSet<FunctionId>,
     blobs: HashSet<BlobId>,
+    /// Data that it was told to let go of.
+    letting_go: Vec<BlobId>,
 }
 
 impl Process {
@@ -56,6 +58,8 @@ struct World {
     blobs: Vec<BlobId>,
     reserved: Vec<Reservation>,
     freed: HashSet<BlobId>,
+    /// Data that somebody outside the grid may read.
+    passed_on: HashSet<BlobId>,
     counts: HashMap<&'static str, u64>,
     settings: Settings,
 }
@@ -82,6 +86,7 @@ impl World {
             blobs: Vec::new(),
             reserved: Vec::new(),
             freed: HashSet::new(),
+            passed_on: HashSet::new(),
             counts: HashMap::new(),
             settings,
         };
@@ -118,6 +123,7 @@ impl World {
                 Action::Unshare { worker, blob } => {
                     let had = self.processes[worker.0 as usize].blobs.remove(&blob);
                     assert!(had, "unshared what it never had");
+                    self.processes[worker.0 as usize].letting_go.push(blob);
                 }
                 Action::Send { worker, call, function, payload, .. } => {
                     let process = &mut self.processes[worker.0 as usize];
@@ -152,12 +158,17 @@ impl World {
                         End::Closed => "closed",
                     });
                 }
-                Action::Free(blob) => {
+                Action::Free { blob, unread } => {
+                    let passed_on = self.passed_on.contains(&blob);
+                    assert_eq!(unread, !passed_on, "its memory could be written over");
+                    self.count(if unread { "unread" } else { "passed on" });
                     assert!(self.freed.insert(blob), "freed twice");
                     let users = self.calls.iter().filter(|call| call.blobs.contains(&blob));
                     assert!(users.into_iter().all(|call| call.ended), "freed while in use");
                     for process in &self.processes {
-                        assert!(!process.blobs.contains(&blob) || !process.alive);
+                        let reads =
+                            process.blobs.contains(&blob) || process.letting_go.contains(&blob);
+                        assert!(!reads || !process.alive);
                     }
                 }
                 Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
@@ -229,7 +240,8 @@ impl World {
                 }
             }
             4..30 => self.submit(&mut out),
-            30..60 => self.answer(&mut out),
+            30..56 => self.answer(&mut out),
+            56..60 => self.let_go(&mut out),
             60..72 => self.become_ready(&mut out),
             72..77 => self.die(&mut out),
             77..82 => {
@@ -354,6 +366,18 @@ impl World {
         }
     }
 
+    /// A worker reads data no more that it was told to let go of.
+    fn let_go(&mut self, out: &mut Vec<Action<u32>>) {
+        let Some(index) = self.pick(|p| p.alive && !p.letting_go.is_empty()) else { return };
+        let letting_go = &mut self.processes[index].letting_go;
+        let blob = letting_go.swap_remove(self.rng.usize(0..letting_go.len()));
+        let unread = self.rng.u32(0..4) > 0;
+        if !unread {
+            self.passed_on.insert(blob);
+        }
+        self.core.blob_dropped(WorkerId(index as u32), blob, unread, out);
+    }
+
     fn become_ready(&mut self, out: &mut Vec<Action<u32>>) {
         let Some(index) = self.pick(|p| p.alive && !p.ready) else { return };
         self.processes[index].ready = true;
@@ -374,6 +398,7 @@ impl World {
             }
         }
         let process = std::mem::take(&mut self.processes[index]);
+        self.passed_on.extend(process.blobs.iter().chain(&process.letting_go));
         let started = known.then_some(process.begun_serial() as u32);
         let loss = Loss {
             worker: index as u32,
@@ -414,6 +439,12 @@ impl World {
             self.core.unshare(blob, &mut out);
         }
         self.perform(out);
+        while self.pick(|p| p.alive && !p.letting_go.is_empty()).is_some() {
+            let mut out = Vec::new();
+            self.let_go(&mut out);
+            self.perform(out);
+            self.core.check();
+        }
         assert_eq!(self.freed.len(), self.blobs.len(), "shared data leaks");
         assert!(self.core.timers() <= 2 * 1024, "timers leak: {}", self.core.timers());
     }
@@ -457,6 +488,8 @@ fn random_schedules_keep_every_invariant() {
         "reserved",
         "reserved lost",
         "dismissed",
+        "unread",
+        "passed on",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > 100, "hardly any {what}: {totals:?}");
     }

@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use gridrpc_runtime::link::LinkError;
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::sys::monotonic_ns;
-use gridrpc_runtime::worker::{Answer, Job, KnownFunction, Modules, Role, Spawner, WorkerLink};
+use gridrpc_runtime::worker::{
+    Answer, Job, KnownFunction, Modules, Role, Spawner, Turn, WorkerLink,
+};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Prepare, Stamps};
 use pyo3::exceptions::{PyConnectionError, PyRuntimeError, PySystemExit, PyValueError};
 use pyo3::prelude::*;
@@ -206,12 +208,18 @@ impl Worker {
             // get it while Python code runs.
             let mut next = self.with(|inner| inner.link.job_at_hand()).map_err(Failure::from)?;
             if next.is_none() {
-                next = py
-                    .detach(|| self.with(|inner| inner.link.next_job()))
-                    .map_err(Failure::from)?;
+                let turn = py.detach(|| self.with(|inner| inner.link.next_turn()));
                 py.check_signals()?;
+                next = match turn.map_err(Failure::from)? {
+                    Turn::Run(job) => Some(job),
+                    Turn::LetGo(dropped) => {
+                        self.let_go(&dropped);
+                        None
+                    }
+                    Turn::End => return Ok(None),
+                };
             }
-            let Some(job) = next else { return Ok(None) };
+            let Some(job) = next else { continue };
             if job.function.form == FunctionForm::Library {
                 let serve = |inner: &mut Inner| inner.modules.serve(&mut inner.link, job);
                 if !py.detach(|| self.with(serve)).map_err(Failure::from)? {
@@ -222,16 +230,23 @@ impl Worker {
             // Only what is lent has to be given back.
             let lent = job.sections.iter().filter(|part| matches!(part, Incoming::Shared(_)));
             let lent = lent.cloned().collect();
-            let dropped: Vec<Py<PyAny>> = self.with(|inner| {
+            let dropped = self.with(|inner| {
                 inner.running = Some((job.call, lent));
                 inner.received = job.received;
-                let Inner { link, values, .. } = inner;
-                link.take_dropped().iter().filter_map(|blob| values.remove(blob)).collect()
+                inner.link.take_dropped()
             });
-            // What goes with them may be code that asks for our lock.
-            drop(dropped);
+            self.let_go(&dropped);
             return Ok(Some(job));
         }
+    }
+
+    /// Lets go of the values of shared data that were dropped.
+    fn let_go(&self, dropped: &[u64]) {
+        let remove = |inner: &mut Inner| -> Vec<Py<PyAny>> {
+            dropped.iter().filter_map(|blob| inner.values.remove(blob)).collect()
+        };
+        // What goes with them may be code that asks for our lock: drop them without it.
+        drop(self.with(remove));
     }
 
     /// Whether the call that was taken up has been answered, or cannot be any more.

@@ -2,7 +2,7 @@
 //!
 //! When the client does (a process pool beside the grid, say), the child must not keep the grid's
 //! control connection open: the spawner could not see the client's end. When a function does, its
-//! child must not answer the call.
+//! child must not answer the call, and may read the function's shared data for as long as it lives.
 
 use std::cell::UnsafeCell;
 use std::os::fd::RawFd;
@@ -42,6 +42,14 @@ fn with<R>(change: impl FnOnce(&mut Vec<RawFd>) -> R) -> R {
 /// How many forks lie between this process and the first of its line.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
+/// How often this process has forked.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process has forked since forks are noticed.
+pub(crate) fn count() -> u64 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// Names this process among its forked children and parents.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
@@ -52,6 +60,7 @@ extern "C" fn before() {
 }
 
 extern "C" fn after_in_parent() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     unlock();
 }
 

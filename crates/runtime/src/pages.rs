@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::sys::{self, Mapping};
@@ -30,15 +30,29 @@ pub(crate) struct Memory {
     file: Arc<OwnedFd>,
     len: usize,
     mapping: OnceLock<Mapping>,
-    /// Bytes from the start whose pages are there.
+    /// Bytes from the start whose pages are there, huge ones if it is protected.
     ready: AtomicUsize,
+    /// It can be written to through the mapping only.
+    protected: AtomicBool,
 }
 
 impl Memory {
     /// Memory that nobody has written to.
     pub(crate) fn new(file: OwnedFd, len: usize) -> Memory {
         let (mapping, ready) = (OnceLock::new(), AtomicUsize::new(0));
-        Memory { file: Arc::new(file), len, mapping, ready }
+        Memory { file: Arc::new(file), len, mapping, ready, protected: AtomicBool::new(false) }
+    }
+
+    /// Has nobody write to it from now on but its owner, through the mapping that is there.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or sealed.
+    pub(crate) fn protect(&self) -> io::Result<()> {
+        if self.protected.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.map()?;
+        sys::seal_for_others(self.file.as_fd())
     }
 
     /// What to pass to a reader.
@@ -74,7 +88,9 @@ impl Memory {
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;
         self.make_ready(end);
         // What lies below is there, above it pages are new.
-        let there = self.ready.load(Ordering::Relaxed).clamp(offset, end) - offset;
+        let ready = self.ready.load(Ordering::Relaxed);
+        let there = if self.protected.load(Ordering::Relaxed) { end } else { ready };
+        let there = there.clamp(offset, end) - offset;
         let (known, new) = bytes.split_at(there);
         if !known.is_empty() {
             let start = self.at(offset, known.len())?;
@@ -177,6 +193,21 @@ mod tests {
             }
             assert!(memory.write(6 * HUGE - 1, &[1, 2]).is_err());
         }
+    }
+
+    #[test]
+    fn protected_memory_can_be_written_to_by_its_owner_alone() {
+        let memory = Memory::new(sys::memory_file(c"test", 2 * HUGE as u64).unwrap(), 2 * HUGE);
+        memory.write(0, &[1; 5000]).unwrap();
+        memory.protect().unwrap();
+        assert!(Mapping::new(memory.file.as_fd(), 2 * HUGE, true).is_err());
+        assert!(write_at(&memory.file, &[2], 0).is_err());
+        let reader = Mapping::new(memory.file.as_fd(), 2 * HUGE, false).unwrap();
+        memory.write(4000, &[3; HUGE]).unwrap();
+        // SAFETY: within the memory, which nobody writes to now.
+        let read =
+            unsafe { std::slice::from_raw_parts(reader.at(0, 9000).unwrap().as_ptr(), 9000) };
+        assert_eq!((read[3999], read[4000], read[8999]), (1, 3, 3));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
-use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool};
+use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool, Segment};
 
 /// Bytes that a frame carries inline at most, all sections together.
 const MAX_INLINE: usize = 512 << 10;
@@ -209,6 +209,22 @@ pub struct Payload {
     pub bytes: u64,
 }
 
+/// Announces a segment that is new to the receiver.
+///
+/// # Errors
+/// When a bound of the format is exceeded.
+pub(crate) fn announce(
+    segment: &Segment,
+    sender: &mut Sender,
+    is_new: impl FnOnce(u32) -> bool,
+) -> Result<(), WireError> {
+    if is_new(segment.number()) {
+        let message = Message::Segment { segment: segment.number(), len: segment.len() };
+        sender.push_with(&message, vec![segment.file()])?;
+    }
+    Ok(())
+}
+
 impl Payload {
     /// The sections as a message names them.
     #[must_use]
@@ -255,12 +271,7 @@ impl Payload {
     ) -> Result<(), WireError> {
         for part in &self.parts {
             if let Outgoing::Shared { lent, .. } = part {
-                let segment = lent.segment();
-                if is_new(segment.number()) {
-                    let message =
-                        Message::Segment { segment: segment.number(), len: segment.len() };
-                    sender.push_with(&message, vec![segment.file()])?;
-                }
+                announce(lent.segment(), sender, &mut is_new)?;
             }
         }
         Ok(())

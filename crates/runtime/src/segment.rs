@@ -9,6 +9,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_wire::Lease;
@@ -16,10 +17,13 @@ use gridrpc_wire::Lease;
 use crate::forks;
 use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys::{self, Mapping};
+use crate::worker::blobs::Reading;
 
 const NAME: &CStr = c"gridrpc-segment";
 /// Numbers of the segments that callers' arrays lie in, apart from those of the grids' own.
 pub const FIRST_OF_ARRAYS: u32 = 1 << 31;
+/// Numbers from here up to those hold shared data: only their owner can write to them.
+pub(crate) const FIRST_OF_SHARED_DATA: u32 = 1 << 30;
 /// The smallest segment, bytes.
 const SMALLEST: u64 = 64 << 10;
 /// Pages made beforehand at most, bytes: who asks for more may not use all of it.
@@ -58,6 +62,13 @@ impl Segment {
 pub struct Lent {
     segment: Arc<Segment>,
     pool: Arc<Pool>,
+    spent: AtomicBool,
+}
+
+impl Lent {
+    fn new(segment: Arc<Segment>, pool: &Arc<Pool>) -> Lent {
+        Lent { segment, pool: Arc::clone(pool), spent: AtomicBool::new(false) }
+    }
 }
 
 impl Lent {
@@ -72,7 +83,29 @@ impl Lent {
     /// # Errors
     /// When there is no memory for it.
     pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        self.segment.memory.write(0, bytes)
+        self.write_at(0, bytes)
+    }
+
+    /// Copies `bytes` to `offset`.
+    ///
+    /// # Errors
+    /// When there is no memory for it, or it would lie outside.
+    pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let offset = usize::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+        self.segment.memory.write(offset, bytes)
+    }
+
+    /// Has nobody else write to the segment from now on.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or sealed.
+    pub(crate) fn protect(&self) -> io::Result<()> {
+        self.segment.memory.protect()
+    }
+
+    /// The segment will not go back, but be gone: somebody else may still read it.
+    pub(crate) fn spend(&self) {
+        self.spent.store(true, Ordering::Relaxed);
     }
 
     /// Where its memory starts, if it has at least `len` bytes.
@@ -137,7 +170,7 @@ impl Left {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        self.pool.take_back(&self.segment);
+        self.pool.take_back(&self.segment, !self.spent.load(Ordering::Relaxed));
     }
 }
 
@@ -210,18 +243,18 @@ impl Pool {
         let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
         if let Some(segment) = warm {
             shelf.free_bytes -= want;
-            return Ok(Lent { segment, pool: Arc::clone(self) });
+            return Ok(Lent::new(segment, self));
         }
         let number = shelf.next;
         shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
         drop(shelf);
         let memory = Memory::new(sys::memory_file(NAME, want)?, want as usize);
-        Ok(Lent { segment: Arc::new(Segment { number, memory }), pool: Arc::clone(self) })
+        Ok(Lent::new(Arc::new(Segment { number, memory }), self))
     }
 
-    fn take_back(&self, segment: &Arc<Segment>) {
+    fn take_back(&self, segment: &Arc<Segment>, usable: bool) {
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        if shelf.free_bytes + segment.len() > self.keep {
+        if !usable || shelf.free_bytes + segment.len() > self.keep {
             shelf.gone.push(segment.number);
             return;
         }
@@ -244,6 +277,8 @@ pub struct Borrowed {
     len: u64,
     /// Returns the stretch to its owner when the last clone is dropped.
     guard: Option<Arc<Returner>>,
+    /// Held as long as this is a part of shared data.
+    _reading: Option<Arc<Reading>>,
     /// Which section of its message it is.
     section: u16,
 }
@@ -350,7 +385,8 @@ impl Mapped {
     /// # Errors
     /// When it cannot be mapped or is shorter than announced.
     pub fn add(&mut self, number: u32, len: u64, file: &OwnedFd) -> io::Result<()> {
-        let mapping = Mapping::new(file.as_fd(), len as usize, true)?;
+        let writable = !(FIRST_OF_SHARED_DATA..FIRST_OF_ARRAYS).contains(&number);
+        let mapping = Mapping::new(file.as_fd(), len as usize, writable)?;
         self.segments.insert(number, Arc::new(mapping));
         Ok(())
     }
@@ -372,8 +408,23 @@ impl Mapped {
             offset: lease.offset,
             len,
             guard,
+            _reading: None,
             section: 0,
         })
+    }
+
+    /// The stretch of shared data that a lease names, if it lies within a known segment. It does not go
+    /// back with the answer to a call.
+    pub(crate) fn borrow_shared_data(
+        &self,
+        lease: Lease,
+        len: u64,
+        reading: &Arc<Reading>,
+    ) -> Option<Borrowed> {
+        let mapping = Arc::clone(self.segments.get(&lease.segment)?);
+        mapping.at(lease.offset, len)?;
+        let _reading = Some(Arc::clone(reading));
+        Some(Borrowed { mapping, offset: lease.offset, len, guard: None, _reading, section: 0 })
     }
 
     /// Where stretches of these segments are collected that are read no more.
@@ -387,13 +438,6 @@ impl Mapped {
     pub fn returned(&self) -> Vec<Lease> {
         std::mem::take(&mut self.returns.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// A stretch of memory that is never given back, such as a part of shared data.
-#[must_use]
-pub fn borrow_for_good(mapping: &Arc<Mapping>, offset: u64, len: u64) -> Option<Borrowed> {
-    mapping.at(offset, len)?;
-    Some(Borrowed { mapping: Arc::clone(mapping), offset, len, guard: None, section: 0 })
 }
 
 #[cfg(test)]

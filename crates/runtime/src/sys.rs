@@ -165,12 +165,20 @@ pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     Ok(file)
 }
 
-/// Makes a memory file read-only for good, for everybody.
+/// Makes a memory file read-only for good, but for the mappings that can write to it now. Before
+/// Linux 5.1, which cannot, only its length is fixed.
 ///
 /// # Errors
-/// When it is mapped writable somewhere.
-pub fn seal(file: BorrowedFd<'_>) -> io::Result<()> {
-    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+/// When the file does not take seals.
+pub fn seal_for_others(file: BorrowedFd<'_>) -> io::Result<()> {
+    let length = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
+    match add_seals(file, length | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => add_seals(file, length),
+        sealed => sealed,
+    }
+}
+
+fn add_seals(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
     // SAFETY: plain system call.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } as isize)?;
     Ok(())

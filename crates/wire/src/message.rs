@@ -26,6 +26,7 @@ pub enum Kind {
     Callback = 15,
     CallbackReply = 16,
     CallbackFailure = 17,
+    BlobDropped = 18,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -35,7 +36,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 23] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -53,6 +54,7 @@ impl Kind {
         Kind::Callback,
         Kind::CallbackReply,
         Kind::CallbackFailure,
+        Kind::BlobDropped,
         Kind::Prepare,
         Kind::Spawn,
         Kind::Started,
@@ -215,17 +217,24 @@ pub enum Message<'a> {
         /// The stretches.
         leases: Vec<Lease>,
     },
-    /// Client to worker: shared data. Descriptor 0, with shared memory: the memory of all sections.
+    /// Client to worker: shared data.
     Blob {
         /// The client's number for it.
         blob: u64,
-        /// Its parts; shared ones are offsets into the memory that came along, segment 0.
+        /// Its parts; shared ones lie in segments that only the client can write to.
         sections: Sections<'a>,
     },
     /// Client to worker: shared data that no call will refer to any more.
     DropBlob {
         /// Its number.
         blob: u64,
+    },
+    /// Worker to client: nothing in this process reads shared data any more that was dropped.
+    BlobDropped {
+        /// Its number.
+        blob: u64,
+        /// Whether no other process can read it either that got it from this one.
+        unread: bool,
     },
     /// Client to worker or spawner: end.
     Goodbye,
@@ -308,6 +317,7 @@ impl Message<'_> {
             Message::Release { .. } => Kind::Release,
             Message::Blob { .. } => Kind::Blob,
             Message::DropBlob { .. } => Kind::DropBlob,
+            Message::BlobDropped { .. } => Kind::BlobDropped,
             Message::Goodbye => Kind::Goodbye,
             Message::DropSegment { .. } => Kind::DropSegment,
             Message::Cancel { .. } => Kind::Cancel,
@@ -416,6 +426,10 @@ impl Message<'_> {
                 w.sections(sections)?;
             }
             Message::DropBlob { blob } => w.u64(*blob),
+            Message::BlobDropped { blob, unread } => {
+                w.u64(*blob);
+                w.u8((*unread).into());
+            }
             Message::Goodbye => {}
             Message::DropSegment { segment } => w.u32(*segment),
             Message::Cancel { call } => w.u64(*call),
@@ -500,11 +514,7 @@ impl<'a> Message<'a> {
             Kind::Call => Message::Call {
                 call: r.u64("call")?,
                 function: r.u32("function")?,
-                batch: match r.u8("batch")? {
-                    0 => false,
-                    1 => true,
-                    other => return Err(meaningless("batch", other)),
-                },
+                batch: r.flag("batch")?,
                 sections: r.sections()?,
             },
             Kind::Data => Message::Data(r.bytes(frame.body.len(), "data")?),
@@ -530,6 +540,9 @@ impl<'a> Message<'a> {
             Kind::Release => Message::Release { leases: r.leases()? },
             Kind::Blob => Message::Blob { blob: r.u64("blob")?, sections: r.sections()? },
             Kind::DropBlob => Message::DropBlob { blob: r.u64("blob")? },
+            Kind::BlobDropped => {
+                Message::BlobDropped { blob: r.u64("blob")?, unread: r.flag("unread")? }
+            }
             Kind::Goodbye => Message::Goodbye,
             Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
             Kind::Cancel => Message::Cancel { call: r.u64("call")? },
@@ -609,6 +622,14 @@ impl<'a> Reader<'a> {
             callbacks: self.u32("callbacks")?,
         };
         Ok((call, stamps, self.leases()?))
+    }
+
+    fn flag(&mut self, what: &'static str) -> Result<bool, WireError> {
+        match self.u8(what)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(meaningless(what, other)),
+        }
     }
 
     fn leases(&mut self) -> Result<Vec<Lease>, WireError> {

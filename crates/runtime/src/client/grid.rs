@@ -26,7 +26,7 @@ use crate::client::state::State;
 use crate::forks;
 use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
-use crate::segment::Pool;
+use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
 use crate::sys;
 
 /// How frames reach the workers.
@@ -152,6 +152,8 @@ pub(crate) struct Common {
     pub(crate) changed: Condvar,
     pub(crate) alarm: EventFd,
     pub(crate) pool: Arc<Pool>,
+    /// Where shared data lie.
+    pub(crate) shared_pool: Arc<Pool>,
 }
 
 impl Common {
@@ -171,7 +173,15 @@ impl Common {
         }
         let aftermath = state.aftermath();
         drop(state);
-        aftermath.settle();
+        if aftermath.settle() {
+            let gone = self.shared_pool.gone();
+            if !gone.is_empty() {
+                // Workers keep no memory that nobody will use.
+                let mut state = self.lock();
+                state.drop_segments(&gone, true);
+                state.flush();
+            }
+        }
         if wake {
             self.wake();
         }
@@ -238,6 +248,7 @@ impl Grid {
             changed: Condvar::new(),
             alarm,
             pool: Pool::new(config.keep_free),
+            shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
@@ -442,7 +453,8 @@ impl Grid {
             }
         }
         let what = "making shared memory";
-        let data = SharedData::new(parts).map_err(|error| GridError::System { what, error })?;
+        let data = SharedData::new(parts, &self.common.shared_pool)
+            .map_err(|error| GridError::System { what, error })?;
         let data = Arc::new(data);
         let mut state = self.common.lock();
         let blob = state.next_blob();
@@ -498,7 +510,8 @@ impl Grid {
     fn drop_segments(&self, state: &mut State) {
         let gone = self.common.pool.gone();
         if !gone.is_empty() {
-            state.drop_segments(&gone);
+            // They go with whatever is sent next: the worker only holds on to memory longer.
+            state.drop_segments(&gone, false);
         }
     }
 }

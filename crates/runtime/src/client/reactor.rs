@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{CallId, Time, WorkerId};
+use gridrpc_core::{BlobId, CallId, Time, WorkerId};
 use gridrpc_wire::{Lease, Message, Stamps, VERSION};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
@@ -90,6 +90,7 @@ enum Event {
     Welcome { pid: u32 },
     Answer { call: u64, stamps: Stamps, retained: Vec<Lease>, outcome: Outcome },
     Release(Vec<Lease>),
+    BlobDropped { blob: u64, unread: bool },
     Callback { call: u64, index: u16, arguments: Vec<Incoming> },
 }
 
@@ -423,6 +424,9 @@ impl Reactor {
                         state.garbage.extend(released);
                     }
                 }
+                Event::BlobDropped { blob, unread } => {
+                    state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
+                }
                 Event::Callback { call: id, index, arguments } => {
                     match state.core.payload(CallId(id)).cloned() {
                         Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
@@ -552,6 +556,7 @@ fn understand(
             return Ok(None);
         }
         Message::Release { leases } => Event::Release(leases),
+        Message::BlobDropped { blob, unread } => Event::BlobDropped { blob, unread },
         other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
     }))
 }

@@ -1,27 +1,24 @@
 //! Shared data: given once, present once on this machine however many workers read it.
+//!
+//! New memory takes several times as long as a copy into memory that is there. So the memory of shared
+//! data is kept when all workers have said that they read it no more, and takes up later data.
 
-use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
-
-use nix::errno::Errno;
-use nix::sys::uio::pread;
 
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
 use crate::loan::Source;
-use crate::pages::{HUGE, HUGE_FROM, Memory};
-use crate::sys;
+use crate::segment::{Lent, Pool, Segment};
 
-const NAME: &CStr = c"gridrpc-shared";
 /// Parts start at multiples of this, so that arrays of any type lie well.
 const ALIGNMENT: u64 = 64;
 
 /// Data in memory that its readers map.
 #[derive(Debug)]
 pub struct SharedData {
-    file: Arc<OwnedFd>,
+    lent: Lent,
     /// Offset and length of each part.
     parts: Vec<(u64, u64)>,
     hash: OnceLock<blake3::Hash>,
@@ -30,29 +27,24 @@ pub struct SharedData {
 }
 
 impl SharedData {
-    /// Copies the parts into new memory, which nobody can change from then on.
+    /// Copies the parts into memory that nobody else can write to.
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn new(parts: &[&[u8]]) -> io::Result<SharedData> {
+    pub(crate) fn new(parts: &[&[u8]], pool: &Arc<Pool>) -> io::Result<SharedData> {
         let mut placed = Vec::with_capacity(parts.len());
         let mut end = 0_u64;
         for part in parts {
             placed.push((end, part.len() as u64));
             end = (end + part.len() as u64).next_multiple_of(ALIGNMENT);
         }
-        // Its last page is a huge one too if it is worth it.
-        let whole = if end > HUGE_FROM { end.next_multiple_of(HUGE as u64) } else { end.max(1) };
-        let memory = Memory::new(sys::memory_file(NAME, whole)?, whole as usize);
+        let lent = pool.take(end.max(1))?;
         for (part, (offset, _)) in parts.iter().zip(&placed) {
-            memory.write(*offset as usize, part)?;
+            lent.write_at(*offset, part)?;
         }
-        let file = memory.file();
-        // What is mapped for writing cannot be sealed.
-        drop(memory);
-        sys::seal(file.as_fd())?;
+        lent.protect()?;
         let (hash, streams) = (OnceLock::new(), OnceLock::new());
-        Ok(SharedData { file, parts: placed, hash, streams })
+        Ok(SharedData { lent, parts: placed, hash, streams })
     }
 
     /// Whether it consists of parts of these lengths.
@@ -66,9 +58,8 @@ impl SharedData {
     /// a pass over the data is a third of the time that sharing it takes.
     pub fn hash(&self) -> blake3::Hash {
         *self.hash.get_or_init(|| {
-            let parts: Vec<Vec<u8>> =
-                self.parts.iter().map(|&(offset, len)| self.read(offset, len)).collect();
-            hash(&parts.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            let read = |&(offset, len): &(u64, u64)| self.read(offset, len);
+            hash(&self.parts.iter().map(read).collect::<Vec<_>>())
         })
     }
 
@@ -78,13 +69,20 @@ impl SharedData {
         self.parts.iter().map(|(_, len)| len).sum()
     }
 
-    pub(crate) fn file(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.file)
+    /// The memory that it lies in.
+    pub(crate) fn segment(&self) -> &Segment {
+        self.lent.segment()
+    }
+
+    /// Somebody may read it for who knows how long: its memory must not take up other data.
+    pub(crate) fn spend(&self) {
+        self.lent.spend();
     }
 
     pub(crate) fn sections(&self, shared_memory: bool) -> Sections<'static> {
+        let segment = self.segment().number();
         let place = |offset| {
-            if shared_memory { Place::Shared(Lease { segment: 0, offset }) } else { Place::Stream }
+            if shared_memory { Place::Shared(Lease { segment, offset }) } else { Place::Stream }
         };
         self.parts.iter().map(|&(offset, len)| Section { len, place: place(offset) }).collect()
     }
@@ -92,23 +90,16 @@ impl SharedData {
     /// Copies of the parts, for connections that descriptors cannot cross.
     pub(crate) fn streams(&self) -> &[Arc<Source>] {
         self.streams.get_or_init(|| {
-            let source = |&(offset, len)| Arc::new(Source::owned(self.read(offset, len)));
+            let source = |&(offset, len)| Arc::new(Source::owned(self.read(offset, len).to_vec()));
             self.parts.iter().map(source).collect()
         })
     }
 
-    fn read(&self, offset: u64, len: u64) -> Vec<u8> {
-        let mut bytes = vec![0; len as usize];
-        let mut done = 0;
-        while done < bytes.len() {
-            match pread(&*self.file, &mut bytes[done..], offset as i64 + done as i64) {
-                Ok(count) if count > 0 => done += count,
-                Err(Errno::EINTR) => {}
-                // Memory that was written and sealed can be read.
-                _ => break,
-            }
-        }
-        bytes
+    fn read(&self, offset: u64, len: u64) -> &[u8] {
+        // It was written to when this was made.
+        let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
+        // SAFETY: `stretch` has checked the place; nobody writes there as long as this lives.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) }
     }
 }
 

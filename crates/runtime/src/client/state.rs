@@ -14,7 +14,7 @@ use crate::client::call::{Call, Outcome};
 use crate::client::function::Function;
 use crate::client::shared::SharedData;
 use crate::link::Sender;
-use crate::payload::Payload;
+use crate::payload::{Payload, announce};
 use crate::segment::Returns;
 use crate::sys::{Mapping, monotonic_ns};
 use crate::worker::progress;
@@ -122,14 +122,16 @@ impl Outlet {
         leases.iter().filter_map(release).collect()
     }
 
-    /// Segments of ours that are gone.
-    pub(crate) fn drop_segments(&mut self, gone: &[u32]) -> Result<(), WireError> {
+    /// Segments of ours that are gone. Whether there was something to tell.
+    pub(crate) fn drop_segments(&mut self, gone: &[u32]) -> Result<bool, WireError> {
+        let mut told = false;
         for segment in gone {
             if self.segments.remove(segment) {
+                told = true;
                 self.sender.push(&Message::DropSegment { segment: *segment })?;
             }
         }
-        Ok(())
+        Ok(told)
     }
 }
 
@@ -165,7 +167,7 @@ pub(crate) struct State {
     pub(crate) ended: Vec<(Arc<Call>, End)>,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
-    pub(crate) freed: Vec<Arc<SharedData>>,
+    freed: Vec<Arc<SharedData>>,
     /// All that has happened since the last flush is a submission.
     pub(crate) submitting: bool,
     /// Threads that wait until more calls may be submitted.
@@ -182,15 +184,16 @@ pub(crate) struct State {
 pub(crate) struct Aftermath {
     ended: Vec<(Arc<Call>, End)>,
     _garbage: Vec<Arc<Payload>>,
-    _freed: Vec<Arc<SharedData>>,
+    freed: Vec<Arc<SharedData>>,
 }
 
 impl Aftermath {
-    /// Tells those who wait. Not under the lock.
-    pub(crate) fn settle(self) {
+    /// Tells those who wait. Not under the lock. Whether memory of shared data has come free.
+    pub(crate) fn settle(self) -> bool {
         for (call, end) in self.ended {
             call.finish(Outcome::Ended(end), None);
         }
+        !self.freed.is_empty()
     }
 }
 
@@ -294,7 +297,11 @@ impl State {
             Action::Unshare { worker, blob } => {
                 self.push(worker, &Message::DropBlob { blob: blob.0 });
             }
-            Action::Free(blob) => self.freed.extend(self.shared.remove(&blob)),
+            Action::Free { blob, unread } => {
+                let data = self.shared.remove(&blob);
+                data.iter().filter(|_| !unread).for_each(|data| data.spend());
+                self.freed.extend(data);
+            }
             Action::Forget(call) => self.garbage.extend(call.take_payload()),
             Action::End { payload: call, end, .. } => {
                 let in_flight =
@@ -385,7 +392,9 @@ impl State {
         let Some(data) = self.shared.get(&blob) else { return };
         let message = Message::Blob { blob: blob.0, sections: data.sections(self.shared_memory) };
         let sent = if self.shared_memory {
-            outlet.sender.push_with(&message, vec![data.file()])
+            let Outlet { sender, segments, .. } = outlet;
+            announce(data.segment(), sender, |segment| segments.insert(segment))
+                .and_then(|()| sender.push(&message))
         } else {
             outlet.sender.push(&message).and_then(|()| {
                 data.streams().iter().try_for_each(|part| outlet.sender.push_stream(part))
@@ -418,12 +427,15 @@ impl State {
         }
     }
 
-    /// Tells all workers that know them of segments that are gone.
-    pub(crate) fn drop_segments(&mut self, gone: &[u32]) {
-        for outlet in self.outlets.iter_mut().flatten() {
-            // Goes with whatever is sent next: the worker only holds on to memory longer.
+    /// Tells all workers that know them of segments that are gone; `now`, or with what is sent next.
+    pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
+        for index in 0..self.outlets.len() {
+            let Some(outlet) = self.outlets[index].as_mut() else { continue };
             let sent = outlet.drop_segments(gone);
             debug_assert!(sent.is_ok(), "{sent:?}");
+            if now && sent.is_ok_and(|told| told) {
+                self.mark(WorkerId(index as u32), true);
+            }
         }
     }
 
@@ -466,7 +478,7 @@ impl State {
         Aftermath {
             ended: std::mem::take(&mut self.ended),
             _garbage: std::mem::take(&mut self.garbage),
-            _freed: std::mem::take(&mut self.freed),
+            freed: std::mem::take(&mut self.freed),
         }
     }
 

@@ -5,9 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use gridrpc_wire::{
-    FunctionForm, Hello, Lease, Message, Order, Place, Section, Stamps, VERSION, Welcome,
-};
+use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, Welcome};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -15,8 +13,9 @@ use crate::link::{LinkError, Received, Receiver, Sender, Stream};
 use crate::loan::Source;
 use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
-use crate::segment::{Lent, Mapped, Pool, borrow_for_good};
+use crate::segment::{Lent, Mapped, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
+use crate::worker::blobs::Blobs;
 use crate::worker::progress::Side;
 use crate::worker::{debug, progress};
 
@@ -57,6 +56,17 @@ pub struct CallbackAnswer {
     pub results: Result<Vec<Incoming>, String>,
     /// The byte order they came in.
     pub order: Order,
+}
+
+/// What a worker has to do next.
+#[derive(Debug)]
+pub enum Turn {
+    /// Run a call.
+    Run(Job),
+    /// Let go of what was made of these shared data; the client waits for their memory.
+    LetGo(Vec<u64>),
+    /// The client has ended, or wants this worker to.
+    End,
 }
 
 /// What came of a job.
@@ -101,12 +111,12 @@ pub struct WorkerLink {
 struct Desk {
     functions: HashMap<u32, Arc<KnownFunction>>,
     serial: u64,
-    blobs: HashMap<u64, Vec<Incoming>>,
+    blobs: Blobs,
     /// The client's segments.
     mapped: Mapped,
     /// Results that the client still reads.
     lent: HashMap<Lease, Arc<Lent>>,
-    /// Shared data that was dropped, as long as nobody has asked for it.
+    /// Shared data that was dropped, and that what was made of it is to be let go of.
     dropped: Vec<u64>,
     /// Calls to run, and whether their answers may wait for others.
     jobs: VecDeque<(Job, bool)>,
@@ -206,7 +216,7 @@ impl WorkerLink {
     }
 
     /// The next call, if it is at hand and the answers given so far may wait for its own. Sends nothing
-    /// and waits for nothing; [`WorkerLink::next_job`] is for when there is none.
+    /// and waits for nothing; [`WorkerLink::next_turn`] is for when there is none.
     ///
     /// # Errors
     /// When the client breaks the protocol.
@@ -227,11 +237,11 @@ impl WorkerLink {
     }
 
     /// Sends the answers given so far, unless more calls that take microseconds are at hand, and
-    /// waits for the next call. `None`: the client has ended, or wants this worker to.
+    /// waits for what there is to do next.
     ///
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
-    pub fn next_job(&mut self) -> Result<Option<Job>, LinkError> {
+    pub fn next_turn(&mut self) -> Result<Turn, LinkError> {
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
@@ -239,7 +249,7 @@ impl WorkerLink {
                     self.flush()?;
                 }
                 if let Some(job) = self.begin(job) {
-                    return Ok(Some(job));
+                    return Ok(Turn::Run(job));
                 }
                 // There may be others at hand: do not wait for more before they are dealt with.
                 continue;
@@ -250,10 +260,13 @@ impl WorkerLink {
                     continue;
                 }
             }
+            if !self.desk.dropped.is_empty() {
+                return Ok(Turn::LetGo(self.take_dropped()));
+            }
             self.flush()?;
             self.streak = 0;
             if self.desk.ended || self.wait_and_fill()? == 0 {
-                return Ok(None);
+                return Ok(Turn::End);
             }
         }
     }
@@ -368,11 +381,11 @@ impl WorkerLink {
     /// The parts of shared data.
     #[must_use]
     pub fn blob(&self, blob: u64) -> Option<Vec<Incoming>> {
-        self.desk.blobs.get(&blob).cloned()
+        self.desk.blobs.parts(blob).map(<[Incoming]>::to_vec)
     }
 
-    /// Shared data that was dropped since this was asked last.
-    #[allow(clippy::must_use_candidate)] // who keeps nothing of it has only to forget
+    /// Shared data that was dropped since this was asked last: let go of what was made of it.
+    #[must_use]
     pub fn take_dropped(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.desk.dropped)
     }
@@ -383,7 +396,7 @@ impl WorkerLink {
         PayloadBuilder::new(self.pool.as_ref(), self.threshold)
     }
 
-    /// Answers a call. Sent by [`WorkerLink::next`]. What the caller still holds of `sections`
+    /// Answers a call. Sent by [`WorkerLink::next_turn`]. What the caller still holds of `sections`
     /// is reported as retained.
     ///
     /// # Errors
@@ -450,6 +463,9 @@ impl WorkerLink {
         if !leases.is_empty() {
             self.sender.push(&Message::Release { leases })?;
         }
+        for (blob, unread) in self.desk.blobs.gone() {
+            self.sender.push(&Message::BlobDropped { blob, unread })?;
+        }
         Ok(())
     }
 
@@ -473,7 +489,7 @@ impl Desk {
         match message {
             Message::Call { call, function, batch, sections } => {
                 let blobs = &self.blobs;
-                let look_up = |blob, part: u32| blobs.get(&blob)?.get(part as usize).cloned();
+                let look_up = |blob, part: u32| blobs.parts(blob)?.get(part as usize).cloned();
                 let sections = take_sections(&sections, streams, &self.mapped, look_up)?;
                 let function = self.functions.get(&function).cloned().ok_or_else(|| {
                     LinkError::Unexpected("a call of a function that was never told".into())
@@ -503,10 +519,10 @@ impl Desk {
                 }
             }
             Message::Blob { blob, sections } => {
-                self.blobs.insert(blob, take_blob(&sections, streams, descriptors.pop())?);
+                self.blobs.add(blob, &sections, streams, &self.mapped)?;
             }
             Message::DropBlob { blob } => {
-                self.blobs.remove(&blob);
+                self.blobs.remove(blob);
                 self.dropped.push(blob);
             }
             Message::Cancel { call } if self.current == Some(call) => self.cancelled = true,
@@ -531,33 +547,6 @@ impl Desk {
         }
         Ok(())
     }
-}
-
-/// The parts of shared data: stretches of the memory that came along, or streamed bytes.
-fn take_blob(
-    sections: &[Section<'_>],
-    streams: Vec<Stream>,
-    file: Option<OwnedFd>,
-) -> Result<Vec<Incoming>, LinkError> {
-    let Some(file) = file else {
-        let kept = |stream: Stream| Incoming::Kept(Arc::new(stream.into_bytes()));
-        return Ok(streams.into_iter().map(kept).collect());
-    };
-    let end = |section: &Section<'_>| match section.place {
-        Place::Shared(lease) => lease.offset.checked_add(section.len),
-        _ => None,
-    };
-    let outside = || LinkError::Unexpected("shared data that lies outside its memory".into());
-    let mut len = 1;
-    for section in sections {
-        len = len.max(end(section).ok_or_else(outside)?);
-    }
-    let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, false)?);
-    let part = |section: &Section<'_>| match section.place {
-        Place::Shared(lease) => borrow_for_good(&mapping, lease.offset, section.len),
-        _ => None,
-    };
-    sections.iter().map(|section| part(section).map(Incoming::Shared).ok_or_else(outside)).collect()
 }
 
 fn is_readable(receiver: &Receiver) -> bool {

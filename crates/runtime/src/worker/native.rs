@@ -12,7 +12,7 @@ use crate::link::LinkError;
 use crate::payload::{Incoming, Payload, PayloadBuilder};
 use crate::sys::monotonic_ns;
 use crate::worker::builtin::{self, Function};
-use crate::worker::link::{Answer, Job, WorkerLink};
+use crate::worker::link::{Answer, Job, Turn, WorkerLink};
 use crate::worker::module::Modules;
 
 pub use builtin::names as builtin_names;
@@ -184,9 +184,13 @@ impl<'l> Results<'l> {
 pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
     let mut modules = Modules::default();
-    while let Some(job) = link.next_job()? {
-        // Nothing is made of shared data here that would have to go with it.
-        link.take_dropped();
+    loop {
+        let job = match link.next_turn()? {
+            Turn::Run(job) => job,
+            // Nothing is made of shared data here.
+            Turn::LetGo(_) => continue,
+            Turn::End => return Ok(()),
+        };
         if job.function.form == FunctionForm::Library {
             if !modules.serve(&mut link, job)? {
                 return Ok(());
@@ -208,7 +212,6 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
             }
         }
     }
-    Ok(())
 }
 
 fn run(

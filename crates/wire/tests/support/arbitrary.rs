@@ -91,7 +91,9 @@ fn shared_memory() -> impl Strategy<Value = Message<'static>> {
     let blob =
         (any::<u64>(), sections()).prop_map(|(blob, sections)| Message::Blob { blob, sections });
     let drop_blob = any::<u64>().prop_map(|blob| Message::DropBlob { blob });
-    prop_oneof![segment, release, blob, drop_blob]
+    let dropped = (any::<u64>(), any::<bool>())
+        .prop_map(|(blob, unread)| Message::BlobDropped { blob, unread });
+    prop_oneof![segment, release, blob, drop_blob, dropped]
 }
 
 fn spawner() -> impl Strategy<Value = Message<'static>> {

@@ -66,6 +66,9 @@ pub fn message(json: &Json) -> Message<'static> {
         "Release" => Message::Release { leases: object.leases("leases") },
         "Blob" => Message::Blob { blob: object.int("blob"), sections: object.sections() },
         "DropBlob" => Message::DropBlob { blob: object.int("blob") },
+        "BlobDropped" => {
+            Message::BlobDropped { blob: object.int("blob"), unread: object.bool("unread") }
+        }
         "Goodbye" => Message::Goodbye,
         "DropSegment" => Message::DropSegment { segment: object.int("segment") },
         "Cancel" => Message::Cancel { call: object.int("call") },
