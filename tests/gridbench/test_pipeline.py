@@ -83,9 +83,7 @@ def test_sharing_evenly_takes_as_long_in_all_as_in_turn(jobs: list[tuple[float, 
 
 
 @pytest.mark.parametrize("parameters", [FREE, MANAGED])
-@given(
-    sleep=st.lists(st.floats(0, 100), min_size=1, max_size=40), workers=st.integers(1, 10)
-)
+@given(sleep=st.lists(st.floats(0, 100), min_size=1, max_size=40), workers=st.integers(1, 10))
 def test_without_any_cost_the_total_is_ideal(
     parameters: Parameters, sleep: list[float], workers: int
 ) -> None:

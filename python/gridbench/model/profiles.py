@@ -33,7 +33,6 @@ class Profile:
     """A system: its parameters, where they are from, and how its workers start."""
 
     name: str
-    title: str
     parameters: Parameters
     given: tuple[Given, ...]
     ready: Callable[[float, int], Floats]
@@ -70,7 +69,6 @@ def symphony(client: Given = WHOLE_RUN) -> Profile:
     """Platform Symphony, with one of the rates that are given for the client's link."""
     return Profile(
         name="symphony",
-        title="Platform Symphony",
         parameters=Parameters(
             manager=Manager(
                 inward=Link(rate=bytes_per_second(client.value)),
@@ -133,7 +131,6 @@ def ninfg() -> Profile:
     rate = bytes_per_second(_NINFG_MBPS)
     return Profile(
         name="ninfg",
-        title="Ninf-G + Grid Engine",
         parameters=Parameters(
             to_workers=Link(rate=rate, per_message=start_work, sharing="evenly"),
             from_workers=Link(rate=rate),

@@ -14,8 +14,8 @@ from gridbench.published.printed import Printed, Row, table, tasks_of
 
 CORES = 100
 _GIVEN = (
-    "Given are the start-up time of each run and the parameters below; none of them is fitted to "
-    "these totals."
+    "Given are the start-up time of each run and the parameters below. None of them is fitted to "
+    "these totals, though the totals were known when the model was made."
 )
 _SYMPHONY = (
     "All tasks go to the management node, one after the other, while service instances start. It "

@@ -67,12 +67,6 @@ def table(name: str) -> tuple[Row, ...]:
     return tuple(csv.DictReader(line for line in lines if not line.startswith("#")))
 
 
-def title(name: str) -> str:
-    """What a table is about."""
-    path = resources.files("gridbench.published").joinpath("data", f"{name}.csv")
-    return path.read_text(encoding="utf-8").splitlines()[1].removeprefix("# ")
-
-
 def figure_in_text(key: str, system: str = "") -> Row:
     """The row of a figure that stands in the sources' text."""
     return next(r for r in table("text") if r["key"] == key and r["system"] in (system, ""))
