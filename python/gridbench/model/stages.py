@@ -1,0 +1,112 @@
+"""The stages that tasks go through: each has work to do, and says when it is done.
+
+A clock holds what happens next. A stage serves its jobs in turn, or all of them evenly, each at
+its share of the speed, as connections share a network.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+Then = Callable[[int], None]
+"""What happens next, to the task or worker of this number."""
+
+
+class Clock:
+    """Simulated time: runs what was put down for later, in the order of time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._number = 0
+        self._waiting: list[tuple[float, int, Then, int]] = []
+
+    def at(self, time: float, then: Then, which: int) -> None:
+        """Have `then(which)` called at `time`; of equal times, in the order of these calls."""
+        self._number += 1
+        heapq.heappush(self._waiting, (time, self._number, then, which))
+
+    def run(self) -> None:
+        """Go on until nothing is left to happen."""
+        while self._waiting:
+            self.now, _, then, which = heapq.heappop(self._waiting)
+            then(which)
+
+
+class Stage(Protocol):
+    """Something of limited speed that tasks pass."""
+
+    def add(self, work: float, then: Then, which: int) -> None:
+        """From now on do `work` (seconds, if there were no other), and then call `then(which)`."""
+
+
+class InTurn:
+    """One job at a time, in the order in which they come; none while there are urgent ones."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._urgent: deque[tuple[float, Then, int]] = deque()
+        self._others: deque[tuple[float, Then, int]] = deque()
+        self._busy = False
+
+    def add(self, work: float, then: Then, which: int, *, urgent: bool = False) -> None:
+        """See `Stage`."""
+        (self._urgent if urgent else self._others).append((work, then, which))
+        if not self._busy:
+            self._begin()
+
+    def _begin(self) -> None:
+        self._busy = True
+        work, then, which = (self._urgent or self._others).popleft()
+        self._clock.at(self._clock.now + work, lambda number: self._finish(then, number), which)
+
+    def _finish(self, then: Then, which: int) -> None:
+        # What follows from this job may be urgent, and so has to be known before the next begins.
+        then(which)
+        self._busy = False
+        if self._urgent or self._others:
+            self._begin()
+
+
+class Evenly:
+    """All jobs at once, each at an equal share of the speed.
+
+    What counts is the work that a job would have got if it had been there all the time: a job is
+    done when that has grown by the job's own. So nothing has to be recomputed for each of them
+    when their number changes.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._given = 0.0
+        self._since = 0.0
+        self._jobs: list[tuple[float, int, Then, int]] = []
+        self._number = 0
+        self._plan = 0
+
+    def add(self, work: float, then: Then, which: int) -> None:
+        """See `Stage`."""
+        if self._jobs:
+            self._given += (self._clock.now - self._since) / len(self._jobs)
+        self._since = self._clock.now
+        self._number += 1
+        heapq.heappush(self._jobs, (self._given + work, self._number, then, which))
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        # A plan made for another number of jobs is void.
+        self._plan += 1
+        if self._jobs:
+            left = max(0.0, self._jobs[0][0] - self._given) * len(self._jobs)
+            self._clock.at(self._clock.now + left, self._finish, self._plan)
+
+    def _finish(self, plan: int) -> None:
+        if plan != self._plan:
+            return
+        # Set, not added up: rounding must not leave a rest of the job.
+        self._given, _, then, which = heapq.heappop(self._jobs)
+        self._since = self._clock.now
+        self._look_ahead()
+        then(which)

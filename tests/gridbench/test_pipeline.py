@@ -1,0 +1,217 @@
+"""The pipeline model, on cases whose answer is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbench.analysis.columns import Floats
+from gridbench.analysis.summary import ideal_time
+from gridbench.errors import InputError
+from gridbench.model.pipeline import Case, Link, Manager, Parameters, Sharing, evaluate
+from gridbench.model.stages import Clock, Evenly, InTurn
+
+FREE = Parameters(to_workers=Link(), from_workers=Link())
+"""Nothing costs anything."""
+MANAGED = replace(FREE, manager=Manager(inward=Link(), outward=Link()))
+
+
+def case(
+    tasks: int, workers: int, sleep: float = 1.0, start_up: float = 0.0, **sizes: float
+) -> Case:
+    return Case(np.full(tasks, sleep), np.full(workers, start_up), **sizes)
+
+
+def floats(*values: float) -> Floats:
+    return np.array(values, dtype=np.float64)
+
+
+def ends(stage_of: type[InTurn] | type[Evenly], jobs: list[tuple[float, float]]) -> list[float]:
+    """When each job ends, given when it comes and its work."""
+    clock = Clock()
+    stage = stage_of(clock)
+    ended = [math.nan] * len(jobs)
+
+    def end(which: int) -> None:
+        ended[which] = clock.now
+
+    def come(which: int) -> None:
+        stage.add(jobs[which][1], end, which)
+
+    for number, (time, _) in enumerate(jobs):
+        clock.at(time, come, number)
+    clock.run()
+    return ended
+
+
+def test_jobs_in_turn_wait_for_each_other() -> None:
+    assert ends(InTurn, [(0, 2), (1, 2), (9, 1)]) == [2, 4, 10]
+
+
+def test_an_urgent_job_comes_before_those_that_wait() -> None:
+    clock = Clock()
+    stage = InTurn(clock)
+    order: list[int] = []
+    for number in range(3):
+        stage.add(1.0, order.append, number)
+    stage.add(1.0, order.append, 9, urgent=True)
+    clock.run()
+    assert order == [0, 9, 1, 2]
+
+
+def test_jobs_that_share_evenly_end_together_if_they_came_together() -> None:
+    assert ends(Evenly, [(0, 2), (0, 2), (0, 2)]) == [6, 6, 6]
+
+
+def test_a_job_that_shares_is_slower_only_while_it_shares() -> None:
+    # The first is alone until 1; then both get half until it ends, at 3; the second is alone again.
+    assert ends(Evenly, [(0, 2), (1, 2), (6, 1)]) == [3, 4, 7]
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 10)), min_size=1, max_size=30))
+def test_sharing_evenly_takes_as_long_in_all_as_in_turn(jobs: list[tuple[float, float]]) -> None:
+    jobs = sorted(jobs)
+    in_turn, evenly = ends(InTurn, jobs), ends(Evenly, jobs)
+    assert max(evenly) == pytest.approx(max(in_turn))
+    for end, (time, work) in zip(evenly, jobs, strict=True):
+        assert end >= (time + work) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("parameters", [FREE, MANAGED])
+@given(sleep=st.lists(st.floats(0, 100), min_size=1, max_size=40), workers=st.integers(1, 10))
+def test_without_any_cost_the_total_is_ideal(
+    parameters: Parameters, sleep: list[float], workers: int
+) -> None:
+    stamps = evaluate(Case(floats(*sleep), np.zeros(workers)), parameters)
+    assert stamps.total == pytest.approx(ideal_time(floats(*sleep), workers))
+
+
+def test_latencies_add_up() -> None:
+    stamps = evaluate(case(1, 1), replace(FREE, start_latency=0.25, return_latency=0.5))
+    assert (stamps.submit[0], stamps.calc_in[0], stamps.calc_out[0]) == (0, 0.25, 1.25)
+    assert stamps.total == 1.75
+
+
+@pytest.mark.parametrize(("sharing", "starts"), [("in turn", [1, 2, 3]), ("evenly", [3, 3, 3])])
+def test_a_block_of_tasks_shares_the_link(sharing: Sharing, starts: list[float]) -> None:
+    link = Link(rate=100.0, sharing=sharing)
+    stamps = evaluate(case(3, 3, bytes_in=100), replace(FREE, to_workers=link))
+    assert stamps.calc_in.tolist() == starts
+
+
+def test_a_message_takes_some_of_the_link_besides_its_bytes() -> None:
+    link = Link(rate=100.0, per_message=0.5)
+    stamps = evaluate(case(2, 2, bytes_in=100), replace(FREE, to_workers=link))
+    assert stamps.calc_in.tolist() == [1.5, 3.0]
+
+
+def test_with_a_manager_data_travels_while_workers_start() -> None:
+    hop = Link(rate=100.0)
+    parameters = replace(MANAGED, manager=Manager(inward=hop, outward=Link()), to_workers=hop)
+    stamps = evaluate(case(2, 2, start_up=10.0, bytes_in=100), parameters)
+    assert stamps.submit.tolist() == [1, 2]
+    assert stamps.calc_in.tolist() == [11, 12]
+    # Without one it waits for them.
+    stamps = evaluate(case(2, 2, start_up=10.0, bytes_in=100), replace(FREE, to_workers=hop))
+    assert stamps.submit.tolist() == [10, 10]
+    assert stamps.calc_in.tolist() == [11, 12]
+
+
+def test_the_slower_of_two_hops_sets_the_pace() -> None:
+    slow, fast = Link(rate=100.0), Link(rate=400.0)
+    parameters = replace(MANAGED, manager=Manager(inward=slow, outward=Link()), to_workers=fast)
+    stamps = evaluate(case(4, 4, bytes_in=100), parameters)
+    assert stamps.calc_in.tolist() == [1.25, 2.25, 3.25, 4.25]
+
+
+def test_results_go_back_by_both_hops() -> None:
+    parameters = replace(
+        MANAGED,
+        manager=Manager(inward=Link(), outward=Link(rate=100.0)),
+        from_workers=Link(rate=200.0),
+    )
+    stamps = evaluate(case(2, 2, bytes_out=100), parameters)
+    assert stamps.retrieve.tolist() == [1 + 0.5 + 1, 1 + 0.5 + 2]
+
+
+def test_without_a_manager_a_worker_waits_until_the_client_has_its_result() -> None:
+    stamps = evaluate(case(2, 1), replace(FREE, return_latency=0.5, retrieve_cost=0.25))
+    assert stamps.submit.tolist() == [0, 1.75]
+    # With one, the worker goes on as soon as the manager has the result.
+    stamps = evaluate(case(2, 1), replace(MANAGED, return_latency=0.5, retrieve_cost=0.25))
+    assert stamps.calc_in.tolist() == [0, 1]
+
+
+def test_a_client_that_takes_results_one_by_one_gives_each_worker_a_task_in_between() -> None:
+    stamps = evaluate(case(6, 3, sleep=10.0), replace(FREE, retrieve_cost=0.5, submit_cost=0.25))
+    # The first block: submitted one by one. The second: after taking a result each.
+    assert stamps.submit.tolist() == [0.25, 0.5, 0.75, 11.0, 11.75, 12.5]
+
+
+def test_shared_data_goes_to_each_worker_with_its_first_task() -> None:
+    parameters = replace(FREE, shared_rate=100.0)
+    stamps = evaluate(case(4, 2, start_up=1.0, bytes_shared=50), parameters)
+    assert stamps.calc_in.tolist() == [1.5, 2.0, 2.5, 3.0]
+    assert stamps.worker.tolist() == [0, 1, 0, 1]
+
+
+def test_the_first_worker_works_while_the_others_start() -> None:
+    stamps = evaluate(Case(np.full(9, 1.0), floats(0.0, 4.5)), MANAGED)
+    assert stamps.worker.tolist() == [0, 0, 0, 0, 0, 1, 0, 1, 0]
+    assert stamps.total == 7.0
+
+
+@given(
+    tasks=st.integers(1, 60),
+    workers=st.integers(1, 20),
+    sleep=st.floats(0, 10),
+    size=st.floats(0, 1e6),
+    managed=st.booleans(),
+)
+@pytest.mark.parametrize("sharing", ["in turn", "evenly"])
+def test_stamps_stand_in_order_and_no_stage_is_faster_than_it_can(
+    sharing: Sharing, *, tasks: int, workers: int, sleep: float, size: float, managed: bool
+) -> None:
+    link = Link(rate=1e5, per_message=1e-3, sharing=sharing)
+    parameters = Parameters(
+        to_workers=link,
+        from_workers=link,
+        manager=Manager(inward=link, outward=link) if managed else None,
+        submit_cost=0.01,
+        retrieve_cost=0.02,
+        start_latency=0.1,
+        return_latency=0.1,
+    )
+    stamps = evaluate(case(tasks, workers, sleep, bytes_in=size, bytes_out=size), parameters)
+    assert np.all(stamps.submit >= 0.01)
+    assert np.all(stamps.calc_in - stamps.submit >= 0.1 - 1e-9)
+    assert np.allclose(stamps.calc_out - stamps.calc_in, sleep)
+    assert np.all(stamps.retrieve - stamps.calc_out >= 0.12 - 1e-9)
+    assert stamps.total >= tasks * link.work(size) * (1 - 1e-9) + sleep
+    assert stamps.total >= math.ceil(tasks / workers) * sleep
+    # A worker has one task at a time.
+    for worker in range(workers):
+        mine = stamps.worker == worker
+        assert np.all(stamps.calc_in[mine][1:] >= stamps.calc_out[mine][:-1])
+
+
+@pytest.mark.parametrize(
+    ("sleep", "ready", "sizes", "message"),
+    [
+        ([], [0.0], {}, "the task times of a case must be finite numbers, at least one"),
+        ([1.0], [math.nan], {}, "the start-up times of a case must be finite numbers"),
+        ([-1.0], [0.0], {}, "the task times of a case must not be below 0: -1 s"),
+        ([1.0], [0.0], {"bytes_in": -1.0}, "not a data size in bytes: -1"),
+        ([1.0], [0.0], {"bytes_shared": math.inf}, "not a data size in bytes: inf"),
+    ],
+)
+def test_an_impossible_case_is_refused(
+    sleep: list[float], ready: list[float], sizes: dict[str, float], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        Case(floats(*sleep), floats(*ready), **sizes)
