@@ -418,9 +418,9 @@ def test_axes_are_logarithmic_where_ranges_need_it() -> None:
 
 def test_without_any_figure_all_three_say_so(tmp_path: Path) -> None:
     empty = micro_results.made(figures=(), curves=(), lead=())
-    assert printed(empty).strip() == "Nothing was measured."
-    assert "Nothing was measured." in markdown(empty)
-    assert "Nothing was measured." in render(empty)
+    assert printed(empty).strip() == "Nothing was measured yet that makes a figure."
+    assert "Nothing was measured yet that makes a figure." in markdown(empty)
+    assert "Nothing was measured yet that makes a figure." in render(empty)
     nothing = replace(
         micro_results.latency(),
         entries=(Entry(engine="ray", status="missing"),),

@@ -14,14 +14,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
 from conftest import PROGRAM, Run
 from gridbench.engines.leftovers import Leftovers
-from gridbench.micro.command import Request, make_plan, run_micro
+from gridbench.micro.command import Request, make_plan, run_micro, tell
 from gridbench.micro.figures import Results, load_results
 from gridbench.micro.launch import Launch
 from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, C, Item, Session
-from gridbench.micro.points import POINTS, Point, load_points
+from gridbench.micro.points import POINTS, Header, Point, load_points
+from gridbench.micro.results import results_of
 from gridbench.micro.session import Repeats, Runner
 from gridbench.micro.sizes import Sizes
 
@@ -282,6 +284,32 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
     assert "it reports once a second" in {point.why for point in plan.refusals}
 
 
+@pytest.mark.parametrize("engine", [POOL + AGAIN, POOL])
+def test_results_are_those_of_the_points_even_if_these_make_no_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str
+) -> None:
+    header = Header(machine={}, versions={}, options={}, started="2031-01-01", seed=1)
+
+    def results(*engines: str) -> Results:
+        points = (
+            Point(workload="null_call", engine=engine, round=0, values={"us": 200.0})
+            for engine in engines
+        )
+        return results_of(header, points, "2031-01-02")
+
+    tell(results(POOL, PYTHON), tmp_path, Console())  # of an earlier run, before --fresh
+    capsys.readouterr()
+    tell(results(engine), tmp_path, Console())
+    said = capsys.readouterr().out
+    assert f"results: {tmp_path}" in said.replace("\n", "")
+    assert ("Nothing was measured yet" in said) == (engine != POOL)
+    found = load_results(tmp_path)
+    assert [e.engine for figure in found.figures for e in figure.entries] == (
+        [POOL] if engine == POOL else []
+    )
+    assert bool(found.lead) == (engine == POOL)
+
+
 # ---- The program.
 
 
@@ -320,7 +348,8 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     try:
         points = tmp_path / "out" / POINTS
         until = time.monotonic() + 100
-        while not points.exists() or b'"engine": "process-pool' not in points.read_bytes():
+        # Not of its twin, which alone makes no figure.
+        while not points.exists() or b'"engine": "process-pool"' not in points.read_bytes():
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.05)

@@ -228,9 +228,7 @@ def _seconds_left(session: Session, points: PointsFile) -> float:
 
 
 def tell(results: Results, folder: Path, console: Console) -> None:
-    """Show the results, and keep them and their reports."""
-    if not results.figures:
-        return
+    """Show the results, and keep them and their reports, as far as there are any yet."""
     from gridbench.micro.present import print_tables, write_markdown, write_report
 
     print_tables(console, results)

@@ -33,7 +33,7 @@ class Gap:
 def headline(results: Results) -> list[str]:
     """The outcome in a few sentences."""
     if not results.figures:
-        return ["Nothing was measured."]
+        return ["Nothing was measured yet that makes a figure."]
     ratios = [figure.ratios.get(MAIN_ENGINE) for figure in results.figures]
     claims = [ratio.claim for ratio in ratios if ratio is not None and ratio.to_peer is not None]
     found = []
