@@ -222,11 +222,14 @@ def _refuse_mixing(path: Path, before: Header, now: Header) -> None:
 
 
 def _damaged(path: Path, line: int, what: str) -> InputError:
+    anew = "add --fresh to measure all of it anew"
     return InputError(
         f"the file of points is damaged: {what}",
         file=path,
         line=line,
-        remedy="remove this line to lose one point, or add --fresh to measure all of it anew",
+        remedy=f"all points need what this line tells: choose another --out, or {anew}"
+        if line == 1
+        else f"remove this line to lose one point, or {anew}",
     )
 
 
