@@ -16,6 +16,7 @@ import micro_results
 from conftest import Run
 from gridbench.errors import InputError
 from gridbench.micro.figures import Entry, Figure, Ratio, Results
+from gridbench.micro.plan import POOL
 from gridbench.micro.present import print_tables, write_markdown, write_report
 from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
 from gridbench.micro.present.charts import bars, curve
@@ -181,6 +182,29 @@ def test_what_is_to_be_reached_names_both_values() -> None:
     assert compared_values(results, third) == ()
     assert to_reach(results, fourth) == "≤ 20 µs"
     assert measured(results, fourth) == "12.5 µs"
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "sense", "against", "text"),
+    [
+        (0.4321, 0.5, "<=", POOL, "0.432×"),
+        (1.0213, 1.02, "<=", POOL, "1.021×"),
+        (1.02, 1.02, "<=", POOL, "1.02×"),
+        (1.01996, 1.02, "<=", POOL, "1.02×"),
+        (0.9999996, 1.0, ">=", POOL, "0.9999996×"),
+        (1 / 6 - 1e-4, 1 / 6, "<=", POOL, "0.1666×"),
+        (20.004, 20, "<=", "", "20.004 µs"),
+        (999.99, 1000, ">=", "", "0.99999 ms"),
+    ],
+)
+def test_a_bound_and_what_was_measured_differ_visibly(
+    value: float, bound: float, sense: Any, against: str, text: str
+) -> None:
+    results = micro_results.made()
+    lead = replace(
+        results.lead[3], value=value, bound=bound, sense=sense, against=against, reached=True
+    )
+    assert measured(results, lead) == text
 
 
 def test_where_gridrpc_is_not_ahead_is_said() -> None:
