@@ -25,7 +25,8 @@ from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, 
 from gridbench.micro.points import POINTS, Header, Point, load_points
 from gridbench.micro.results import results_of
 from gridbench.micro.session import Repeats, Runner
-from gridbench.micro.sizes import Sizes
+from gridbench.micro.sessions import START_SECONDS
+from gridbench.micro.sizes import QUICK, Sizes
 
 TINY = Sizes(
     name="tiny",
@@ -263,6 +264,31 @@ def test_processes_left_behind_are_ended_and_told(
     assert leftovers.workload == "leftovers"
     assert leftovers.values == {"processes": 1}
     assert leftovers.why.startswith("it left behind 1 process, which was ended: ")
+
+
+def test_what_takes_an_engine_too_long_to_start_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setitem(START_SECONDS, "Local", (3, 17, 55))
+    places = {"Local": "engines_of_test:Local"}
+    plan = make_plan(places, ["start", "tasks_100", "null_call"], Request(sizes=QUICK))
+    measured = {item.case for s in plan.sessions for item in s.items if s.engine == "Local"}
+    assert measured == {"null_call", "start_2"}
+    told = {
+        (p.workload, p.parameters.get("workers") or p.parameters["tasks"]): (p.status, p.why)
+        for p in plan.refusals
+        if p.engine == "Local"
+    }
+    long = "bringing up {} workers takes it longer than the 16 s that a quick run has for it"
+    assert told == {
+        ("start", 16): ("missing", long.format(16)),
+        ("start", 100): ("missing", long.format(100)),
+        ("tasks_100", "short"): ("missing", long.format(100)),
+        ("tasks_100", "null"): ("missing", long.format(100)),
+    }
 
 
 def test_what_an_engine_is_not_made_for_is_not_measured(

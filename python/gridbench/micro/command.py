@@ -44,6 +44,9 @@ from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
+_Status = Literal["missing", "failed", "cannot"]
+_Refused = tuple[_Status, str]
+"""Of what is not measured: the status of its row, and why."""
 _REPEATING = 0.08  # the share of the planned time that may go into repeating what was disturbed
 
 
@@ -133,7 +136,7 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
 def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request) -> Plan:
     """The sessions of all engines that can be used, and why the others cannot."""
     launches = {LIMITS: Launch(*launch_of(PYTHON))}
-    refused: dict[str, tuple[Literal["missing", "failed"], str]] = {}
+    refused: dict[str, _Refused] = {}
     cannot: dict[str, dict[str, str]] = {}
     for name, place in known.items():
         own = environment(name)
@@ -161,11 +164,10 @@ def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request)
         items = []
         for item in session.items:
             why = reason(cannot.get(session.engine, {}), item)
-            if session.engine in refused:
-                status, why = refused[session.engine]
+            other: _Refused = ("cannot", why) if why else ("missing", session.left_out)
+            status, why = refused.get(session.engine, other)
+            if why:
                 refusals.append(_refusal(item, status, why))
-            elif why:
-                refusals.append(_refusal(item, "cannot", why))
             else:
                 items.append(item)
         if items:
@@ -178,7 +180,7 @@ def reason(cannot: dict[str, str], item: Item) -> str:
     return cannot.get(item.case) or cannot.get(item.workload) or ""
 
 
-def _refusal(item: Item, status: Literal["missing", "failed", "cannot"], why: str) -> Point:
+def _refusal(item: Item, status: _Status, why: str) -> Point:
     return Point(
         workload=item.workload,
         engine=item.engine,
