@@ -15,7 +15,7 @@ from rich.console import Console
 import micro_results
 from conftest import Run
 from gridbench.errors import InputError
-from gridbench.micro.figures import Entry, Figure, Ratio, Results
+from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
 from gridbench.micro.plan import POOL
 from gridbench.micro.present import print_tables, write_markdown, write_report
 from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
@@ -205,6 +205,21 @@ def test_a_bound_and_what_was_measured_differ_visibly(
         results.lead[3], value=value, bound=bound, sense=sense, against=against, reached=True
     )
     assert measured(results, lead) == text
+
+
+def test_a_run_that_was_ended_early_says_so() -> None:
+    extent = Extent(points=310, planned=1204, round=1, rounds=5)
+    told = "This run was ended early, in round 1 of 5: 310 of 1,204 points are there."
+    done = "The run is complete: it has all 1,204 points of 5 rounds."
+    for results, early in (
+        (micro_results.made(extent=extent), True),
+        (micro_results.made(extent=replace(extent, points=1204, round=5)), False),
+        (micro_results.made(), False),
+    ):
+        for text in (printed(results, 400), markdown(results), render(results)):
+            assert (told in text) == early
+        for text in (markdown(results), render(results)):
+            assert (done in text) == (results.extent is not None and not early)
 
 
 def test_where_gridrpc_is_not_ahead_is_said() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -89,6 +88,9 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
     assert figures["null_call"].limits[0].engine == "ping_pong_unix"
     assert figures["shared_100MB_copies"].ratios[PYTHON].to_peer is not None
     assert results.versions[PYTHON]
+    assert results.extent is not None
+    assert results.extent.points == results.extent.planned > 50
+    assert results.extent.rounds == 1
 
 
 def test_tasks_took_as_long_as_they_sleep(measured: tuple[Path, Results]) -> None:
@@ -390,7 +392,11 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     assert "Traceback" not in errors
     assert "out" in output
     assert not psutil.wait_procs(family, timeout=20)[1]
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["figures"]
+    results = load_results(tmp_path / "out")
+    assert results.figures
+    assert results.extent is not None
+    assert 0 < results.extent.points < results.extent.planned
+    assert (results.extent.round, results.extent.rounds) == (1, 2)
+    assert "This run was ended early, in round 1 of 2: " in output
     _, kept = load_points(points)
     assert POOL in {point.engine.removesuffix(AGAIN) for point in kept}

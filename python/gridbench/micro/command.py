@@ -32,9 +32,10 @@ from gridbench.micro.plan import (
     check_workloads,
     order_of,
 )
-from gridbench.micro.points import Header, Point, PointsFile, key_of, open_points
+from gridbench.micro.points import Header, Point, PointsFile, open_points
 from gridbench.micro.probe import ProbeFailed, asked
 from gridbench.micro.progress import Progress, duration
+from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
 from gridbench.micro.selection import Points
 from gridbench.micro.session import Repeats, Runner, Stopped
@@ -93,7 +94,7 @@ def run_micro(request: Request) -> int:
     try:
         with Interrupt() as interrupt, Leftovers() as leftovers:
             plan = make_plan(known, workloads, request)
-            seconds = sum(_seconds_left(session, points) for session in plan.sessions)
+            seconds = sum(seconds_left(session, points) for session in plan.sessions)
             if seconds:
                 console.print(
                     f"this takes about {duration(seconds)}; Ctrl-C ends it, and the same"
@@ -111,6 +112,7 @@ def run_micro(request: Request) -> int:
             with contextlib.suppress(Stopped), contextlib.closing(progress):
                 measure(plan, points, runner, progress)
         results = results_of(points.header, points.points + plan.refusals, seconds_now())
+        results = replace(results, extent=extent_of(plan.sessions, points.points))
         tell(results, request.folder, Console())
         if interrupt.came:
             console.print("stopped: what was measured is kept")
@@ -201,32 +203,6 @@ def measure(plan: Plan, points: PointsFile, runner: Runner, progress: Progress) 
                 began = time.monotonic()
                 runner.run(session, items, plan.launches[session.engine], number)
                 progress.end(session.seconds_of(items), time.monotonic() - began)
-
-
-def missing(session: Session, number: int, points: PointsFile) -> list[Item]:
-    """The items of the session that have no point in this round."""
-    done = points.done()
-    return [
-        item
-        for item in session.items
-        if key_of(item.workload, item.engine, item.parameters, number) not in done
-    ]
-
-
-def hopeless(session: Session, number: int, points: Sequence[Point]) -> bool:
-    """Whether all of it failed in an earlier round, so that another one would be time lost.
-
-    What failed in an earlier call is tried again, as something may have been mended since.
-    """
-    mine = {key_of(item.workload, item.engine, item.parameters, 0)[:3] for item in session.items}
-    before = [point for point in points if point.key[:3] in mine and point.round < number]
-    return bool(before) and all(point.status in ("failed", "cannot") for point in before)
-
-
-def _seconds_left(session: Session, points: PointsFile) -> float:
-    return sum(
-        session.seconds_of(missing(session, number, points)) for number in range(session.rounds)
-    )
 
 
 def tell(results: Results, folder: Path, console: Console) -> None:
