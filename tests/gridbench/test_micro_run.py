@@ -156,7 +156,7 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
 
 _CALLS = "gridbench.micro.measures.calls"
 _ENGINES = """
-import os, time
+import os, subprocess, time
 from gridbench.engines.base import Description
 from gridbench.engines.functions import FunctionEngine
 
@@ -194,6 +194,13 @@ class Litters(Local):
             os.closerange(0, 100)
             time.sleep(1000)
             os._exit(0)
+
+
+class Reads(Local):
+    def start(self, workers): self.reader = subprocess.Popen(["cat"], stdout=subprocess.DEVNULL)
+    def close(self):
+        self.reader.kill()
+        self.reader.wait()
 
 
 class Refuses(Local):
@@ -266,6 +273,27 @@ def test_processes_left_behind_are_ended_and_told(
     assert leftovers.workload == "leftovers"
     assert leftovers.values == {"processes": 1}
     assert leftovers.why.startswith("it left behind 1 process, which was ended: ")
+
+
+def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: Path) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    item = Item(
+        workload="null_rate_4_clients", engine="Reads", arguments={"clients": 2}, seconds=0.1,
+        measure="gridbench.micro.measures.clients:rate_of_clients",
+    )  # fmt: skip
+    session = Session(
+        name="clients", engine="Reads", label="Reads", place="engines_of_test:Reads", workers=1,
+        items=(item,), start_seconds=0.1,
+    )  # fmt: skip
+    points: list[Point] = []
+    with Leftovers() as leftovers:
+        runner = Runner(TINY, leftovers, Repeats(0.0), save=points.append, stopped=lambda: False)
+        launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+        runner.run(session, [item], launch, 0)
+    (point,) = points
+    assert (point.status, point.why) == ("ok", "")
+    assert point.values["per_second"] >= 2 * point.values["slowest"] > 0
 
 
 def test_what_takes_an_engine_too_long_to_start_has_a_reason(
