@@ -228,6 +228,30 @@ def test_loading_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         client.process.wait()
 
 
+def test_ctrl_c_while_it_is_loaded(
+    make_setup: MakeSetup, tmp_path: Path, environment: dict[str, str], hosted: dict[str, str]
+) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "run", str(make_setup()), "--engine", ENGINE, "--out", "out"],
+        env=environment | hosted | {"FAULT": "is imported for ever"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    family = psutil.Process(process.pid)
+    until(lambda: any("gridbench.run.host" in one.cmdline() for one in family.children()))
+    loading = [one.pid for one in family.children(recursive=True)]
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.endswith("gridbench: interrupted\n")
+    until(lambda: not any(map(alive, loading)))
+    assert not (tmp_path / "out").exists()
+
+
 class Running:
     """A run elsewhere that is in the middle of very long tasks."""
 
