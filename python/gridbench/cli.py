@@ -222,6 +222,7 @@ def list_times(
     examples=(
         "gridbench report runs/2031-05-04T10-30-00",
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
+        "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
 @click.argument(
@@ -233,12 +234,19 @@ def list_times(
     metavar="FILE",
     help="The page to write. [default: DIR/report.html, for a single DIR]",
 )
-def report(sources: tuple[Path, ...], out: Path | None) -> None:
+@click.option(
+    "--scenario",
+    "as_scenario",
+    metavar="N",
+    help="Take the runs and logs for the cases of a scenario, 1 to 6, and answer its question.",
+)
+def report(sources: tuple[Path, ...], out: Path | None, as_scenario: str | None) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
     that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
-    has a report of its own.
+    has a report of its own; so has the folder of a scenario, and several of these have one
+    together.
     """
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -247,10 +255,18 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
                 remedy="add --out FILE",
             )
         out = sources[0] / "report.html"
+    if as_scenario is not None:
+        _report_as_scenario(sources, as_scenario, out)
+        return
     from gridbench.micro.figures import holds_results
 
     if any(map(holds_results, sources)):
         _report_micro(sources, out)
+        return
+    from gridbench.scenario.results import folders_of_results
+
+    if any(map(folders_of_results, sources)):
+        _report_scenarios(sources, out)
         return
     from gridbench.report.build import write_report
     from gridbench.run.folders import run_folders
@@ -280,6 +296,38 @@ def _report_micro(sources: Sequence[Path], out: Path) -> None:
     from gridbench.micro.present import write_report
 
     write_report(load_results(sources[0]), out)
+    click.echo(f"report: {out}")
+
+
+def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
+    from gridbench.report.files import write_page
+    from gridbench.scenario.grids import parse_scenarios
+    from gridbench.scenario.logs import results_of_runs
+    from gridbench.scenario.present.page import render
+
+    (scenario,) = parse_scenarios([name])
+    write_page(out, render(*results_of_runs(sources, scenario)))
+    click.echo(f"report: {out}")
+
+
+def _report_scenarios(sources: Sequence[Path], out: Path) -> None:
+    from gridbench.scenario.present import write_overall, write_report
+    from gridbench.scenario.results import folders_of_results
+
+    folders = []
+    for source in sources:
+        found = folders_of_results(source)
+        if not found:
+            raise InputError(
+                "holds no results of a scenario, and they cannot stand in one report with others",
+                file=source,
+                remedy="make a report of scenarios alone",
+            )
+        folders += found
+    if folders == list(sources) and len(folders) == 1:
+        write_report(folders[0], out)
+    else:
+        write_overall(folders, out)
     click.echo(f"report: {out}")
 
 

@@ -78,7 +78,9 @@ def offsets(table: pa.Table) -> list[Offset]:
 
 def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
     """The timeline with each host's stamps on the client's clock, by its best offset."""
-    best = {offset.host: offset.best for offset in known}
+    best = {offset.host: offset.best for offset in known if offset.best}
+    if not best:
+        return table
     shift = np.array([best.get(host, 0.0) for host in text(table, "host").to_pylist()])
     for name in ("calc_in", "calc_out"):
         moved = pa.array(seconds(table, name) - shift)
