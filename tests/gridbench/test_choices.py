@@ -1,4 +1,4 @@
-"""The best split, sizes at which a cost jumps, intervals, and the formula of the original report."""
+"""The best split, sizes at which a cost jumps, intervals, and the report's formula."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def test_intervals() -> None:
     assert measured([math.nan], 0.5) is None
     gap = _around(3.0).minus(_around(1.0))
     assert (gap.value, gap.low, gap.high) == pytest.approx((2.0, 1.8, 2.2))
-    assert gap.above(_around(1.5)) and not gap.above(_around(1.75))
+    assert gap.above(_around(1.5))
+    assert not gap.above(_around(1.75))
     rate = _around(2.0).under(10.0)
     assert rate is not None
     assert (rate.low, rate.value, rate.high) == pytest.approx((10 / 2.1, 5.0, 10 / 1.9))
     uncertain = _around(0.05).under(10.0)
-    assert uncertain is not None and math.isinf(uncertain.high)
+    assert uncertain is not None
+    assert math.isinf(uncertain.high)
     assert _around(-1.0).under(10.0) is None
     assert _around(2.0).times(-1.0) == Interval(-2.0, -2.1, -1.9)
 

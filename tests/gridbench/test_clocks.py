@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import timelines
 
+import timelines
 from gridbench.analysis.clocks import clock_margin, corrected, offsets, one_clock, resolution
 from gridbench.tasklog import read_task_log
 

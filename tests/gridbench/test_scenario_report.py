@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import timelines
 from browsing import opened, pixels
 from gridbench.errors import InputError
 from gridbench.report.screenshot import picture
@@ -135,9 +134,7 @@ def test_uncertain_clocks_show_as_error_bars() -> None:
 
 
 def test_the_links_limit_is_drawn() -> None:
-    results = [
-        replace(result, transport="links", nodes=4, link_rate=1e9) for result in all_done(1)
-    ]
+    results = [replace(result, transport="links", nodes=4, link_rate=1e9) for result in all_done(1)]
     rate = next(one for one in pictures_of(1, cells_of(results)) if one.id == "shared-rate-0")
     limit = next(line for line in rate.lines if line.dash)
     assert limit.points[0][1].value == pytest.approx(1e9 / 2**20)
@@ -227,7 +224,12 @@ def test_old_logs_are_cases_like_new_ones(tmp_path: Path) -> None:
         for number in range(2)
     ]
     header, results = results_of_runs(places, 4)
-    assert [(one.bytes_in, one.round) for one in results] == [(0, 0), (0, 1), (2**20, 0), (2**20, 1)]
+    assert [(one.bytes_in, one.round) for one in results] == [
+        (0, 0),
+        (0, 1),
+        (2**20, 0),
+        (2**20, 1),
+    ]
     assert {(one.cores, one.tasks, one.engine, one.sleep_s) for one in results} == {
         (20, 60, "log", 1.0)
     }

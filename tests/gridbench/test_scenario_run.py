@@ -17,9 +17,7 @@ from gridbench.scenario.results import CASES, read_cases, read_results
 SMALL = ("--cores", "2", "--sizes", "0,10KB", "--time-scale", "1e-5", "--quick")
 
 
-@pytest.mark.parametrize(
-    ("scenario", "cases"), [(1, 2), (2, 6), (3, 3), (4, 4), (5, 4), (6, 16)]
-)
+@pytest.mark.parametrize(("scenario", "cases"), [(1, 2), (2, 6), (3, 3), (4, 4), (5, 4), (6, 16)])
 def test_each_scenario(gridbench: Run, tmp_path: Path, scenario: int, cases: int) -> None:
     done = gridbench("scenario", scenario, *SMALL, "--out", "out", timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
@@ -101,9 +99,7 @@ def test_a_case_that_goes_on_for_too_long_is_ended(
     gridbench: Run, tmp_path: Path, faulty: dict[str, str]
 ) -> None:
     options = ("--engine", "idle", "--cores", "2", "--sizes", "0", "--time-scale", "0")
-    done = gridbench(
-        "scenario", 1, *options, "--case-limit", "10", "--out", "out", env=faulty
-    )
+    done = gridbench("scenario", 1, *options, "--case-limit", "10", "--out", "out", env=faulty)
     assert done.returncode == 0, done.stderr
     (result,) = read_cases(tmp_path / "out")
     assert result.status == "skipped"

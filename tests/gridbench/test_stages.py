@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-import timelines
 
+import timelines
 from gridbench.analysis.stages import stage_times
 
 

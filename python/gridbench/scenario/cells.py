@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from gridbench.analysis.interval import Interval, measured
 from gridbench.scenario.results import CaseResult
 
-_CLIENT = 1e-6
-"""Seconds: how well two stamps of one clock can be told apart."""
+_FINEST = 1e-6
+"""Seconds, where the results do not tell how exact stamps are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +26,18 @@ class Cell:
         """One of them, for what they have in common."""
         return self.results[0]
 
-    @property
-    def margin(self) -> float:
-        """Seconds within which times between client and workers are certain."""
-        return max(result.figures.get("clock_margin", _CLIENT) for result in self.results)
+    def margin(self, clocks: int) -> float:
+        """Seconds within which times are certain that have so many offsets of clocks in them."""
+        name = "clock_margin" if clocks else "clock_step"
+        return max(1, clocks) * max(r.figures.get(name, _FINEST) for r in self.results)
 
     def total(self) -> Interval:
         """From t = 0 until the last result was there."""
-        return self._of([result.total_s for result in self.results], _CLIENT)
+        return self._of([result.total_s for result in self.results])
 
     def overhead(self) -> Interval:
         """The total less the time of the tasks themselves."""
-        return self._of([result.overhead_s for result in self.results], _CLIENT)
+        return self._of([result.overhead_s for result in self.results])
 
     def efficiency(self) -> Interval:
         """Ideal over measured time, 0 to 1."""
@@ -53,11 +53,10 @@ class Cell:
         1 between client and worker, 2 between workers.
         """
         values = [r.figures[name] for r in self.results if name in r.figures]
-        return measured(values, clocks * self.margin if clocks else _CLIENT)
+        return measured(values, self.margin(clocks))
 
-    @staticmethod
-    def _of(values: Sequence[float | None], margin: float) -> Interval:
-        found = measured([value for value in values if value is not None], margin)
+    def _of(self, values: Sequence[float | None]) -> Interval:
+        found = measured([value for value in values if value is not None], self.margin(0))
         assert found is not None  # only what was measured is in a cell
         return found
 

@@ -26,8 +26,10 @@ class Measured:
     """With stamps on the client's clock, as far as that is known."""
     cores: int
     cold: bool
+    step: float
+    """Seconds within which differences between stamps of one clock are certain."""
     margin: float
-    """Seconds within which differences between stamps of client and workers are certain."""
+    """The same of differences between stamps of client and workers."""
 
 
 def measured_in(folder: Path) -> Measured:
@@ -41,38 +43,45 @@ def measured_in(folder: Path) -> Measured:
 
 def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Measured:
     """A run from its timeline; `same_clock`: client and workers were on one machine."""
-    margin = clock_margin(table, same=same_clock)
     moved = table if same_clock else corrected(table, offsets(table))
-    return Measured(moved, cores, cold, margin)
+    return Measured(
+        moved,
+        cores,
+        cold,
+        clock_margin(table, same=True),
+        clock_margin(table, same=same_clock),
+    )
 
 
 def figures_of(run: Measured) -> dict[str, float]:
     """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
-    of `gridbench.analysis.stages.StageTimes`, and `clock_margin`.
+    of `gridbench.analysis.stages.StageTimes`, and `clock_step` and `clock_margin`: within how much
+    differences are certain between stamps of the client alone, and of client and workers.
     """
     figures: dict[str, float] = {}
     cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)
     if cost is not None:
         figures |= {f"part_{name}": value for name, value in cost.parts().items()}
     figures |= stage_times(run.table, run.cores).figures()
-    figures["clock_margin"] = run.margin
+    figures |= {"clock_step": run.step, "clock_margin": run.margin}
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def why_invalid(run: Measured, summary: Summary) -> str:
     """Why a run that went well still does not count; empty if it does.
 
-    Too few tasks with all stamps; or clocks that are less certain than what is to be seen.
+    Too few tasks with all stamps; or stamps less exact than what is to be seen. Clocks of workers
+    that are off do not touch the total: they show in the intervals of what depends on them.
     """
     stamped = int((assign_lanes(run.table).lane >= 0).sum())
     if stamped < _FEWEST_STAMPED * summary.tasks:
         return f"too few samples: {stamped:,} of {summary.tasks:,} tasks have all their stamps"
     effect = summary.total - summary.ideal
-    if run.margin > abs(effect):
+    if run.step > abs(effect):
         return (
-            f"clock: stamps are certain to {run.margin:.3g} s, and what the run cost beside its"
-            f" tasks is {effect:.3g} s"
+            f"clock: stamps are certain to {run.step:.3g} s, and what the run cost beside its tasks"
+            f" is {effect:.3g} s"
         )
     return ""

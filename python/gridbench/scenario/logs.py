@@ -24,9 +24,7 @@ _LOG = "log"
 """What stands for the engine of a log, which does not name it."""
 
 
-def results_of_runs(
-    sources: Sequence[Path], scenario: int
-) -> tuple[Header, list[CaseResult]]:
+def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, list[CaseResult]]:
     """Logs and run folders as results of a scenario.
 
     Two runs of the same case become its rounds. Raises InputError for what cannot be read, and

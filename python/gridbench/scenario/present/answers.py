@@ -12,16 +12,12 @@ import numpy as np
 from gridbench.analysis.choices import JUMP, jump, largest_good, sweet_spot
 from gridbench.analysis.interval import Interval
 from gridbench.analysis.line import fit_line
-from gridbench.analysis.transfer import (
-    MEGABITS_PER_MEGABYTE,
-    MEGABYTE,
-    transfer_load,
-)
+from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.report.text import duration, percent
 from gridbench.scenario.amounts import size_text
 from gridbench.scenario.cells import Cell, engines_of
-from gridbench.scenario.present.pictures import shared_transfer, size_label, work_of
+from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
 
 QUESTIONS = {
     1: "How long does it take until all cores compute, and when is shared data worth its transfer?",
@@ -41,7 +37,6 @@ TITLES = {
 }
 _GOOD = 0.9
 """Efficiency from which a task is said to be long enough for its data."""
-_MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
 
 
 def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
@@ -49,7 +44,10 @@ def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]
     found = []
     for engine in engines_of(cell.one for cell in cells):
         own = [cell for cell in cells if cell.one.engine == engine and cell.counts]
-        sentences = _MAKERS[scenario](own) if own else []
+        sentences = []
+        for name, group in groups(scenario, own) if own else []:
+            before = f"{name}: " if name else ""
+            sentences += [before + sentence for sentence in _MAKERS[scenario](group)]
         found.append((engine, sentences or ["No case of it counts, so nothing is claimed."]))
     return found
 
@@ -72,7 +70,7 @@ def _first(cells: Sequence[Cell]) -> list[str]:
         if added is not None:
             told = f"{size_text(largest.one.bytes_shared)} of shared data on {most:,} cores"
             if added.low > 0:
-                rate = most * largest.one.bytes_shared * _MEGABIT / added.value
+                rate = most * largest.one.bytes_shared * MEGABIT / added.value
                 found.append(
                     f"{told} added {duration(added.value)} to it, as if each core's share had come"
                     f" at {rate:,.0f} Mbit/s in all."
@@ -141,7 +139,7 @@ def _rule_of_thumb(cells: Sequence[Cell]) -> list[str]:
         return []
     largest = max(idle, key=lambda cell: cell.one.bytes_in)
     one = largest.one
-    rate = one.tasks * (one.bytes_in + one.bytes_out) * _MEGABIT / largest.total().value
+    rate = one.tasks * (one.bytes_in + one.bytes_out) * MEGABIT / largest.total().value
     working = [cell for cell in cells if cell.one.sleep_s > 0 and cell.one.bytes_in]
     agreed = sum(_load(cell, rate) < 1 and cell.efficiency().value >= 0.7 for cell in working)
     agreed += sum(_load(cell, rate) >= 1 and cell.efficiency().value < 0.7 for cell in working)
@@ -214,8 +212,8 @@ def _delay(
     if 0 in deepest and len(deepest) > 1:
         added = largest.overhead().minus(deepest[0].overhead())
         found.append(
-            f"{blocks:,} tasks on {most:,} cores cost {duration(deepest[0].overhead().value)} beside"
-            f" their own time without data, and {duration(added.value)} more with"
+            f"{blocks:,} tasks on {most:,} cores cost {duration(deepest[0].overhead().value)}"
+            f" beside their own time without data, and {duration(added.value)} more with"
             f" {size_text(max(deepest))} of {what} each."
         )
     one, other = largest.figure(first, clocks=1), largest.figure(later, clocks=1)

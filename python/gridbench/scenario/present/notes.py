@@ -27,8 +27,8 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
     scale = header.options.get("time_scale", 1.0)
     if scale != 1.0:
         found.append(
-            f"Task times are multiplied by {scale:g}; starting, data and calls are not. So overheads"
-            " are real, and efficiencies lower than with the full times."
+            f"Task times are multiplied by {scale:g}; starting, data and calls are not. So"
+            " overheads are real, and efficiencies lower than with the full times."
         )
     if "from" not in header.options:
         found.append(place(results))
@@ -98,7 +98,7 @@ def method(header: Header) -> list[str]:
         return [
             "The cases are logs and single runs that were made elsewhere; how is for their own"
             " reports to say. A run does not count (invalid) if fewer than nine tenths of its tasks"
-            " have all stamps, or if the clocks are less certain than the time that it cost.",
+            " have all stamps, or if the client's stamps are less exact than what it cost.",
             *_COUNTING,
         ]
     start = (
@@ -110,8 +110,8 @@ def method(header: Header) -> list[str]:
         "Each case ran in a process of its own, in random order"
         f" (seed {header.seed}), engines mixed. {start}",
         "A run does not count (invalid) if other programs used more than a tenth of all processors,"
-        " if fewer than nine tenths of its tasks have all stamps, or if the clocks are less certain"
-        " than the time that it cost beside its tasks.",
+        " if fewer than nine tenths of its tasks have all stamps, or if the client's stamps are"
+        " less exact than the time that it cost beside its tasks.",
         *_COUNTING,
     ]
     if options.get("stddev") or options.get("stddev_share"):

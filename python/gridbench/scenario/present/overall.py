@@ -126,9 +126,7 @@ def _compared(cells: Sequence[Cell]) -> str:
     return table(["", *(f"against {name}" for name in engines)], rows)
 
 
-def _ratio(
-    mine: dict[tuple[object, ...], float], others: dict[tuple[object, ...], float]
-) -> str:
+def _ratio(mine: dict[tuple[object, ...], float], others: dict[tuple[object, ...], float]) -> str:
     if mine is others:
         return NOTHING
     ratios = [mine[key] / others[key] for key in mine.keys() & others.keys()]

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from gridbench.analysis.additive import NINFG, SYMPHONY
-from gridbench.analysis.interval import Interval
-from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
-from gridbench.scenario.amounts import size_text
 from gridbench.scenario.cells import Cell, engines_of
-from gridbench.scenario.present.curves import Line, Picture
-
-Value = Callable[[Cell], Interval | None]
-Name = Callable[[Cell], str]
-
-_MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
-"""Per byte: as the report counts, in which 1 MB are 8 Mbit."""
+from gridbench.scenario.present.curves import Picture
+from gridbench.scenario.present.series import (
+    Name,
+    Value,
+    block_rate,
+    by_formula,
+    cores_label,
+    groups,
+    limit_lines,
+    lines_of,
+    numbers_of,
+    rate_note,
+    rate_of,
+    shared_rate,
+    size_label,
+    size_name,
+    sizes_of,
+    work_of,
+)
 
 
 def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
@@ -24,16 +32,22 @@ def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
     found: list[Picture] = []
     for number, engine in enumerate(engines):
         own = [cell for cell in cells if cell.one.engine == engine]
-        suffix = f" ({engine})" if len(engines) > 1 else ""
-        found += _MAKERS[scenario](own, f"{number}", suffix)
+        for part, (name, group) in enumerate(groups(scenario, own)):
+            told = ", ".join(filter(None, [engine if len(engines) > 1 else "", name]))
+            mark = f"{number}-{part}" if part else f"{number}"
+            found += _MAKERS[scenario](group, mark, f" ({told})" if told else "")
     return [picture for picture in found if picture.drawn]
 
 
 def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
-    sizes = _sizes(cells, lambda cell: cell.one.bytes_shared)
-    rates = _lines(
-        cells, _cores, lambda cell: _size(cell.one.bytes_shared), _shared_rate(cells)
-    )
+    sizes = sizes_of(cells, lambda cell: cell.one.bytes_shared)
+    usual = min(cell.one.sleep_s for cell in cells)
+
+    def name(cell: Cell) -> str:
+        longer = f", {cell.one.sleep_s:g} s" if cell.one.sleep_s > usual else ""
+        return cores_label(cell) + longer
+
+    rates = lines_of(cells, name, lambda cell: size_name(cell.one.bytes_shared), shared_rate(cells))
     return [
         Picture(
             f"shared-start-{mark}",
@@ -43,10 +57,10 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             sizes,
             "calc-in of the last worker",
             "s",
-            _lines(
+            lines_of(
                 cells,
-                _cores,
-                lambda cell: _size(cell.one.bytes_shared),
+                name,
+                lambda cell: size_name(cell.one.bytes_shared),
                 lambda cell: cell.figure("last_start", clocks=1),
             ),
         ),
@@ -54,24 +68,24 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             f"shared-rate-{mark}",
             f"Rate at which shared data reached the workers{suffix}",
             "Cores times size, over the time that it added to the start of the last worker. "
-            + _rate_note(cells),
+            + rate_note(cells),
             "shared data",
             sizes,
             "rate",
             "Mbit/s",
-            [*rates, *_limit(cells, sizes)],
+            [*rates, *limit_lines(cells, sizes)],
         ),
         Picture(
             f"shared-overhead-{mark}",
             f"Total time beside the tasks, over cores{suffix}",
             "Measured time less that of the tasks on as many cores without overhead.",
             "cores",
-            _numbers(cells, lambda cell: cell.one.cores),
+            numbers_of(cells, lambda cell: cell.one.cores),
             "total less ideal",
             "s",
-            _lines(
-                cells,
-                lambda cell: f"{_size(cell.one.bytes_shared)} shared",
+            lines_of(
+                [cell for cell in cells if cell.one.sleep_s == usual],
+                lambda cell: f"{size_name(cell.one.bytes_shared)} shared",
                 lambda cell: f"{cell.one.cores:,}",
                 Cell.overhead,
             ),
@@ -80,9 +94,9 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
 
 
 def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
-    sizes = _sizes(cells, lambda cell: cell.one.bytes_in)
+    sizes = sizes_of(cells, lambda cell: cell.one.bytes_in)
     by_sleep: Name = lambda cell: f"tasks of {cell.one.sleep_s:g} s"  # noqa: E731
-    at_size: Name = lambda cell: _size(cell.one.bytes_in)  # noqa: E731
+    at_size: Name = lambda cell: size_name(cell.one.bytes_in)  # noqa: E731
     return [
         Picture(
             f"data-efficiency-{mark}",
@@ -92,7 +106,7 @@ def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             sizes,
             "efficiency [%]",
             "%",
-            _lines(
+            lines_of(
                 [cell for cell in cells if cell.one.sleep_s > 0],
                 by_sleep,
                 at_size,
@@ -108,13 +122,13 @@ def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             sizes,
             "total less ideal",
             "s",
-            _lines(cells, by_sleep, at_size, Cell.overhead),
+            lines_of(cells, by_sleep, at_size, Cell.overhead),
         ),
     ]
 
 
 def _third(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
-    tasks = _numbers(cells, lambda cell: cell.one.tasks)
+    tasks = numbers_of(cells, lambda cell: cell.one.tasks)
     place: Name = lambda cell: f"{cell.one.tasks:,}"  # noqa: E731
     cores = len({cell.one.cores for cell in cells}) > 1
     parts: list[tuple[str, Value]] = [
@@ -124,9 +138,9 @@ def _third(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
     ]
     lines = []
     for name, value in parts:
-        lines += _lines(
+        lines += lines_of(
             cells,
-            lambda cell, name=name: f"{name}, {_cores(cell)}" if cores else name,  # type: ignore[misc]
+            lambda cell, name=name: f"{name}, {cores_label(cell)}" if cores else name,  # type: ignore[misc]
             place,
             value,
         )
@@ -183,32 +197,32 @@ def _by_block(
     step: tuple[str, str] | None,
     span: tuple[str, str, int],
 ) -> list[Picture]:
-    sizes = _sizes(cells, size)
-    at_size: Name = lambda cell: _size(size(cell))  # noqa: E731
+    sizes = sizes_of(cells, size)
+    at_size: Name = lambda cell: size_name(size(cell))  # noqa: E731
     most = max((cell.one.tasks / cell.one.cores for cell in cells), default=0)
     deepest = [cell for cell in cells if cell.one.tasks / cell.one.cores == most]
     (first, later), way, clocks = ways
     means = []
     for name, block in ((first, "first block"), (later, "later blocks")):
-        means += _lines(
+        means += lines_of(
             deepest,
-            lambda cell, block=block: f"{block}, {_cores(cell)}",  # type: ignore[misc]
+            lambda cell, block=block: f"{block}, {cores_label(cell)}",  # type: ignore[misc]
             at_size,
             lambda cell, name=name: cell.figure(name, clocks=clocks),  # type: ignore[misc]
         )
     figure, how, span_clocks = span
-    rates = _lines(
+    rates = lines_of(
         deepest,
-        lambda cell: f"{_cores(cell)}, block",
+        lambda cell: f"{cores_label(cell)}, block",
         at_size,
-        _block_rate(cells, figure, span_clocks, size),
+        block_rate(cells, figure, span_clocks, size),
     )
     if step is not None:
-        rates += _lines(
+        rates += lines_of(
             deepest,
-            lambda cell: f"{_cores(cell)}, one task",
+            lambda cell: f"{cores_label(cell)}, one task",
             at_size,
-            lambda cell: _rate(size(cell), cell.figure(step[0])),
+            lambda cell: rate_of(size(cell), cell.figure(step[0])),
         )
         how = f"{step[1]}; {how}"
     told = f"{most:g} tasks on each core. " if most > 1 else ""
@@ -221,7 +235,7 @@ def _by_block(
             sizes,
             "total less ideal",
             "s",
-            _lines(deepest, _cores, at_size, Cell.overhead),
+            lines_of(deepest, cores_label, at_size, Cell.overhead),
         ),
         Picture(
             f"{what}-blocks-{mark}",
@@ -237,18 +251,18 @@ def _by_block(
         Picture(
             f"{what}-rate-{mark}",
             f"Rate of transfers{suffix}",
-            f"Of one block: {how}; the span without data is taken off. {_rate_note(cells)}",
+            f"Of one block: {how}; the span without data is taken off. {rate_note(cells)}",
             f"{what} of a task",
             sizes,
             "rate",
             "Mbit/s",
-            [*rates, *_limit(cells, sizes)],
+            [*rates, *limit_lines(cells, sizes)],
         ),
     ]
 
 
 def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
-    tasks = _numbers(cells, lambda cell: cell.one.tasks)
+    tasks = numbers_of(cells, lambda cell: cell.one.tasks)
     found = []
     for work in sorted({work_of(cell) for cell in cells}, reverse=True):
         own = [cell for cell in cells if work_of(cell) == work]
@@ -263,31 +277,17 @@ def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
                 "total time",
                 "s",
                 [
-                    *_lines(
+                    *lines_of(
                         own,
                         lambda cell: f"{size_label(cell)} to each",
                         lambda cell: f"{cell.one.tasks:,}",
                         Cell.total,
                     ),
-                    *_by_formula(own),
+                    *by_formula(own),
                 ],
             )
         )
     return found
-
-
-def _by_formula(cells: Sequence[Cell]) -> list[Line]:
-    """What the original report's formulas say of the systems that it measured, without data."""
-    lines = []
-    for system in (SYMPHONY, NINFG):
-        line = Line(f"{system.name}, by the report's formula, no data", dash="dot")
-        for cell in cells:
-            one = cell.one
-            if one.bytes_in == 0:
-                total = system.total(tasks=one.tasks, cores=one.cores, sleep=one.ideal_s or 0.0)
-                line.add(f"{one.tasks:,}", Interval(total, total, total))
-        lines.append(line)
-    return lines
 
 
 _MAKERS: dict[int, Callable[[Sequence[Cell], str, str], list[Picture]]] = {
@@ -298,117 +298,3 @@ _MAKERS: dict[int, Callable[[Sequence[Cell], str, str], list[Picture]]] = {
     5: _fifth,
     6: _sixth,
 }
-
-
-def work_of(cell: Cell) -> float:
-    """Scenario 6: seconds of all tasks together, scaled."""
-    return float(f"{cell.one.sleep_s * cell.one.tasks:.6g}")
-
-
-def size_label(cell: Cell) -> str:
-    """Scenario 6: the input of the case, of each task."""
-    return _size(cell.one.bytes_in)
-
-
-def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
-    """Seconds that shared data added to the start of the last worker; None without a case that
-    has none."""
-    empty = _without(cell, cells, lambda one: one.one.bytes_shared)
-    start = cell.figure("last_start", clocks=1)
-    before = empty.figure("last_start", clocks=1) if empty else None
-    return None if start is None or before is None else start.minus(before)
-
-
-def _shared_rate(cells: Sequence[Cell]) -> Value:
-    def rate(cell: Cell) -> Interval | None:
-        added = shared_transfer(cell, cells)
-        amount = cell.one.cores * cell.one.bytes_shared * _MEGABIT
-        return added.under(amount) if added is not None and amount else None
-
-    return rate
-
-
-def _block_rate(
-    cells: Sequence[Cell], figure: str, clocks: int, size: Callable[[Cell], int]
-) -> Value:
-    def rate(cell: Cell) -> Interval | None:
-        empty = _without(cell, cells, size)
-        span = cell.figure(figure, clocks=clocks)
-        before = empty.figure(figure, clocks=clocks) if empty else None
-        if span is None or before is None or not size(cell):
-            return None
-        return span.minus(before).under(cell.one.cores * size(cell) * _MEGABIT)
-
-    return rate
-
-
-def _rate(size: int, seconds: Interval | None) -> Interval | None:
-    return None if seconds is None or not size else seconds.under(size * _MEGABIT)
-
-
-def _without(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> Cell | None:
-    """The same case without data."""
-    one = cell.one
-    return next(
-        (
-            other
-            for other in cells
-            if (other.one.engine, other.one.cores, other.one.tasks, other.one.sleep_s)
-            == (one.engine, one.cores, one.tasks, one.sleep_s)
-            and size(other) == 0
-        ),
-        None,
-    )
-
-
-def _lines(cells: Iterable[Cell], name: Name, place: Name, value: Value) -> list[Line]:
-    lines: dict[str, Line] = {}
-    for cell in sorted(cells, key=_order):
-        lines.setdefault(name(cell), Line(name(cell))).add(
-            place(cell), value(cell), counts=cell.counts
-        )
-    return list(lines.values())
-
-
-def _order(cell: Cell) -> tuple[float, ...]:
-    one = cell.one
-    return one.cores, one.sleep_s, one.bytes_shared, one.bytes_in, one.bytes_out, one.tasks
-
-
-def _limit(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
-    """The rate of the client's link, where there is one."""
-    rates = {cell.one.link_rate for cell in cells if cell.one.link_rate}
-    lines = []
-    for rate in sorted(rate for rate in rates if rate):
-        line = Line("the client's link", dash="dash")
-        # As the report counts: its Mbit are 1/8 of 1,024 x 1,024 bytes.
-        value = rate / 8 * _MEGABIT
-        for place in places:
-            line.add(place, Interval(value, value, value))
-        lines.append(line)
-    return lines
-
-
-def _rate_note(cells: Sequence[Cell]) -> str:
-    if any(cell.one.link_rate for cell in cells):
-        return "The dashed line is what the client's link carries."
-    return (
-        "On one host nothing is sent over a wire: data is copied in memory, or shared, so this is"
-        " no rate of a network."
-    )
-
-
-def _cores(cell: Cell) -> str:
-    return f"{cell.one.cores:,} core{'s' if cell.one.cores > 1 else ''}"
-
-
-def _size(size: int) -> str:
-    return size_text(size) if size else "0"
-
-
-def _sizes(cells: Iterable[Cell], size: Callable[[Cell], int]) -> list[str]:
-    return [_size(value) for value in sorted({size(cell) for cell in cells})]
-
-
-def _numbers(cells: Iterable[Cell], number: Callable[[Cell], int]) -> list[str]:
-    return [f"{value:,}" for value in sorted({number(cell) for cell in cells})]

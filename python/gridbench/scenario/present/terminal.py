@@ -19,7 +19,12 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
     for folder in folders:
         header, results = read_results(folder)
         scenario = int(header.options.get("scenario", 1))
-        console.print(f"Scenario {scenario}. {QUESTIONS[scenario]}", soft_wrap=True, markup=False, highlight=False)
+        console.print(
+            f"Scenario {scenario}. {QUESTIONS[scenario]}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
         for engine, sentences in answers(scenario, cells_of(results)):
             console.print(f"  {engine}", soft_wrap=True, markup=False, highlight=False)
             for sentence in sentences:
