@@ -241,6 +241,7 @@ def list_times(
     examples=(
         "gridbench report runs/2031-05-04T10-30-00",
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
+        "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
 @click.argument(
@@ -252,12 +253,19 @@ def list_times(
     metavar="FILE",
     help="The page to write. [default: DIR/report.html, for a single DIR]",
 )
-def report(sources: tuple[Path, ...], out: Path | None) -> None:
+@click.option(
+    "--scenario",
+    "as_scenario",
+    metavar="N",
+    help="Take the runs and logs for the cases of a scenario, 1 to 6, and answer its question.",
+)
+def report(sources: tuple[Path, ...], out: Path | None, as_scenario: str | None) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
     that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
-    has a report of its own.
+    has a report of its own; so has the folder of a scenario, and several of these have one
+    together.
     """
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -266,10 +274,18 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
                 remedy="add --out FILE",
             )
         out = sources[0] / "report.html"
+    if as_scenario is not None:
+        _report_as_scenario(sources, as_scenario, out)
+        return
     from gridbench.micro.figures import holds_results
 
     if any(map(holds_results, sources)):
         _report_micro(sources, out)
+        return
+    from gridbench.scenario.results import folders_of_results
+
+    if any(map(folders_of_results, sources)):
+        _report_scenarios(sources, out)
         return
     from gridbench.report.build import write_report
     from gridbench.run.folders import run_folders
@@ -299,6 +315,38 @@ def _report_micro(sources: Sequence[Path], out: Path) -> None:
     from gridbench.micro.present import write_report
 
     write_report(load_results(sources[0]), out)
+    click.echo(f"report: {out}")
+
+
+def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
+    from gridbench.report.files import write_page
+    from gridbench.scenario.grids import parse_scenarios
+    from gridbench.scenario.logs import results_of_runs
+    from gridbench.scenario.present.page import render
+
+    (scenario,) = parse_scenarios([name])
+    write_page(out, render(*results_of_runs(sources, scenario)))
+    click.echo(f"report: {out}")
+
+
+def _report_scenarios(sources: Sequence[Path], out: Path) -> None:
+    from gridbench.scenario.present import write_overall, write_report
+    from gridbench.scenario.results import folders_of_results
+
+    folders = []
+    for source in sources:
+        found = folders_of_results(source)
+        if not found:
+            raise InputError(
+                "holds no results of a scenario, and they cannot stand in one report with others",
+                file=source,
+                remedy="make a report of scenarios alone",
+            )
+        folders += found
+    if folders == list(sources) and len(folders) == 1:
+        write_report(folders[0], out)
+    else:
+        write_overall(folders, out)
     click.echo(f"report: {out}")
 
 
@@ -405,6 +453,158 @@ def micro(
                 engines=engines,
                 sizes=QUICK if quick else FULL,
                 rounds=rounds,
+                folder=out,
+                fresh=fresh,
+            )
+        )
+    )
+
+
+@cli.command(
+    cls=_Examples,
+    short_help="Run the grids of cases that the benchmark asks its questions with.",
+    examples=(
+        "gridbench scenario 3 --time-scale 0.01",
+        "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, fewer values, in minutes",
+        "gridbench scenario 1 --dry-run             # what it would take",
+        "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
+        "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
+    ),
+)
+@click.argument("scenarios", nargs=-1, required=True, metavar="1..6...")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to measure; may be given several times. [default: {_DEFAULT_ENGINE}]",
+)
+@click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
+@click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
+@click.option(
+    "--time-scale",
+    type=float,
+    metavar="F",
+    help="Multiply the time of every task by F; nothing else. [default: 1, with --quick 0.01]",
+)
+@click.option("--quick", is_flag=True, help="Every other value of each axis, and short tasks.")
+@click.option(
+    "--stddev", metavar="S", help="Uneven task times: seconds, such as 5, or a share, such as 20%."
+)
+@click.option(
+    "--slides/--report",
+    default=False,
+    help="The grids as the slides have them, or as the report does. [default: --report]",
+)
+@click.option(
+    "--split-data",
+    is_flag=True,
+    help="Scenario 6: the input is of the whole work and divided among its tasks.",
+)
+@click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 1000),
+    metavar="K",
+    help="Put the workers behind K shaped links; needs root and iproute2. [default: beside the"
+    " client, on one host]",
+)
+@click.option(
+    "--link", metavar="RATE", help="Rate of each of these links, and the client's. [default: 1gbit]"
+)
+@click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How often each case is measured.",
+)
+@click.option("--case-limit", type=float, metavar="S", help="Seconds that a case may take.")
+@click.option("--limit", type=float, metavar="S", help="Seconds that all of it may take.")
+@click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
+@click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Of the order of the cases, and of uneven task times.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results. [default: runs/scenario-<number>-<time>]",
+)
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+def scenario(
+    *,
+    scenarios: tuple[str, ...],
+    engines: tuple[str, ...],
+    cores: str | None,
+    sizes: str | None,
+    time_scale: float | None,
+    quick: bool,
+    stddev: str | None,
+    slides: bool,
+    split_data: bool,
+    optional: bool,
+    nodes: int | None,
+    link: str | None,
+    start: str,
+    rounds: int,
+    case_limit: float | None,
+    limit: float | None,
+    check: bool,
+    dry_run: bool,
+    seed: int,
+    out: Path | None,
+    fresh: bool,
+) -> None:
+    """Run the cases of one or more scenarios, and report what they tell.
+
+    1: cores against shared data. 2: task time against data. 3: what starting costs. 4: delay by
+    input data. 5: delay by output data. 6: work split into n tasks.
+
+    Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
+    why. Each result is saved at once: the same command with the same --out goes on where the one
+    before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios,
+    a folder for each of them, and a report on all.
+    """
+    from gridbench.scenario.command import run_scenarios
+    from gridbench.scenario.options import request_of
+
+    sys.exit(
+        run_scenarios(
+            request_of(
+                scenarios=scenarios,
+                engines=engines or (_DEFAULT_ENGINE,),
+                cores=cores,
+                sizes=sizes,
+                time_scale=time_scale,
+                quick=quick,
+                stddev=stddev,
+                slides=slides,
+                split_data=split_data,
+                optional=optional,
+                nodes=nodes,
+                link=link,
+                warm=start == "warm",
+                rounds=rounds,
+                case_limit=case_limit,
+                limit=limit,
+                check=check,
+                dry_run=dry_run,
+                seed=seed,
                 folder=out,
                 fresh=fresh,
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gridbench.errors import InputError
-from gridbench.micro.records import RecordError, from_record
+from gridbench.records import RecordError, from_record
 
 FORMAT = 1
 KIND = "gridbench micro results"

@@ -76,7 +76,7 @@ def render(results: Results) -> str:
         body,
         _data(results),
         css=asset("micro.css", _ASSETS),
-        scripts=[asset("micro.js", _ASSETS)],
+        scripts=[asset("curves.js"), asset("micro.js", _ASSETS)],
     )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import types
 import typing
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ class RecordError(Exception):
 def from_record(kind: type[T], record: Any, place: str = "") -> T:
     """`record`, as `json.loads` gives it, as the dataclass `kind`.
 
-    Fields can be strings, booleans, finite numbers, choices (Literal), one of these or None,
+    Fields can be strings, paths, booleans, finite numbers, choices (Literal), one of these or None,
     tuples of one kind, dicts with string keys, and further dataclasses. What has a default may
     be missing, and what the dataclass does not know is left out. `place` names the record in
     messages. Raises RecordError.
@@ -79,11 +80,19 @@ def _plain(hint: Any, value: Any, place: str) -> Any:
         if math.isfinite(result):
             return result
         raise RecordError(f"{place} is not a finite number")
+    if hint is Path and isinstance(value, str):
+        return Path(value)
     if (hint is int and number and isinstance(value, int)) or (
         hint in (str, bool) and isinstance(value, hint)
     ):
         return value
-    name = {float: "a number", int: "a whole number", str: "a text", bool: "true or false"}[hint]
+    name = {
+        float: "a number",
+        int: "a whole number",
+        str: "a text",
+        Path: "a path",
+        bool: "true or false",
+    }[hint]
     raise RecordError(f"{place} is {_named(value)}, not {name}")
 
 

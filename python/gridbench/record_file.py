@@ -1,0 +1,239 @@
+"""Records that are saved one by one as they come, and read back to go on.
+
+The file's first line is the header, each further one a record, all of it JSON. A line is written
+in one piece and flushed, so that a run that is cut off leaves at most a part of the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from gridbench.errors import InputError
+from gridbench.records import RecordError, from_record
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+FORMAT = 1
+
+R = TypeVar("R", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What all records of a file have in common."""
+
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    options: dict[str, Any]
+    started: str
+    """ISO 8601."""
+    seed: int
+    """Of the order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form(Generic[R]):
+    """What kind of file it is."""
+
+    kind: str
+    """As its header says."""
+    of: str
+    """What was measured, in messages."""
+    noun: str
+    """What one record is called there."""
+    record: type[R]
+
+
+class RecordFile(Generic[R]):
+    """A file of records that is open to be added to."""
+
+    def __init__(self, path: Path, header: Header, records: list[R]) -> None:
+        self.path = path
+        self.header = header
+        self.records = records
+        """Those of earlier calls first."""
+        self.earlier = len(records)
+        """How many are of earlier calls."""
+        try:
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise _unusable(path.parent, error) from None
+        try:
+            # Of this process alone: workers that it forks do not keep it when it is killed.
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise InputError(
+                "is being written by another gridbench",
+                file=path,
+                remedy="wait until it has ended, or choose another --out",
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+
+    def add(self, record: R) -> None:
+        """Append and flush. Raises InputError when there is no room; what is there is kept."""
+        self.records.append(record)
+        _write(self._file.fileno(), self.path, asdict(record))
+
+    @property
+    def new(self) -> list[R]:
+        """The records that were added since the file was opened."""
+        return self.records[self.earlier :]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def open_records(
+    path: Path, form: Form[R], header: Header, *, fresh: bool
+) -> tuple[Header, list[R]]:
+    """Header and records of the file, or of a new one with `header` if there is none or `fresh`.
+
+    Raises InputError if its folder cannot be used, if the file is damaged, or if it is of another
+    machine, version or choice of options.
+    """
+    folder = path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        exists = path.exists() and path.stat().st_size > 0
+    except OSError as error:
+        raise _unusable(folder, error) from None
+    if exists and not fresh:
+        before, records = load_records(path, form)
+        _mend(path)
+        _refuse_mixing(path, before, header)
+        return before, records
+    _begin(folder, path, form, header)
+    return header, []
+
+
+def load_records(path: Path, form: Form[R]) -> tuple[Header, list[R]]:
+    """Header and records of a file, without a last line that was not written in full.
+
+    Raises InputError that names the line that is damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unusable(path, error) from None
+    lines = data.split(b"\n")[:-1]
+    if not lines:
+        raise _damaged(path, form, 1, "the header is missing")
+    return _header(path, form, lines[0]), list(_records(path, form, lines[1:]))
+
+
+def _header(path: Path, form: Form[R], line: bytes) -> Header:
+    record = _json(path, form, 1, line)
+    if not isinstance(record, dict) or record.get("kind") != form.kind:
+        raise _damaged(path, form, 1, f"is not the header of {form.of}")
+    if record.get("format") != FORMAT:
+        raise InputError(
+            f"is in format {record.get('format')}, and this gridbench writes format {FORMAT}",
+            file=path,
+            line=1,
+            remedy="choose another --out, or add --fresh to begin anew",
+        )
+    try:
+        return from_record(Header, record)
+    except RecordError as error:
+        raise _damaged(path, form, 1, str(error)) from None
+
+
+def _records(path: Path, form: Form[R], lines: list[bytes]) -> Iterator[R]:
+    for number, line in enumerate(lines, 2):
+        try:
+            yield from_record(form.record, _json(path, form, number, line))
+        except RecordError as error:
+            raise _damaged(path, form, number, str(error)) from None
+
+
+def _json(path: Path, form: Form[R], number: int, line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise _damaged(path, form, number, "is not JSON") from None
+
+
+def _mend(path: Path) -> None:
+    """Cut away a last line that was not written in full: the next one is not to continue it."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        try:
+            os.truncate(path, whole)
+        except OSError as error:
+            raise _unusable(path, error) from None
+
+
+def _begin(folder: Path, path: Path, form: Form[R], header: Header) -> None:
+    """A new file with nothing but the header; it replaces another only when it is complete."""
+    new = path.with_suffix(".new")
+    try:
+        with new.open("wb", buffering=0) as file:
+            _write(file.fileno(), path, {"format": FORMAT, "kind": form.kind} | asdict(header))
+        new.replace(path)
+    except OSError as error:
+        raise _unusable(folder, error) from None
+
+
+def _write(descriptor: int, path: Path, record: dict[str, Any]) -> None:
+    line = (json.dumps(record, allow_nan=False, default=os.fspath) + "\n").encode()
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    try:
+        while line:
+            line = line[os.write(descriptor, line) :]
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise InputError(
+            f"cannot save a result: {error.strerror}",
+            file=path,
+            remedy="make room, and run the same again: it goes on with what is missing",
+        ) from None
+
+
+def _refuse_mixing(path: Path, before: Header, now: Header) -> None:
+    for what, one, other in (
+        ("another machine", before.machine, now.machine),
+        ("other versions", before.versions, now.versions),
+        ("other options", before.options, now.options),
+    ):
+        names = [name for name in one.keys() | other.keys() if one.get(name) != other.get(name)]
+        if names:
+            name = min(names)
+            raise InputError(
+                f"holds results of {what}: {name} was `{one.get(name)}`,"
+                f" and now is `{other.get(name)}`",
+                file=path,
+                remedy="choose another --out, or add --fresh to measure all of it anew",
+            )
+
+
+def _damaged(path: Path, form: Form[R], line: int, what: str) -> InputError:
+    anew = "add --fresh to measure all of it anew"
+    return InputError(
+        f"the file of {form.noun}s is damaged: {what}",
+        file=path,
+        line=line,
+        remedy=f"all {form.noun}s need what this line tells: choose another --out, or {anew}"
+        if line == 1
+        else f"remove this line to lose one {form.noun}, or {anew}",
+    )
+
+
+def _unusable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot use the output folder: {error.strerror}",
+        file=path,
+        remedy="choose another --out, one that can be written",
+    )

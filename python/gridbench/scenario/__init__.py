@@ -1,0 +1,1 @@
+"""The six scenarios of the compute-grid benchmark: grids of cases, run one by one."""

@@ -1,0 +1,108 @@
+"""Sizes, rates and lists as people give them on the command line, and as they are shown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from gridbench.errors import InputError
+from gridbench.workload.numbers import shown
+from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+
+_UNITS = {"": 1, "B": 1, "KB": KB, "MB": MB, "GB": GB}
+_SIZE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([A-Za-z]*)\Z")
+_RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+_SMALLEST_RATE, _LARGEST_RATE = 1e4, 1e12
+
+T = TypeVar("T")
+
+
+def parse_list(option: str, text: str, parse: Callable[[str, str], T]) -> list[T]:
+    """The values of a list such as `1,10,100`, without repetitions. InputError names `option`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InputError(
+            f"{option} is a list of values with commas between them, not `{shown(text)}`",
+            remedy=f"for example {option} 1,10,100",
+        )
+    return list(dict.fromkeys(parse(option, part) for part in parts))
+
+
+def parse_size(option: str, text: str) -> int:
+    """Bytes, from `10KB`, `1 MB` or `0`; 1 MB is 1,024 KB. InputError names `option`."""
+    match = _SIZE.match(text)
+    remedy = "give a size such as 0, 10KB, 1.5MB or 1GB"
+    if match is None or match[2].upper() not in _UNITS or len(text) > 40:
+        raise InputError(f"{option}: `{shown(text)}` is not a size", remedy=remedy)
+    size = round(float(match[1]) * _UNITS[match[2].upper()])
+    if size > LARGEST_KB * KB:
+        raise InputError(f"{option}: {shown(text)} is more than a terabyte", remedy=remedy)
+    return size
+
+
+def parse_cores(option: str, text: str) -> int:
+    """A number of cores. InputError names `option`."""
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MOST_NODES:
+        raise InputError(
+            f"{option}: `{shown(text)}` is not a number of cores from 1 to {MOST_NODES:,}",
+            remedy=f"for example {option} 1,10,100",
+        )
+    return int(text)
+
+
+def parse_rate(option: str, text: str) -> float:
+    """Bits per second, from `1gbit` or `100mbit`. InputError names `option`."""
+    match = _SIZE.match(text.replace("/s", ""))
+    unit = "" if match is None else match[2].lower()
+    remedy = "give a rate such as 1gbit, 100mbit or 500kbit"
+    if match is None or unit not in _RATES:
+        raise InputError(f"{option}: `{shown(text)}` is not a rate", remedy=remedy)
+    rate = float(match[1]) * _RATES[unit]
+    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
+        raise InputError(
+            f"{option}: {shown(text)} is not between 10 kbit and 1,000 gbit per second",
+            remedy=remedy,
+        )
+    return rate
+
+
+def parse_stddev(option: str, text: str) -> tuple[float, float]:
+    """Seconds, and share of the mean: one of them is 0. From `5` or `20%`."""
+    remedy = "give seconds, such as 5, or a share of the mean, such as 20%"
+    share = text.endswith("%")
+    try:
+        value = float(text.removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and 0 <= value <= (100.0 if share else 1e5)):
+        raise InputError(f"{option}: `{shown(text)}` is not a deviation", remedy=remedy)
+    return (0.0, value / 100) if share else (value, 0.0)
+
+
+def size_text(count: float) -> str:
+    """Bytes in the unit that suits, without a blank: as in the name of a case."""
+    for unit in ("GB", "MB", "KB"):
+        step = _UNITS[unit]
+        if count >= step:
+            return f"{count / step:.4g}{unit}"
+    return f"{count:g}" if count == 0 else f"{count:g}B"
+
+
+def exact_size(count: int) -> str:
+    """Bytes in the largest unit of which they are a whole number: no two sizes look alike."""
+    for unit in ("GB", "MB", "KB"):
+        if count and count % _UNITS[unit] == 0:
+            return f"{count // _UNITS[unit]}{unit}"
+    return f"{count}B"
+
+
+def rate_text(rate: float) -> str:
+    """Bits per second in the unit that suits."""
+    for unit, step in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if rate >= step:
+            return f"{rate / step:.4g} {unit}"
+    return f"{rate:.4g} bit/s"

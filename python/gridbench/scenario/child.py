@@ -1,0 +1,114 @@
+"""The process in which one case is run on one engine, and what it measured is looked at.
+
+    python -m gridbench.scenario.child DESCRIPTOR
+
+Each case has a new one, so that none is disturbed by what others have left in memory, nor by the
+libraries that the analysis needs: an engine that forks would have to copy them. The order comes
+as one line on standard input, the answer goes to the descriptor. When standard input ends, whoever
+wanted the answer is gone, and so this process ends, with all that descends from it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from dataclasses import asdict
+
+from rich.console import Console
+
+from gridbench.engines.leftovers import end_descendants_of
+from gridbench.errors import InputError
+from gridbench.records import from_record
+from gridbench.run.feasibility import check_workers
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.participants import find_participant
+from gridbench.run.recorder import complete
+from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.scenario.messages import Answer, Order
+from gridbench.workload.setup_file import Setup
+from gridbench.workload.workload import read_workload
+
+
+def carry_out(order: Order) -> Answer:
+    """Run the case, complete its record, and look at it."""
+    workload = read_workload(order.setup, order.time_scale)
+    check_workers(workload.setup)  # which raises the limit of open files
+    participant = find_participant(order.engine)
+    if order.namespaces:
+        participant.use_namespaces(order.namespaces)
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, Interrupt() as interrupt:
+        verdict = run_engine(
+            participant,
+            order.facts,
+            workload,
+            options=Options(warm=order.warm, check=order.check, start_timeout=order.start_timeout),
+            folder=order.folder,
+            interrupt=interrupt,
+            console=Console(file=nowhere),
+        )
+    return _answer(verdict, workload.setup, interrupted=interrupt.came)
+
+
+def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
+    try:
+        summary = complete(verdict.folder, verdict.record, setup)
+    except InputError:
+        if interrupted or not verdict.messages:
+            raise
+        return Answer(status="failed", reason=_one_line(verdict.messages[0]))
+    if interrupted:
+        return Answer(status="interrupted", returned=summary.ok)
+    if verdict.exit_status != 0:
+        return Answer(status="failed", reason=_one_line(verdict.messages[0]), returned=summary.ok)
+    from gridbench.scenario.figures import figures_of, measured_in, why_invalid
+
+    run = measured_in(verdict.folder)
+    reason = why_invalid(run, summary)
+    return Answer(
+        status="invalid" if reason else "done",
+        reason=reason,
+        total_s=summary.total,
+        ideal_s=summary.ideal,
+        returned=summary.ok,
+        figures=figures_of(run),
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read_order() -> Order:
+    line = b""
+    while not line.endswith(b"\n"):
+        if not (part := os.read(0, 1 << 16)):
+            sys.exit("there is no order")
+        line += part
+    return from_record(Order, json.loads(line))
+
+
+def _end_with_parent() -> None:
+    # Not through sys.stdin: a thread that waits in it would be in the way when this process ends.
+    while os.read(0, 1):
+        pass
+    end_descendants_of(os.getpid())
+    os._exit(1)
+
+
+def main(descriptor: str) -> None:
+    """Carry out the order on standard input; exit status 2 with one message for bad input."""
+    order = _read_order()
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    os.set_inheritable(int(descriptor), False)
+    try:
+        answer = carry_out(order)
+    except InputError as error:
+        answer = Answer(status="failed", reason=_one_line(str(error)))
+    with open(int(descriptor), "w", encoding="utf-8") as out:
+        json.dump(asdict(answer), out, allow_nan=False, default=os.fspath)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,112 @@
+"""The whole of `gridbench scenario`: plan, run what is missing, tell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from gridbench.engines.leftovers import Leftovers
+from gridbench.errors import InputError
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.participants import find_participant
+from gridbench.scenario.grids import cases_of
+from gridbench.scenario.linked import open_place, refuse_links
+from gridbench.scenario.listing import print_listing
+from gridbench.scenario.plan import Item, Judge, items_of
+from gridbench.scenario.request import Request
+from gridbench.scenario.results import REPORT, folders_of_results
+from gridbench.scenario.session import Session
+
+
+def run_scenarios(request: Request) -> int:
+    """Run what is missing, and report; the exit status. InputError for bad input.
+
+    0: every case was run or skipped. 1: a case failed. 128 + n: ended by signal n; what was
+    measured is kept.
+    """
+    grids = {number: cases_of(number, request.choice) for number in request.scenarios}
+    for number, engine in enumerate(request.engines):
+        if engine in request.engines[:number]:
+            raise InputError(f"the engine `{engine}` is asked for twice", remedy="name it once")
+    refuse_links(request.place, request.engines)
+    judge = Judge(
+        [find_participant(name) for name in request.engines],
+        times=request.times,
+        place=request.place,
+        warm=request.warm,
+        limits=request.limits,
+    )
+    if request.dry_run:
+        for number, cases in grids.items():
+            items = [
+                Item(case, engine, n)
+                for case in cases
+                for engine in request.engines
+                for n in range(request.rounds)
+            ]
+            print_listing(Console(), number, items, judge, request.limits)
+        return 0
+    base = request.folder or _default_folder(request.scenarios)
+    folders = {n: base if len(grids) == 1 else base / f"scenario-{n}" for n in grids}
+    console = Console(stderr=True, highlight=False)
+    statuses = [0]
+    with Interrupt() as interrupt, Leftovers() as leftovers, open_place(request.place) as spaces:
+        session = Session(
+            request,
+            judge=judge,
+            interrupt=interrupt,
+            leftovers=leftovers,
+            console=console,
+            spaces=spaces,
+        )
+        for number, cases in grids.items():
+            items = items_of(cases, request.engines, request.rounds, request.times.seed)
+            statuses.append(session.run(number, items, folders[number]))
+            if interrupt.came:
+                break
+        statuses.append(tell(base, console))
+        if interrupt.came:
+            console.print(
+                f"stopped: what was measured is kept; --out {base} goes on with the rest",
+                soft_wrap=True,
+                markup=False,
+            )
+            return interrupt.exit_status
+    print(f"results: {base}", file=sys.stderr)
+    return max(statuses)
+
+
+def tell(base: Path, console: Console) -> int:
+    """Say what the results in `base` tell, and write their reports; 1 if one cannot be written."""
+    from gridbench.scenario.present import print_answers, write_overall, write_report
+
+    status = 0
+    folders = folders_of_results(base)
+    print_answers(Console(), folders)
+    reports: list[Callable[[], None]] = [
+        partial(write_report, folder, folder / REPORT) for folder in folders
+    ]
+    if folders and folders != [base]:
+        reports.append(partial(write_overall, folders, base / REPORT))
+    for write in reports:
+        try:
+            write()
+        except InputError as error:
+            status = 1
+            console.print(f"gridbench: {error}", soft_wrap=True, markup=False)
+    return status
+
+
+def _default_folder(scenarios: Sequence[int]) -> Path:
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+    name = f"scenario-{scenarios[0]}" if len(scenarios) == 1 else "scenarios"
+    folder, number = Path("runs", f"{name}-{stamp}"), 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs", f"{name}-{stamp}-{number}")
+    return folder

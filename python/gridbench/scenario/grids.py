@@ -1,0 +1,193 @@
+"""The grids of the six scenarios: which cases each has, as the report or its slides give them.
+
+| | question | varied |
+|---|---|---|
+| 1 | cores against shared data | cores, shared data |
+| 2 | task time against data | task time, input and output of the same size |
+| 3 | start-up cost | tasks |
+| 4 | delay by input data | cores, blocks of tasks, input |
+| 5 | delay by output data | cores, blocks of tasks, output |
+| 6 | work split into n tasks | n, total work, input |
+
+Sizes are the same in all: 0, 10 KB to 100 MB in steps of ten, and 1 GB in the slides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeVar
+
+from gridbench.errors import InputError
+from gridbench.scenario.amounts import GB, KB, MB, exact_size, size_text
+from gridbench.workload.numbers import shown
+
+_SIZES = (0, 10 * KB, 100 * KB, MB, 10 * MB, 100 * MB)
+_SMALL_SIZES = (0, 10 * KB, 100 * KB, MB)
+_CORES = (1, 10, 50, 100, 200, 400)
+_V = TypeVar("_V", int, float)
+_SPLITS = (1, 10, 25, 50, 100, 200, 400, 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One row of a grid: a workload and the cores it runs on. Sizes are in bytes."""
+
+    scenario: int
+    cores: int
+    tasks: int
+    sleep: float
+    """Seconds of each task, not scaled."""
+    bytes_in: int = 0
+    bytes_shared: int = 0
+    bytes_out: int = 0
+
+    @property
+    def key(self) -> str:
+        """Names the case among those of its scenario; it is also the name of a folder."""
+        name = f"{self.cores}-cores-{self.tasks}-tasks-{self.sleep:g}s"
+        for what, size in (
+            ("in", self.bytes_in),
+            ("shared", self.bytes_shared),
+            ("out", self.bytes_out),
+        ):
+            name += f"-{what}-{exact_size(size)}" if size else ""
+        return name
+
+    def told(self) -> str:
+        """The case in words."""
+        parts = [
+            f"{self.cores:,} cores",
+            f"{self.tasks:,} task{'s' if self.tasks != 1 else ''} of {self.sleep:g} s",
+        ]
+        for what, size in (
+            ("in", self.bytes_in),
+            ("shared", self.bytes_shared),
+            ("out", self.bytes_out),
+        ):
+            parts += [f"{size_text(size)} {what}"] if size else []
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which of the grids, and what of it."""
+
+    slides: bool = False
+    """As the slides have it; else as the report does."""
+    split_data: bool = False
+    """Scenario 6: the input is of the whole work and divided among the tasks, instead of
+    repeated in each."""
+    optional: bool = False
+    """Scenario 1: two more cases, with longer tasks."""
+    quick: bool = False
+    """Every other value of each axis."""
+    cores: Sequence[int] = ()
+    """Instead of the grid's."""
+    sizes: Sequence[int] = ()
+    """Instead of the grid's, bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """The values that a grid is the product of, as chosen."""
+
+    choice: Choice
+
+    def cores(self, *values: int) -> Sequence[int]:
+        return self.choice.cores or self._thinned(values)
+
+    def sizes(self, values: Sequence[int]) -> Sequence[int]:
+        if self.choice.sizes:
+            return self.choice.sizes
+        more = self.choice.slides and values is _SIZES
+        return self._thinned((*values, GB) if more else values)
+
+    def others(self, *values: float) -> Sequence[float]:
+        return self._thinned(values)
+
+    def counts(self, *values: int) -> Sequence[int]:
+        return self._thinned(values)
+
+    def _thinned(self, values: Sequence[_V]) -> Sequence[_V]:
+        return values[::2] if self.choice.quick else values
+
+
+def cases_of(scenario: int, choice: Choice) -> list[Case]:
+    """The cases of a scenario, in the order of its grid. InputError if there is no such one."""
+    if scenario not in _GRIDS:
+        raise InputError(f"unknown scenario `{scenario}`", remedy=_KNOWN)
+    return list(dict.fromkeys(_GRIDS[scenario](_Axes(choice))))
+
+
+def parse_scenarios(names: Sequence[str]) -> list[int]:
+    """The numbers of scenarios as given on the command line. InputError for one that is not."""
+    found = []
+    for name in names:
+        if name not in map(str, _GRIDS):
+            raise InputError(f"unknown scenario `{shown(name)}`", remedy=_KNOWN)
+        found.append(int(name))
+    if len(set(found)) < len(found):
+        raise InputError("a scenario is asked for twice", remedy="name it once")
+    return found
+
+
+def _first(axes: _Axes) -> Iterator[Case]:
+    for cores, size in product(axes.cores(*_CORES), axes.sizes(_SIZES)):
+        yield Case(scenario=1, cores=cores, tasks=cores, sleep=30, bytes_shared=size)
+    if axes.choice.optional:
+        for size in (10 * MB, 100 * MB):
+            yield Case(scenario=1, cores=100, tasks=100, sleep=120, bytes_shared=size)
+
+
+def _second(axes: _Axes) -> Iterator[Case]:
+    tasks = 100 if axes.choice.slides else 200
+    for cores, sleep, size in product(
+        axes.cores(100), axes.others(0, 0.1, 1, 10, 100), axes.sizes(_SIZES)
+    ):
+        yield Case(scenario=2, cores=cores, tasks=tasks, sleep=sleep, bytes_in=size, bytes_out=size)
+
+
+def _third(axes: _Axes) -> Iterator[Case]:
+    counts = (1, 10, 100, 200, 300, 500, 1000) if axes.choice.slides else (1, 10, 100, 1000, 10000)
+    for cores, tasks in product(axes.cores(100), axes.counts(*counts)):
+        yield Case(scenario=3, cores=cores, tasks=tasks, sleep=30)
+
+
+def _in_blocks(axes: _Axes, make: Callable[[Case, int], Case], scenario: int) -> Iterator[Case]:
+    cores_axis = (100, 200, 400) if axes.choice.slides else _CORES
+    for cores, blocks, size in product(
+        axes.cores(*cores_axis), axes.counts(1, 2, 3), axes.sizes(_SIZES)
+    ):
+        case = Case(scenario=scenario, cores=cores, tasks=cores * blocks, sleep=30)
+        yield make(case, size)
+
+
+def _fourth(axes: _Axes) -> Iterator[Case]:
+    return _in_blocks(axes, lambda case, size: replace(case, bytes_in=size), 4)
+
+
+def _fifth(axes: _Axes) -> Iterator[Case]:
+    return _in_blocks(axes, lambda case, size: replace(case, bytes_out=size), 5)
+
+
+def _sixth(axes: _Axes) -> Iterator[Case]:
+    # As the slides list them: 10 s are not split into 1,000 tasks.
+    for work, splits in ((100.0, _SPLITS), (10.0, _SPLITS[:-1])):
+        for cores, tasks, size in product(
+            axes.cores(100), axes.counts(*splits), axes.sizes(_SMALL_SIZES)
+        ):
+            own = round(size / tasks) if axes.choice.split_data else size
+            yield Case(scenario=6, cores=cores, tasks=tasks, sleep=work / tasks, bytes_in=own)
+
+
+_GRIDS: dict[int, Callable[[_Axes], Iterator[Case]]] = {
+    1: _first,
+    2: _second,
+    3: _third,
+    4: _fourth,
+    5: _fifth,
+    6: _sixth,
+}
+_KNOWN = f"the scenarios are {', '.join(map(str, _GRIDS))}"

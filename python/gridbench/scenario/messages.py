@@ -1,0 +1,40 @@
+"""What the process that runs a case is asked for, and what it answers: JSON both ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from gridbench.run.client import Facts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One case on one engine."""
+
+    engine: str
+    setup: Path
+    folder: Path
+    """Where the run goes; it must exist and be empty."""
+    time_scale: float
+    warm: bool
+    check: bool
+    start_timeout: float
+    facts: Facts
+    """What the engine has said of itself."""
+    namespaces: tuple[str, ...] = ()
+    """Network namespaces for the workers, in turn; none: they are beside the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How it went."""
+
+    status: Literal["done", "failed", "invalid", "interrupted"]
+    reason: str = ""
+    total_s: float | None = None
+    ideal_s: float | None = None
+    returned: int = 0
+    """Tasks that came back."""
+    figures: dict[str, float] = field(default_factory=dict)

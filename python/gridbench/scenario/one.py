@@ -1,0 +1,164 @@
+"""Running one case on one engine, in a process of its own that is watched and can be ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import IO
+
+import psutil
+
+from gridbench.engines.leftovers import Leftovers
+from gridbench.micro.load import Moment, reading
+from gridbench.records import RecordError, from_record
+from gridbench.run.feasibility import size
+from gridbench.run.machine import available_memory
+from gridbench.scenario.messages import Answer, Order
+
+_GLANCE = 0.1  # seconds between looks at signals, the clock and the memory
+_LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
+_NO_MEMORY = 0.02  # the same: it is ended at once
+_PATIENCE = 60.0  # seconds for a case to end after it was told to
+_TAIL = 3  # lines of what the process has printed that are told if it fails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of it."""
+
+    answer: Answer
+    took: float
+    """Seconds."""
+    load: dict[str, float]
+    """Of the machine meanwhile: see `gridbench.scenario.results.CaseResult`."""
+    ended_for: str = ""
+    """Why it was ended before its end: time or memory."""
+
+
+def run_case(
+    order: Order,
+    *,
+    leftovers: Leftovers,
+    limit: float | None,
+    stopped: Callable[[], bool],
+    glance: Callable[[], None],
+) -> Outcome:
+    """Run it, for at most `limit` seconds; `glance` is called some times each second."""
+    read_end, write_end = os.pipe()
+    began = reading(os.getpid())
+    with tempfile.TemporaryFile() as log, open(read_end, encoding="utf-8") as answers:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "gridbench.scenario.child", str(write_end)],
+                stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
+                pass_fds=[write_end],
+                # In a session of its own: Ctrl-C in the terminal reaches us alone.
+                start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(write_end)
+        watch = _Watch(process, began, limit)
+        try:
+            _send(process, order)
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GLANCE)
+                watch.look(stopped=stopped())
+                glance()
+        finally:
+            leftovers.end(process)
+            _hang_up(process)
+        answer = _read(answers, process, log)
+    return Outcome(
+        answer=answer, took=time.monotonic() - began.at, load=watch.load(), ended_for=watch.why
+    )
+
+
+class _Watch:
+    """Ends the process when the user, the time or the memory demands it."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], began: Moment, limit: float | None
+    ) -> None:
+        self.why = ""
+        self._process = process
+        self._began = began
+        self._limit = limit
+        self._told = 0.0  # when it was told to end
+        self._all = psutil.virtual_memory().total
+        self._before = self._least = available_memory()
+
+    def look(self, *, stopped: bool) -> None:
+        """Look at the clock and the memory."""
+        now, free = time.monotonic(), available_memory()
+        self._least = min(self._least, free)
+        if free < self._all * _NO_MEMORY:
+            self.why = self.why or f"memory: it was ended at once when only {size(free)} were left"
+            self._process.kill()
+        elif self._told:
+            if now > self._told + _PATIENCE:
+                self._process.kill()
+        elif stopped:
+            self._end(now)
+        elif self._limit is not None and now > self._began.at + self._limit:
+            self.why = f"time: it was ended after {self._limit:,.0f} s, which were allowed"
+            self._end(now)
+        elif free < self._all * _LEAST_MEMORY:
+            self.why = f"memory: it was ended when only {size(free)} were left"
+            self._end(now)
+
+    def load(self) -> dict[str, float]:
+        """Others' and all work as shares of all processors, and the memory it took, in bytes."""
+        now = reading(os.getpid())
+        processors = os.cpu_count() or 1
+        passed = max(now.at - self._began.at, 1e-9)
+        return {
+            "others": now.others_since(self._began) / processors,
+            "busy": max(0.0, now.not_idle - self._began.not_idle) / passed / processors,
+            "memory_used": float(max(0, self._before - self._least)),
+        }
+
+    def _end(self, now: float) -> None:
+        self._told = now
+        self._process.send_signal(signal.SIGINT)
+
+
+def _send(process: subprocess.Popen[bytes], order: Order) -> None:
+    # The line stays open: its end would tell the process that we are gone.
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write((json.dumps(asdict(order), default=os.fspath) + "\n").encode())
+        process.stdin.flush()
+
+
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+
+
+def _read(answers: IO[str], process: subprocess.Popen[bytes], log: IO[bytes]) -> Answer:
+    try:
+        return from_record(Answer, json.loads(answers.read()))
+    except (ValueError, RecordError):
+        return Answer(status="failed", reason=_how_it_ended(process.returncode, log))
+
+
+def _how_it_ended(status: int, log: IO[bytes]) -> str:
+    how = (
+        f"its process was ended by signal {-status} ({signal.strsignal(-status)})"
+        if status < 0
+        else f"its process ended with exit status {status}"
+    )
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+    told = "; ".join([line[:200] for line in lines if line][-_TAIL:])
+    return f"{how}: {told}" if told else how

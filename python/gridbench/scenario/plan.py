@@ -1,0 +1,125 @@
+"""What is to be run: cases on engines, what each needs, and why some are left out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gridbench.analysis.summary import ideal_time
+from gridbench.run.client import Facts
+from gridbench.run.machine import available_memory
+from gridbench.run.participants import Participant
+from gridbench.scenario.grids import Case
+from gridbench.scenario.needs import (
+    Experience,
+    Need,
+    Place,
+    cannot,
+    need_of,
+    too_long,
+    too_much,
+)
+from gridbench.scenario.results import CaseResult, Identity
+from gridbench.scenario.workloads import Times
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One case on one engine."""
+
+    case: Case
+    engine: str
+    round: int
+
+    @property
+    def identity(self) -> Identity:
+        """As that of its result."""
+        return self.case.key, self.engine, self.round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The time allowed, seconds; None: any."""
+
+    case: float | None = None
+    whole: float | None = None
+
+
+class Judge:
+    """Says what an item needs, and whether it can be run."""
+
+    def __init__(
+        self,
+        participants: Sequence[Participant],
+        *,
+        times: Times,
+        place: Place,
+        warm: bool,
+        limits: Limits,
+    ) -> None:
+        self._participants = {one.name: one for one in participants}
+        self._times = times
+        self._place = place
+        self._warm = warm
+        self._limits = limits
+        self._facts: dict[tuple[str, int], Facts] = {}
+        self._ideal: dict[str, float] = {}
+        self.experience = Experience(
+            {one.name for one in participants if one.environment() is not None}
+        )
+
+    def need(self, item: Item) -> Need:
+        """What the item is expected to take, by all that is known so far."""
+        case = item.case
+        if case.key not in self._ideal:
+            self._ideal[case.key] = ideal_time(self._times.draw(case), case.cores)
+        return need_of(
+            case,
+            item.engine,
+            self.facts(item),
+            ideal=self._ideal[case.key],
+            place=self._place,
+            experience=self.experience,
+        )
+
+    def why_not(self, item: Item, need: Need, left: float | None) -> str:
+        """Why the item is left out, if it is; `left`: seconds left of the time for all."""
+        return too_long(need, self._limits.case, left) or cannot(
+            item.case, need, item.engine, self.facts(item)
+        )
+
+    def seconds(self, items: Iterable[Item]) -> float:
+        """How long the items are expected to take, without those that will be left out."""
+        available = available_memory()
+        needs = map(self.need, items)
+        return sum(
+            need.seconds
+            for need in needs
+            if not too_long(need, self._limits.case, None) and not too_much(need, available)
+        )
+
+    def facts(self, item: Item) -> Facts:
+        """What the engine says of itself; asking one that lives elsewhere takes seconds."""
+        at_once = min(item.case.cores, item.case.tasks)
+        known = self._facts.get((item.engine, at_once))
+        if known is None:
+            known = self._participants[item.engine].facts(at_once, warm=self._warm)
+            self._facts[item.engine, at_once] = known
+        return known
+
+
+def items_of(cases: Sequence[Case], engines: Sequence[str], rounds: int, seed: int) -> list[Item]:
+    """All cases on all engines: each round in an order of its own, drawn from the seed."""
+    found = []
+    for number in range(rounds):
+        items = [Item(case, engine, number) for case in cases for engine in engines]
+        random.Random(f"{seed} {number}").shuffle(items)
+        found += items
+    return found
+
+
+def missing(items: Iterable[Item], results: Iterable[CaseResult]) -> list[Item]:
+    """The items that have not been done: what failed, was skipped or is invalid is tried again."""
+    done = {result.identity for result in results if result.status == "done"}
+    return [item for item in items if item.identity not in done]
