@@ -18,7 +18,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.errors import InputError
-from gridbench.model.stages import Clock, Evenly, Freely, InTurn, Stage, Then
+from gridbench.model.stages import Clock, Evenly, Freely, InTurn, Stage, Then, Through
 
 Sharing = Literal["in turn", "evenly"]
 
@@ -69,7 +69,8 @@ class Start:
     """How workers come up once they have been asked for, at the time their case gives."""
 
     constant: float = 0.0
-    """Seconds before the first is made."""
+    """Seconds before the first is made; besides, for each worker, `prepare`."""
+    prepare: float = 0.0
     serial: float = 0.0
     """Processor time of each in the process that makes one after the other."""
     parallel: float = 0.0
@@ -111,9 +112,7 @@ class Parameters:
     take: Effort = field(default_factory=Effort)
     """A worker's to take a task, before it computes."""
     make: Effort = field(default_factory=Effort)
-    """A worker's to make its output, at the end of computing."""
-    answer: Effort = field(default_factory=Effort)
-    """A worker's to send its output."""
+    """A worker's to wake up and to make its output, at the end of computing."""
     processors: float = math.inf
     """That client and workers have together."""
     ahead: int = 0
@@ -184,7 +183,7 @@ def evaluate(case: Case, parameters: Parameters) -> Stamps:
     """Follow all tasks of the case through the system: 10,000 of them take about 0.1 s."""
     run = _Run(case, parameters)
     run.clock.run()
-    return run.stamps
+    return run.stamps()
 
 
 class _Run:
@@ -195,13 +194,9 @@ class _Run:
         self.parameters = parameters
         self.clock = Clock()
         tasks, workers = len(case.sleep), len(case.ready)
-        self.stamps = Stamps(
-            submit=np.full(tasks, math.nan),
-            calc_in=np.full(tasks, math.nan),
-            calc_out=np.full(tasks, math.nan),
-            retrieve=np.full(tasks, math.nan),
-            worker=np.full(tasks, -1, dtype=np.int64),
-        )
+        self.submit, self.calc_in = [math.nan] * tasks, [math.nan] * tasks
+        self.calc_out, self.retrieve = [math.nan] * tasks, [math.nan] * tasks
+        self.worker = [-1] * tasks
         self.sleep = case.sleep.tolist()
         self.waiting: deque[int] = deque()
         self.idle: deque[int] = deque()
@@ -224,14 +219,27 @@ class _Run:
             if parameters.start is None:
                 self.clock.at(time, self.worker_free, worker)
             else:
-                self.clock.at(time + parameters.start.constant, self.wanted, worker)
+                self.clock.at(time + self._before_start(), self.wanted, worker)
+
+    def stamps(self) -> Stamps:
+        """Of all tasks, when nothing is left to happen."""
+        return Stamps(
+            submit=np.array(self.submit),
+            calc_in=np.array(self.calc_in),
+            calc_out=np.array(self.calc_out),
+            retrieve=np.array(self.retrieve),
+            worker=np.array(self.worker, dtype=np.int64),
+        )
 
     def _make_stages(self) -> None:
         parameters = self.parameters
         self.processors: Stage = Freely(self.clock)
         if math.isfinite(parameters.processors):
             self.processors = Evenly(self.clock, parameters.processors)
+        # With shared data a link that takes no time for tasks may take some.
         self.to_workers = self._stage(parameters.to_workers)
+        if math.isfinite(parameters.shared_rate) and isinstance(self.to_workers, Through):
+            self.to_workers = InTurn(self.clock)
         self.from_workers = self._stage(parameters.from_workers)
         self.maker = InTurn(self.clock, self.processors)
         self.client = InTurn(self.clock, self.processors)
@@ -242,7 +250,13 @@ class _Run:
             self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
 
     def _stage(self, link: Link) -> Stage:
+        if link.rate == math.inf and not link.per_message:
+            return Through()
         return Evenly(self.clock) if link.sharing == "evenly" else InTurn(self.clock)
+
+    def _before_start(self) -> float:
+        start = self.parameters.start
+        return start.constant + start.prepare * len(self.case.ready) if start else 0.0
 
     def _share_work(self) -> float:
         size = self.case.bytes_shared
@@ -295,12 +309,12 @@ class _Run:
             self.submitting = False
             self.submit_next()
         else:
-            self.stamps.submit[task] = self.clock.now
+            self.submit[task] = self.clock.now
             self.send(task)
 
     def reaches_manager(self, task: int) -> None:
         """Its data is there."""
-        self.stamps.submit[task] = self.clock.now
+        self.submit[task] = self.clock.now
         self.waiting.append(task)
         self.dispatch()
 
@@ -319,7 +333,7 @@ class _Run:
             return
         while self.waiting and (self.idle or self.spare):
             task = self.waiting.popleft()
-            self.stamps.worker[task] = (self.idle or self.spare).popleft()
+            self.worker[task] = (self.idle or self.spare).popleft()
             if self.parameters.manager:
                 self.send(task)
                 self.submit_next()
@@ -331,7 +345,7 @@ class _Run:
     def send(self, task: int) -> None:
         """Its data starts on its way to its worker."""
         work = self.parameters.to_workers.work(self.case.bytes_in)
-        worker = int(self.stamps.worker[task])
+        worker = self.worker[task]
         if worker not in self.has_shared:
             self.has_shared.add(worker)
             work += self.case.bytes_shared / self.parameters.shared_rate
@@ -350,7 +364,7 @@ class _Run:
 
     def reaches_worker(self, task: int) -> None:
         """Its data is there."""
-        worker = int(self.stamps.worker[task])
+        worker = self.worker[task]
         if self.busy[worker]:
             self.inbox[worker].append(task)
             return
@@ -360,7 +374,7 @@ class _Run:
     def taken(self, task: int) -> None:
         """The worker has it, and is about to compute."""
         begin = self.clock.now + self.parameters.start_latency
-        self.stamps.calc_in[task] = begin
+        self.calc_in[task] = begin
         self.clock.at(begin + self.sleep[task], self.slept, task)
 
     def slept(self, task: int) -> None:
@@ -368,18 +382,14 @@ class _Run:
         self._do(self.parameters.make.of(self.case.bytes_out), self.computed, task)
 
     def computed(self, task: int) -> None:
-        """Its result is sent."""
-        self.stamps.calc_out[task] = self.clock.now
-        self._do(self.parameters.answer.of(self.case.bytes_out), self.answered, task)
-
-    def answered(self, task: int) -> None:
-        """Its result is on its way back."""
+        """Its result starts on its way back."""
+        self.calc_out[task] = self.clock.now
         work = self.parameters.from_workers.work(self.case.bytes_out)
         self.from_workers.add(work, self.leaves_worker, task)
 
     def leaves_worker(self, task: int) -> None:
         """Its result is with the manager, or at the client's door."""
-        worker = int(self.stamps.worker[task])
+        worker = self.worker[task]
         self.busy[worker] = False
         if manager := self.parameters.manager:
             if self.inbox[worker]:
@@ -405,7 +415,10 @@ class _Run:
 
     def reaches_client(self, task: int) -> None:
         """Its result waits until the client takes it."""
-        self.clock.at(self.clock.now + self.parameters.return_latency, self.noticed, task)
+        if latency := self.parameters.return_latency:
+            self.clock.at(self.clock.now + latency, self.noticed, task)
+        else:
+            self.noticed(task)
 
     def noticed(self, task: int) -> None:
         """The client begins to take it when it has done what it was asked before."""
@@ -415,9 +428,9 @@ class _Run:
 
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""
-        self.stamps.retrieve[task] = self.clock.now
+        self.retrieve[task] = self.clock.now
         if self.parameters.manager:
             self.outstanding -= 1
             self.submit_next()
         else:
-            self.slot_free(int(self.stamps.worker[task]))
+            self.slot_free(self.worker[task])

@@ -7,6 +7,7 @@ its share of the speed, as connections share a network and processes the process
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -51,6 +52,15 @@ class Freely:
     def add(self, work: float, then: Then, which: int) -> None:
         """See `Stage`."""
         self._clock.at(self._clock.now + work, then, which)
+
+
+class Through:
+    """Nothing to be done: a job is done at once."""
+
+    def add(self, work: float, then: Then, which: int) -> None:
+        """See `Stage`; `work` is 0."""
+        del work
+        then(which)
 
 
 class InTurn:
@@ -103,28 +113,48 @@ class Evenly:
         self._jobs: list[tuple[float, int, Then, int]] = []
         self._number = 0
         self._plan = 0
+        self._planned = math.inf
+        """When the next job was found to be done; too early if others have come since."""
+        self._changed = False
+        """Others have come since."""
 
     def add(self, work: float, then: Then, which: int) -> None:
         """See `Stage`."""
+        self._go_on()
+        self._number += 1
+        heapq.heappush(self._jobs, (self._given + work, self._number, then, which))
+        if self._end() < self._planned:
+            self._look_ahead()
+        else:
+            self._changed = True
+
+    def _go_on(self) -> None:
         if self._jobs:
             passed = self._clock.now - self._since
             self._given += passed * min(1.0, self._servers / len(self._jobs))
         self._since = self._clock.now
-        self._number += 1
-        heapq.heappush(self._jobs, (self._given + work, self._number, then, which))
-        self._look_ahead()
+
+    def _end(self) -> float:
+        """When the next job is done if no other comes."""
+        left = max(0.0, self._jobs[0][0] - self._given)
+        return self._clock.now + left * max(1.0, len(self._jobs) / self._servers)
 
     def _look_ahead(self) -> None:
-        # A plan made for another number of jobs is void.
+        # A plan that was made before is void.
         self._plan += 1
+        self._planned = self._end() if self._jobs else math.inf
+        self._changed = False
         if self._jobs:
-            left = max(0.0, self._jobs[0][0] - self._given)
-            left *= max(1.0, len(self._jobs) / self._servers)
-            self._clock.at(self._clock.now + left, self._finish, self._plan)
+            self._clock.at(self._planned, self._finish, self._plan)
 
     def _finish(self, plan: int) -> None:
         if plan != self._plan:
             return
+        if self._changed:
+            self._go_on()
+            if self._end() > self._clock.now:
+                self._look_ahead()
+                return
         # Set, not added up: rounding must not leave a rest of the job.
         self._given, _, then, which = heapq.heappop(self._jobs)
         self._since = self._clock.now
