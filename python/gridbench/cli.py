@@ -9,11 +9,13 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
+from gridbench.advise.options import advise
+from gridbench.command_with_examples import CommandWithExamples as _Examples
 from gridbench.errors import InputError
+from gridbench.model.options import model
 
 _DEFAULT_ENGINE = "gridrpc-native"
 
@@ -25,22 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InputError as error:
         print(f"gridbench: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-class _Examples(click.Command):
-    """A command whose help ends with examples, kept as they are written."""
-
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._examples = examples
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the examples."""
-        del ctx
-        if self._examples:
-            with formatter.section("Examples"):
-                for example in self._examples:
-                    formatter.write(f"  {example}\n")
 
 
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -578,58 +564,6 @@ def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> No
     sys.exit(show_published(Request(tables=tables, as_json=as_json, out=out)))
 
 
-@cli.command(
-    cls=_Examples,
-    short_help="Fit a model of an engine to runs, and tell how wrong it is.",
-    examples=(
-        "gridbench model runs/scenario-4 runs/scenario-5",
-        "gridbench model runs/* --engine gridrpc-native --out model.json",
-    ),
-)
-@click.argument(
-    "folders", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FOLDER..."
-)
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help="Engine to fit a model of; may be given several times. [default: all]",
-)
-@click.option(
-    "--test/--no-test",
-    default=True,
-    show_default=True,
-    help="Hold out runs, fit to the others, and tell the errors. Takes three more fits.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep the models."
-)
-def model(
-    *,
-    folders: tuple[Path, ...],
-    engines: tuple[str, ...],
-    test: bool,
-    as_json: bool,
-    out: Path | None,
-) -> None:
-    """Fit a model of each engine to the runs in FOLDERs.
-
-    The model follows every task through client, processors, links and workers, all of which serve
-    only so much at a time. What is fitted are the costs of each; they are told with intervals, and
-    those that the runs do not determine are told as such. Held out, to see how wrong it is, are a
-    random 30 % of the runs, those of the most cores, and those of the largest data.
-
-    Exit status 1 says that there were too few runs of one of the engines.
-    """
-    from gridbench.model.command import Request, fit_models
-
-    sys.exit(
-        fit_models(Request(folders=folders, engines=engines, test=test, as_json=as_json, out=out))
-    )
-
-
 @cli.group(invoke_without_command=True)
 @click.pass_context
 def engines(context: click.Context) -> None:
@@ -667,3 +601,7 @@ def remove(names: tuple[str, ...]) -> None:
     from gridbench.engines.commands import remove_engines
 
     sys.exit(remove_engines(names))
+
+
+cli.add_command(model)
+cli.add_command(advise)
