@@ -6,9 +6,11 @@ Each command imports what it needs when it is called, so that help comes at once
 from __future__ import annotations
 
 import math
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,6 +31,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
+class _Program(click.Group):
+    """A program that Ctrl-C ends with the status that a shell expects, where nothing else is said.
+
+    Click itself has it end with 1, which is the status of a run in which something failed.
+    """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("gridbench: interrupted", file=sys.stderr)
+            sys.exit(128 + signal.SIGINT)
+
+
 def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     del parameter
     if value and not context.resilient_parsing:
@@ -41,7 +58,9 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
         context.exit()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.option(
     "--version",
     is_flag=True,
@@ -67,7 +86,8 @@ def _time_scale(context: click.Context, parameter: click.Parameter, value: float
 
 def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
     del context, parameter
-    if not math.isfinite(value) or value <= 0:
+    # Sockets take no time of more than 300 years.
+    if not 0 < value < 1e10:
         raise click.BadParameter(f"{value:g} is not a time.")
     return value
 
@@ -208,6 +228,7 @@ def list_times(
     examples=(
         "gridbench report runs/2031-05-04T10-30-00",
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
+        "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
 @click.argument(
@@ -219,12 +240,19 @@ def list_times(
     metavar="FILE",
     help="The page to write. [default: DIR/report.html, for a single DIR]",
 )
-def report(sources: tuple[Path, ...], out: Path | None) -> None:
+@click.option(
+    "--scenario",
+    "as_scenario",
+    metavar="N",
+    help="Take the runs and logs for the cases of a scenario, 1 to 6, and answer its question.",
+)
+def report(sources: tuple[Path, ...], out: Path | None, as_scenario: str | None) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
     that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
-    has a report of its own.
+    has a report of its own; so has the folder of a scenario, and several of these have one
+    together.
     """
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -233,10 +261,18 @@ def report(sources: tuple[Path, ...], out: Path | None) -> None:
                 remedy="add --out FILE",
             )
         out = sources[0] / "report.html"
+    if as_scenario is not None:
+        _report_as_scenario(sources, as_scenario, out)
+        return
     from gridbench.micro.figures import holds_results
 
     if any(map(holds_results, sources)):
         _report_micro(sources, out)
+        return
+    from gridbench.scenario.results import folders_of_results
+
+    if any(map(folders_of_results, sources)):
+        _report_scenarios(sources, out)
         return
     from gridbench.report.build import write_report
     from gridbench.run.folders import run_folders
@@ -266,6 +302,38 @@ def _report_micro(sources: Sequence[Path], out: Path) -> None:
     from gridbench.micro.present import write_report
 
     write_report(load_results(sources[0]), out)
+    click.echo(f"report: {out}")
+
+
+def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
+    from gridbench.report.files import write_page
+    from gridbench.scenario.grids import parse_scenarios
+    from gridbench.scenario.logs import results_of_runs
+    from gridbench.scenario.present.page import render
+
+    (scenario,) = parse_scenarios([name])
+    write_page(out, render(*results_of_runs(sources, scenario)))
+    click.echo(f"report: {out}")
+
+
+def _report_scenarios(sources: Sequence[Path], out: Path) -> None:
+    from gridbench.scenario.present import write_overall, write_report
+    from gridbench.scenario.results import folders_of_results
+
+    folders = []
+    for source in sources:
+        found = folders_of_results(source)
+        if not found:
+            raise InputError(
+                "holds no results of a scenario, and they cannot stand in one report with others",
+                file=source,
+                remedy="make a report of scenarios alone",
+            )
+        folders += found
+    if folders == list(sources) and len(folders) == 1:
+        write_report(folders[0], out)
+    else:
+        write_overall(folders, out)
     click.echo(f"report: {out}")
 
 

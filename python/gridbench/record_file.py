@@ -220,12 +220,14 @@ def _refuse_mixing(path: Path, before: Header, now: Header) -> None:
 
 
 def _damaged(path: Path, form: Form[R], line: int, what: str) -> InputError:
+    anew = "add --fresh to measure all of it anew"
     return InputError(
         f"the file of {form.noun}s is damaged: {what}",
         file=path,
         line=line,
-        remedy=f"remove this line to lose one {form.noun}, or add --fresh to measure all of it"
-        " anew",
+        remedy=f"all {form.noun}s need what this line tells: choose another --out, or {anew}"
+        if line == 1
+        else f"remove this line to lose one {form.noun}, or {anew}",
     )
 
 

@@ -26,6 +26,15 @@ class Start(ThreadPoolEngine):
         raise RuntimeError("the licence\nhas expired")
 
 
+class Patient(ThreadPoolEngine):
+    """Says how long it would wait for its workers."""
+
+    name = "patient"
+
+    def start(self, workers: int) -> None:
+        raise RuntimeError(f"{workers} workers have {self.patience:g} s")
+
+
 class Hang(ThreadPoolEngine):
     """Never comes back from starting."""
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ import psutil
 import pytest
 
 from conftest import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
+from gridbench.engines.base import Description
 from gridbench.engines.environments import MARKER, Environment
+from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import find_engine
 from gridbench.run.exchange import EngineFailure
@@ -86,7 +89,49 @@ def test_one_that_does_not_start_is_given_up(
     assert record_of(tmp_path / "out" / "ahead")["status"] == "complete"
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_an_engine_is_told_how_long_it_may_take(
+    gridbench: Run, make_setup: MakeSetup, faulty: dict[str, str]
+) -> None:
+    setup = make_setup(nodes=3)
+    options = ("--engine", "patient", "--start-timeout", "77", "--out", "out")
+    done = gridbench("run", setup, *options, env=faulty)
+    assert "patient: the engine failed: RuntimeError: 3 workers have 77 s" in done.stderr
+
+
+def test_workers_are_awaited_as_long_as_they_may_take() -> None:
+    refusals: list[TimeoutError] = []
+
+    class Silent(FunctionEngine):
+        """Has workers that never take a task."""
+
+        name = "silent"
+
+        def describe(self) -> Description:
+            return Description(self.name, "1")
+
+        def start(self, workers: int) -> None:
+            self._workers = workers
+
+        def call(self, function: Any, /, *args: Any) -> Any: ...
+
+        def close(self) -> None: ...
+
+    def wait() -> None:
+        engine = Silent()
+        engine.patience = 0.1
+        engine.start(2)
+        try:
+            engine.wait_ready()
+        except TimeoutError as error:
+            refusals.append(error)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(30)
+    assert [str(error) for error in refusals] == ["only 0 of 2 workers came to a meeting"]
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e10", "soon"])
 def test_a_bad_time_limit_is_refused(gridbench: Run, make_setup: MakeSetup, seconds: str) -> None:
     done = gridbench("run", make_setup(), "--start-timeout", seconds)
     assert done.returncode == 2
@@ -192,6 +237,7 @@ def test_closing_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         shared_bytes=1,
         output_bytes=1,
         most_outstanding=9,
+        start_timeout=10,
     )
     with Leftovers() as leftovers:
         client = HostedClient(find_engine(ENGINE), workers=2, warm=False)
@@ -226,6 +272,30 @@ def test_loading_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         client.process.kill()
         client.process.wait()
+
+
+def test_ctrl_c_while_it_is_loaded(
+    make_setup: MakeSetup, tmp_path: Path, environment: dict[str, str], hosted: dict[str, str]
+) -> None:
+    process = subprocess.Popen(
+        [*PROGRAM, "run", str(make_setup()), "--engine", ENGINE, "--out", "out"],
+        env=environment | hosted | {"FAULT": "is imported for ever"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    family = psutil.Process(process.pid)
+    until(lambda: any("gridbench.run.host" in one.cmdline() for one in family.children()))
+    loading = [one.pid for one in family.children(recursive=True)]
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert stderr.endswith("gridbench: interrupted\n")
+    until(lambda: not any(map(alive, loading)))
+    assert not (tmp_path / "out").exists()
 
 
 class Running:

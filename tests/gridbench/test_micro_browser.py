@@ -152,6 +152,32 @@ def test_narrow_windows_need_no_scrolling_to_the_side(driver, emulate, tmp_path,
         assert found["width"] <= width, name
 
 
+def test_ten_engines_stand_side_by_side(driver, emulate, tmp_path):
+    emulate(1300)
+    peers = ("dask", "hyperqueue", "ipyparallel", "loky", "mpi", "parsl", "process-pool", "ray",
+             "some-engine", "other-engine")  # fmt: skip
+    figures = [
+        replace(
+            micro_results.latency(),
+            id=f"figure_{number}",
+            title="from nothing to all at work, 100 workers, client with NumPy loaded",
+            entries=(
+                micro_results.entry("gridrpc-python", 1.0),
+                # As long as a ratio gets.
+                *(micro_results.entry(peer, 12_345.6) for peer in peers),
+            ),
+        )
+        for number in range(3)
+    ]
+    opened(driver, page_of(tmp_path, micro_results.made(figures=tuple(figures), curves=())))
+    assert len(driver.find_elements("css selector", ".each thead th")) == 1 + len(peers)
+    shown, whole = driver.execute_script(
+        """const box = document.querySelector(".each").parentElement;
+           return [box.clientWidth, box.scrollWidth]"""
+    )
+    assert 900 < whole <= shown
+
+
 def test_what_a_picture_shows_can_be_saved(driver, emulate, downloads, tmp_path):
     emulate()
     opened(driver, page_of(tmp_path, micro_results.made()))

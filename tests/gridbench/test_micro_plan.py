@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.micro.command import hopeless, reason
+from gridbench.micro.command import reason
+from gridbench.micro.figures import Extent
 from gridbench.micro.plan import (
     AGAIN,
     EMPTY,
@@ -19,10 +22,12 @@ from gridbench.micro.plan import (
     WORKLOADS,
     C,
     Item,
+    Session,
     check_workloads,
     order_of,
 )
 from gridbench.micro.points import Point
+from gridbench.micro.remaining import extent_of, hopeless
 from gridbench.micro.sessions import sessions_of
 from gridbench.micro.sizes import FULL, QUICK
 
@@ -129,3 +134,32 @@ def test_a_session_in_which_all_failed_is_not_tried_again() -> None:
     )
     assert hopeless(session, 1, [failed])
     assert not hopeless(session, 0, [failed])
+
+
+def test_what_is_missing_of_a_run_is_counted() -> None:
+    calls, start = (
+        next(s for s in EVERYTHING if (s.label, s.name) == ("ray", name))
+        for name in ("calls", "16 workers")
+    )
+    calls, start = replace(calls, rounds=3), replace(start, rounds=2)
+    count = len(calls.items)
+
+    def points(session: Session, number: int, status: Any = "ok") -> list[Point]:
+        return [
+            Point(workload=item.workload, engine=item.engine, parameters=item.parameters,
+                  round=number, status=status)
+            for item in session.items
+        ]  # fmt: skip
+
+    found = points(calls, 0)
+    assert extent_of([calls, start], found) == Extent(
+        points=count, planned=3 * count + 2, round=1, rounds=3
+    )
+    found += points(start, 0) + points(calls, 1)[1:] + points(start, 1)
+    assert extent_of([calls, start], found) == Extent(
+        points=2 * count + 1, planned=3 * count + 2, round=2, rounds=3
+    )
+    # What failed is there, and is not tried in further rounds.
+    found = points(start, 0, "failed")
+    assert extent_of([start], found) == Extent(points=1, planned=1, round=2, rounds=2)
+    assert extent_of([], []) == Extent(points=0, planned=0, round=0, rounds=0)

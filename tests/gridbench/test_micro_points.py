@@ -66,6 +66,7 @@ def test_a_line_cut_off_is_dropped_and_measured_again(tmp_path: Path) -> None:
     ("line", "text", "message"),
     [
         (1, "{}", "is not the header of a micro benchmark"),
+        (1, "{", "is not JSON"),
         (1, '{"kind": "gridbench micro", "format": 1}', "machine is missing"),
         (3, "{", "is not JSON"),
         (3, "[]", "the whole is"),
@@ -82,6 +83,9 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int, text: str, message: 
     assert caught.value.line == line
     assert message in str(caught.value)
     assert "--fresh" in caught.value.remedy
+    # Without its header the file is of no use.
+    assert ("lose one point" in caught.value.remedy) == (line > 1)
+    assert ("choose another --out" in caught.value.remedy) == (line == 1)
     points = open_points(tmp_path, HEADER, fresh=True)
     assert points.points == []
     points.close()

@@ -15,7 +15,8 @@ from rich.console import Console
 import micro_results
 from conftest import Run
 from gridbench.errors import InputError
-from gridbench.micro.figures import Entry, Figure, Ratio, Results
+from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
+from gridbench.micro.plan import POOL
 from gridbench.micro.present import print_tables, write_markdown, write_report
 from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
 from gridbench.micro.present.charts import bars, curve
@@ -181,6 +182,44 @@ def test_what_is_to_be_reached_names_both_values() -> None:
     assert compared_values(results, third) == ()
     assert to_reach(results, fourth) == "≤ 20 µs"
     assert measured(results, fourth) == "12.5 µs"
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "sense", "against", "text"),
+    [
+        (0.4321, 0.5, "<=", POOL, "0.432×"),
+        (1.0213, 1.02, "<=", POOL, "1.021×"),
+        (1.02, 1.02, "<=", POOL, "1.02×"),
+        (1.01996, 1.02, "<=", POOL, "1.02×"),
+        (0.9999996, 1.0, ">=", POOL, "0.9999996×"),
+        (1 / 6 - 1e-4, 1 / 6, "<=", POOL, "0.1666×"),
+        (20.004, 20, "<=", "", "20.004 µs"),
+        (999.99, 1000, ">=", "", "0.99999 ms"),
+    ],
+)
+def test_a_bound_and_what_was_measured_differ_visibly(
+    value: float, bound: float, sense: Any, against: str, text: str
+) -> None:
+    results = micro_results.made()
+    lead = replace(
+        results.lead[3], value=value, bound=bound, sense=sense, against=against, reached=True
+    )
+    assert measured(results, lead) == text
+
+
+def test_a_run_that_was_ended_early_says_so() -> None:
+    extent = Extent(points=310, planned=1204, round=1, rounds=5)
+    told = "This run was ended early, in round 1 of 5: 310 of 1,204 points are there."
+    done = "The run is complete: it has all 1,204 points of 5 rounds."
+    for results, early in (
+        (micro_results.made(extent=extent), True),
+        (micro_results.made(extent=replace(extent, points=1204, round=5)), False),
+        (micro_results.made(), False),
+    ):
+        for text in (printed(results, 400), markdown(results), render(results)):
+            assert (told in text) == early
+        for text in (markdown(results), render(results)):
+            assert (done in text) == (results.extent is not None and not early)
 
 
 def test_where_gridrpc_is_not_ahead_is_said() -> None:
@@ -418,9 +457,9 @@ def test_axes_are_logarithmic_where_ranges_need_it() -> None:
 
 def test_without_any_figure_all_three_say_so(tmp_path: Path) -> None:
     empty = micro_results.made(figures=(), curves=(), lead=())
-    assert printed(empty).strip() == "Nothing was measured."
-    assert "Nothing was measured." in markdown(empty)
-    assert "Nothing was measured." in render(empty)
+    assert printed(empty).strip() == "Nothing was measured yet that makes a figure."
+    assert "Nothing was measured yet that makes a figure." in markdown(empty)
+    assert "Nothing was measured yet that makes a figure." in render(empty)
     nothing = replace(
         micro_results.latency(),
         entries=(Entry(engine="ray", status="missing"),),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -14,16 +13,19 @@ from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
 from conftest import PROGRAM, Run
 from gridbench.engines.leftovers import Leftovers
-from gridbench.micro.command import Request, make_plan, run_micro
+from gridbench.micro.command import Request, make_plan, run_micro, tell
 from gridbench.micro.figures import Results, load_results
 from gridbench.micro.launch import Launch
 from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, C, Item, Session
-from gridbench.micro.points import POINTS, Point, load_points
+from gridbench.micro.points import POINTS, Header, Point, load_points
+from gridbench.micro.results import results_of
 from gridbench.micro.session import Repeats, Runner
-from gridbench.micro.sizes import Sizes
+from gridbench.micro.sessions import START_SECONDS
+from gridbench.micro.sizes import QUICK, Sizes
 
 TINY = Sizes(
     name="tiny",
@@ -86,6 +88,9 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
     assert figures["null_call"].limits[0].engine == "ping_pong_unix"
     assert figures["shared_100MB_copies"].ratios[PYTHON].to_peer is not None
     assert results.versions[PYTHON]
+    assert results.extent is not None
+    assert results.extent.points == results.extent.planned > 50
+    assert results.extent.rounds == 1
 
 
 def test_tasks_took_as_long_as_they_sleep(measured: tuple[Path, Results]) -> None:
@@ -151,7 +156,7 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
 
 _CALLS = "gridbench.micro.measures.calls"
 _ENGINES = """
-import os, time
+import os, subprocess, time
 from gridbench.engines.base import Description
 from gridbench.engines.functions import FunctionEngine
 
@@ -189,6 +194,13 @@ class Litters(Local):
             os.closerange(0, 100)
             time.sleep(1000)
             os._exit(0)
+
+
+class Reads(Local):
+    def start(self, workers): self.reader = subprocess.Popen(["cat"], stdout=subprocess.DEVNULL)
+    def close(self):
+        self.reader.kill()
+        self.reader.wait()
 
 
 class Refuses(Local):
@@ -263,6 +275,52 @@ def test_processes_left_behind_are_ended_and_told(
     assert leftovers.why.startswith("it left behind 1 process, which was ended: ")
 
 
+def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: Path) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    item = Item(
+        workload="null_rate_4_clients", engine="Reads", arguments={"clients": 2}, seconds=0.1,
+        measure="gridbench.micro.measures.clients:rate_of_clients",
+    )  # fmt: skip
+    session = Session(
+        name="clients", engine="Reads", label="Reads", place="engines_of_test:Reads", workers=1,
+        items=(item,), start_seconds=0.1,
+    )  # fmt: skip
+    points: list[Point] = []
+    with Leftovers() as leftovers:
+        runner = Runner(TINY, leftovers, Repeats(0.0), save=points.append, stopped=lambda: False)
+        launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
+        runner.run(session, [item], launch, 0)
+    (point,) = points
+    assert (point.status, point.why) == ("ok", "")
+    assert point.values["per_second"] >= 2 * point.values["slowest"] > 0
+
+
+def test_what_takes_an_engine_too_long_to_start_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "engines_of_test.py").write_text(_ENGINES)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setitem(START_SECONDS, "Local", (3, 17, 55))
+    places = {"Local": "engines_of_test:Local"}
+    plan = make_plan(places, ["start", "tasks_100", "null_call"], Request(sizes=QUICK))
+    measured = {item.case for s in plan.sessions for item in s.items if s.engine == "Local"}
+    assert measured == {"null_call", "start_2"}
+    told = {
+        (p.workload, p.parameters.get("workers") or p.parameters["tasks"]): (p.status, p.why)
+        for p in plan.refusals
+        if p.engine == "Local"
+    }
+    long = "bringing up {} workers takes it longer than the 16 s that a quick run has for it"
+    assert told == {
+        ("start", 16): ("missing", long.format(16)),
+        ("start", 100): ("missing", long.format(100)),
+        ("tasks_100", "short"): ("missing", long.format(100)),
+        ("tasks_100", "null"): ("missing", long.format(100)),
+    }
+
+
 def test_what_an_engine_is_not_made_for_is_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +338,32 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
         ("Lost", "null_rate", "failed"),
     }
     assert "it reports once a second" in {point.why for point in plan.refusals}
+
+
+@pytest.mark.parametrize("engine", [POOL + AGAIN, POOL])
+def test_results_are_those_of_the_points_even_if_these_make_no_figure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], engine: str
+) -> None:
+    header = Header(machine={}, versions={}, options={}, started="2031-01-01", seed=1)
+
+    def results(*engines: str) -> Results:
+        points = (
+            Point(workload="null_call", engine=engine, round=0, values={"us": 200.0})
+            for engine in engines
+        )
+        return results_of(header, points, "2031-01-02")
+
+    tell(results(POOL, PYTHON), tmp_path, Console())  # of an earlier run, before --fresh
+    capsys.readouterr()
+    tell(results(engine), tmp_path, Console())
+    said = capsys.readouterr().out
+    assert f"results: {tmp_path}" in said.replace("\n", "")
+    assert ("Nothing was measured yet" in said) == (engine != POOL)
+    found = load_results(tmp_path)
+    assert [e.engine for figure in found.figures for e in figure.entries] == (
+        [POOL] if engine == POOL else []
+    )
+    assert bool(found.lead) == (engine == POOL)
 
 
 # ---- The program.
@@ -320,7 +404,8 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     try:
         points = tmp_path / "out" / POINTS
         until = time.monotonic() + 100
-        while not points.exists() or b'"engine": "process-pool' not in points.read_bytes():
+        # Not of its twin, which alone makes no figure.
+        while not points.exists() or b'"engine": "process-pool"' not in points.read_bytes():
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.05)
@@ -335,7 +420,11 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(
     assert "Traceback" not in errors
     assert "out" in output
     assert not psutil.wait_procs(family, timeout=20)[1]
-    results = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert results["figures"]
+    results = load_results(tmp_path / "out")
+    assert results.figures
+    assert results.extent is not None
+    assert 0 < results.extent.points < results.extent.planned
+    assert (results.extent.round, results.extent.rounds) == (1, 2)
+    assert "This run was ended early, in round 1 of 2: " in output
     _, kept = load_points(points)
     assert POOL in {point.engine.removesuffix(AGAIN) for point in kept}

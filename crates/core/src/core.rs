@@ -7,8 +7,8 @@ use crate::blobs::Blobs;
 use crate::calls::{Calls, Place};
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
-use crate::interface::{Action, Refusal, Settings, Task};
-use crate::pace::{AHEAD, Pace};
+use crate::interface::{Action, Refusal, Settings, Task, Took};
+use crate::pace::{AHEAD, LIGHT_WAITING, Pace};
 use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -139,8 +139,8 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    /// A worker has answered a call after running it for `ran` ns. Returns the caller's own, and
-    /// whether the call was still alive; if not, the answer is of no use.
+    /// A worker has answered a call, which took so long. Returns the caller's own, and whether the
+    /// call was still alive; if not, the answer is of no use.
     ///
     /// # Errors
     /// When this is not the call that the worker has to answer next.
@@ -149,14 +149,14 @@ impl<T: Clone> Core<T> {
         now: Time,
         id: WorkerId,
         call: CallId,
-        ran: u64,
+        took: Took,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
         let worker = &mut self.workers[id.index()];
         let Some(sent) = worker.answered(now, call) else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
-        self.pace.learn(sent.function, ran);
+        self.pace.learn(sent.function, took);
         if !sent.abandoned
             && let Some(call) = self.calls.remove(call)
         {
@@ -223,11 +223,11 @@ impl<T: Clone> Core<T> {
     /// enough: answers come late when a worker has much to do.
     #[must_use]
     pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
-        let cost = self.pace.cost(function);
+        let load = self.pace.load(function);
         let id = *self.recent.front()?;
         let worker = &self.workers[id.index()];
         let busy = worker.sent.len() > worker.finished;
-        (cost < AHEAD && busy && !worker.is_awake(cost, now)).then_some(id)
+        (load.cost < AHEAD && busy && !worker.is_awake(load, now)).then_some(id)
     }
 
     /// A worker has begun so many calls (the low bits of the count), answered or not.
@@ -402,26 +402,32 @@ impl<T: Clone> Core<T> {
     fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         while let Some(id) = self.calls.front() {
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { return };
-            let Some(worker) = self.choose(now, self.pace.cost(function)) else { return };
+            let Some(worker) = self.choose(now, function) else { return };
             self.calls.pop_sent(worker);
             self.send(now, id, worker, out);
         }
     }
 
-    fn choose(&mut self, now: Time, cost: u64) -> Option<WorkerId> {
-        let short = cost < AHEAD;
+    fn choose(&mut self, now: Time, function: FunctionId) -> Option<WorkerId> {
+        let load = self.pace.load(function);
+        let short = load.cost < AHEAD;
         let has_room = |workers: &[Worker<T>], id: WorkerId| {
             let worker = &workers[id.index()];
-            worker.is_common() && !worker.sent.is_empty() && worker.has_room(cost, now)
+            worker.is_common() && !worker.sent.is_empty() && worker.has_room(load.cost, now)
         };
         let busy = self.ready.saturating_sub(self.idle.len());
         let enough = busy >= self.settings.cores;
         let wanted = |id: &&WorkerId| {
             let worker = &self.workers[id.index()];
-            (enough || worker.is_awake(cost, now)) && has_room(&self.workers, **id)
+            (enough || worker.is_awake(load, now)) && has_room(&self.workers, **id)
         };
         if short && let Some(id) = self.recent.iter().find(wanted) {
             return Some(*id);
+        }
+        // A worker that keeps up and has its hands full is sent more when it answers.
+        let keeps_up = |id: &WorkerId| self.workers[id.index()].is_awake(load, now);
+        if load.light && self.calls.queued() <= LIGHT_WAITING && self.recent.iter().any(keeps_up) {
+            return None;
         }
         if let Some(id) = self.idle.pop(&mut self.workers) {
             return Some(id);
@@ -455,6 +461,10 @@ impl<T: Clone> Core<T> {
         let worker = &mut self.workers[id.index()];
         if worker.sent.is_empty() && worker.phase == Phase::Ready {
             self.idle.push(id, worker);
+        }
+        if self.idle.len() > 0 {
+            // Calls that have waited for this one need not be light any more.
+            self.pump(now, out);
         }
     }
 

@@ -67,6 +67,15 @@ impl<T> Task<T> {
     }
 }
 
+/// How long a call has kept its worker, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Took {
+    /// Its function ran.
+    pub ran: u64,
+    /// From when it had come in, its arguments still to be taken, until its function returned.
+    pub whole: u64,
+}
+
 /// A worker that runs the calls of one owner only, in their order. Its process is not replaced:
 /// what it knows goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

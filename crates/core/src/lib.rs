@@ -8,7 +8,7 @@
 //! with the actions that concern it.
 //!
 //! ```
-//! use gridrpc_core::{Action, Core, FunctionId, Settings, Task, Time, WorkerId};
+//! use gridrpc_core::{Action, Core, FunctionId, Settings, Task, Time, Took, WorkerId};
 //!
 //! let mut core = Core::new(Settings { workers: 1, ..Settings::default() });
 //! let mut actions = Vec::new();
@@ -17,7 +17,8 @@
 //! actions.clear();
 //! let call = core.submit(Time(2), Task::new(FunctionId(0), "payload"), &mut actions).unwrap();
 //! assert!(matches!(actions[..], [Action::Teach { .. }, Action::Send { .. }]));
-//! let ended = core.replied(Time(3), WorkerId(0), call, 500, &mut actions);
+//! let took = Took { ran: 500, whole: 800 };
+//! let ended = core.replied(Time(3), WorkerId(0), call, took, &mut actions);
 //! assert_eq!(ended.unwrap(), ("payload", true));
 //! ```
 
@@ -36,5 +37,5 @@ mod workers;
 pub use crate::core::Core;
 pub use end::{Cause, End, Loss};
 pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
-pub use interface::{Action, Refusal, Reservation, Settings, Standing, Task};
+pub use interface::{Action, Refusal, Reservation, Settings, Standing, Task, Took};
 pub use workers::UnexpectedReply;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::end::Loss;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
-use crate::pace::{AHEAD, MAX_AHEAD, MAX_UNANSWERED, WAKING};
+use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 
 /// A worker sent a reply to something it was not asked: it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -120,13 +120,16 @@ impl<T> Worker<T> {
             && now.since(self.head_since) <= 4 * AHEAD
     }
 
-    /// Whether it is at work, getting on, and has little to do, so that a call of that cost is better
+    /// Whether it is at work, getting on, and has little to do, so that such a call is better
     /// given to it than to one that would have to be woken.
-    pub(crate) fn is_awake(&self, cost: u64, now: Time) -> bool {
+    pub(crate) fn is_awake(&self, load: Load, now: Time) -> bool {
         self.reports
-            && self.sent.get(self.finished).is_some_and(|head| !head.abandoned)
-            && self.cost.saturating_add(cost) <= WAKING
-            && now.since(self.head_since) <= WAKING
+            && self.phase == Phase::Ready
+            && !self.sent.is_empty()
+            // One that has done all is about to answer.
+            && self.sent.get(self.finished).is_none_or(|head| !head.abandoned)
+            && self.cost.saturating_add(load.cost) <= load.awake
+            && now.since(self.head_since) <= load.awake
     }
 
     /// The serial number of the call that it runs or runs next.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
     Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
-    Standing, Task, Time, WorkerId,
+    Standing, Task, Time, Took, WorkerId,
 };
 
 /// What the world outside the core knows of one worker process.
@@ -62,6 +62,8 @@ struct World {
     passed_on: HashSet<BlobId>,
     counts: HashMap<&'static str, u64>,
     settings: Settings,
+    /// Functions take next to nothing, most of the time.
+    light: bool,
 }
 
 impl World {
@@ -76,6 +78,7 @@ impl World {
             retries: rng.u32(0..3),
             max_failed_starts: rng.u32(1..5),
         };
+        let light = rng.bool();
         let processes = (0..settings.workers).map(|_| Process::default()).collect();
         let mut world = World {
             rng,
@@ -89,6 +92,7 @@ impl World {
             passed_on: HashSet::new(),
             counts: HashMap::new(),
             settings,
+            light,
         };
         let mut out = Vec::new();
         world.core.open(world.now, &mut out);
@@ -348,14 +352,16 @@ impl World {
         let Some((_, call, payload)) = process.inbox.pop_front() else { return };
         let was_begun = process.begun > 0;
         process.begun = process.begun.saturating_sub(1);
-        let ran = if self.rng.u32(0..50) == 0 { 10_000_000 } else { self.rng.u64(500..100_000) };
+        let most = if self.light { 500 } else { 100_000 };
+        let ran = if self.rng.u32(0..50) == 0 { 10_000_000 } else { self.rng.u64(50..most) };
+        let took = Took { ran, whole: ran + self.rng.u64(0..most) };
         self.now = self.now + self.rng.u64(0..50_000);
         let wanted = &mut self.calls[payload as usize];
         wanted.begun += u32::from(!was_begun);
         let id = WorkerId(index as u32);
         let wrong = CallId(u64::MAX);
-        assert!(self.core.replied(self.now, id, wrong, 1, out).is_err());
-        match self.core.replied(self.now, id, call, ran, out).expect("in order") {
+        assert!(self.core.replied(self.now, id, wrong, took, out).is_err());
+        match self.core.replied(self.now, id, call, took, out).expect("in order") {
             (back, true) => {
                 assert_eq!(back, payload);
                 assert!(!wanted.ended, "answered after its end");

@@ -44,6 +44,7 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
     participant = find_participant(engine)
     cases = list(dict.fromkeys(calibrating(work)))
     console.print(f"calibrating {participant.name}: {len(cases)} short runs")
+    facts = participant.facts(max(case.cores for case in cases), warm=work.warm)
     found: list[Observation] = []
     problems: list[str] = []
     with tempfile.TemporaryDirectory(prefix="gridbench-advise-") as folder:
@@ -60,6 +61,7 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
                     warm=work.warm,
                     check=False,
                     start_timeout=_LIMIT,
+                    facts=facts,
                 )
                 outcome = run_case(
                     order,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.columns import seconds, succeeded, text
+from gridbench.analysis.columns import Integers, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
 _STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
@@ -63,27 +63,36 @@ def offsets(table: pa.Table) -> list[Offset]:
     widen the interval.
     """
     done = table.filter(pa.array(succeeded(table)))
-    hosts = np.array(text(done, "host").to_pylist(), dtype=object)
+    names, host = _hosts(done)
     before = seconds(done, "calc_in") - seconds(done, "submit")
     after = seconds(done, "calc_out") - seconds(done, "retrieve")
     known = np.isfinite(before) & np.isfinite(after)
-    found = []
-    for host in sorted(set(hosts[known])):
-        own = known & (hosts == host)
-        found.append(
-            Offset(host, int(own.sum()), float(after[own].max()), float(before[own].min()))
-        )
-    return found
+    low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    np.maximum.at(low, host[known], after[known])
+    np.minimum.at(high, host[known], before[known])
+    tasks = np.bincount(host[known], minlength=len(names))
+    ends = zip(names, tasks.tolist(), low.tolist(), high.tolist(), strict=True)
+    found = [Offset(*one) for one in ends]
+    return sorted((one for one in found if one.tasks), key=lambda one: one.host)
 
 
 def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
     """The timeline with each host's stamps on the client's clock, by its best offset."""
-    best = {offset.host: offset.best for offset in known}
-    shift = np.array([best.get(host, 0.0) for host in text(table, "host").to_pylist()])
+    best = {offset.host: offset.best for offset in known if offset.best}
+    if not best:
+        return table
+    names, host = _hosts(table)
+    shift = np.array([best.get(name, 0.0) for name in names])[host]
     for name in ("calc_in", "calc_out"):
         moved = pa.array(seconds(table, name) - shift)
         table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), moved)
     return table
+
+
+def _hosts(table: pa.Table) -> tuple[list[str], Integers]:
+    """The hosts, and the number of each row's among them."""
+    codes = text(table, "host").combine_chunks().dictionary_encode()
+    return codes.dictionary.to_pylist(), np.array(codes.indices, dtype=np.int64)
 
 
 def resolution(table: pa.Table) -> float:

@@ -63,9 +63,7 @@ def stage_times(table: pa.Table, cores: int) -> StageTimes:
     first = np.zeros(done.num_rows, dtype=bool)
     first[np.argsort(np.where(np.isfinite(calc_in), calc_in, np.inf), kind="stable")[:cores]] = True
     starts = calc_in[(lanes.previous < 0) & (lanes.lane >= 0)]
-    free = np.where(
-        lanes.previous >= 0, np.minimum(retrieve[lanes.previous], calc_in), NAN
-    ) if done.num_rows else calc_in  # fmt: skip
+    free = np.where(lanes.previous >= 0, np.minimum(retrieve[lanes.previous], calc_in), NAN)
     block = min(cores, done.num_rows)
     return StageTimes(
         first_start=_extreme(starts, largest=False),

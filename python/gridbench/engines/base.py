@@ -67,6 +67,8 @@ class Engine(abc.ABC):
     name: ClassVar[str]
     uses_shared_memory: ClassVar[bool] = False
     """Data goes through /dev/shm, whose size then limits a run."""
+    patience: float = 180.0
+    """Seconds that it may take to bring up the workers; who starts the engine sets it before."""
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """At most how many copies of the shared data exist at one time outside the client.

@@ -82,7 +82,7 @@ class DaskEngine(FunctionEngine):
         client = self._running()
         client.wait_for_workers(self._workers)
         workers = client.scheduler_info(n_workers=-1)["workers"]
-        with Meeting() as meeting:
+        with Meeting(self.patience) as meeting:
             futures = [
                 client.submit(meet, meeting.place, workers=[worker], pure=False)
                 for worker in workers

@@ -62,7 +62,7 @@ class FunctionEngine(Engine):
 
     def wait_ready(self) -> None:
         """Return when each worker has met all others, in a task that waits for them."""
-        with Meeting() as meeting:
+        with Meeting(self.patience) as meeting:
             futures = [self.call(meet, meeting.place) for _ in range(self._workers)]
             meeting.gather(self._workers)
             meeting.end()

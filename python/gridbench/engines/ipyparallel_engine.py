@@ -22,8 +22,6 @@ from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.meeting import Meeting, meet
 
-_START_SECONDS = 600  # for all engines to register; whoever starts this has a limit of its own
-
 _PATIENCE = 1.0  # seconds for what the cluster leaves to end
 
 
@@ -64,7 +62,7 @@ class IpyparallelEngine(FunctionEngine):
             n=workers,
             profile_dir=self._folder.name,
             controller_ip="127.0.0.1",
-            engine_timeout=_START_SECONDS,
+            engine_timeout=self.patience,
             log_level=logging.ERROR,
         )
         self._client = self._cluster.start_and_connect_sync(activate=False)
@@ -72,7 +70,7 @@ class IpyparallelEngine(FunctionEngine):
 
     def wait_ready(self) -> None:
         """Return when the engines have met; each is told to, by a direct view."""
-        with Meeting() as meeting:
+        with Meeting(self.patience) as meeting:
             met = self._client[:].apply_async(meet, meeting.place)
             meeting.gather(self._workers)
             meeting.end()

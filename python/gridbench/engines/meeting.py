@@ -13,7 +13,7 @@ _ARRIVAL = struct.Struct("=d")  # when a task came, in seconds of the monotonic 
 class Meeting:
     """Made by the client; `place` goes to the tasks, which call `meet` with it."""
 
-    def __init__(self, patience: float = 60.0) -> None:
+    def __init__(self, patience: float) -> None:
         """`patience`: seconds that `gather` waits for the next task."""
         # Not for the workers, which import this file to meet.
         import tempfile

@@ -78,6 +78,7 @@ class Client:
         if not isinstance(made, FunctionEngine):
             raise NotStarted("does not call functions: it is no FunctionEngine")
         made.modules = (_FUNCTIONS,)
+        made.patience = self.patience
         return made
 
     @property

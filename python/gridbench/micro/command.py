@@ -32,9 +32,10 @@ from gridbench.micro.plan import (
     check_workloads,
     order_of,
 )
-from gridbench.micro.points import Header, Point, PointsFile, key_of, open_points
+from gridbench.micro.points import Header, Point, PointsFile, open_points
 from gridbench.micro.probe import ProbeFailed, asked
 from gridbench.micro.progress import Progress, duration
+from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
 from gridbench.micro.selection import Points
 from gridbench.micro.session import Repeats, Runner, Stopped
@@ -44,6 +45,9 @@ from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
+_Status = Literal["missing", "failed", "cannot"]
+_Refused = tuple[_Status, str]
+"""Of what is not measured: the status of its row, and why."""
 _REPEATING = 0.08  # the share of the planned time that may go into repeating what was disturbed
 
 
@@ -90,7 +94,7 @@ def run_micro(request: Request) -> int:
     try:
         with Interrupt() as interrupt, Leftovers() as leftovers:
             plan = make_plan(known, workloads, request)
-            seconds = sum(_seconds_left(session, points) for session in plan.sessions)
+            seconds = sum(seconds_left(session, points) for session in plan.sessions)
             if seconds:
                 console.print(
                     f"this takes about {duration(seconds)}; Ctrl-C ends it, and the same"
@@ -108,6 +112,7 @@ def run_micro(request: Request) -> int:
             with contextlib.suppress(Stopped), contextlib.closing(progress):
                 measure(plan, points, runner, progress)
         results = results_of(points.header, points.points + plan.refusals, seconds_now())
+        results = replace(results, extent=extent_of(plan.sessions, points.points))
         tell(results, request.folder, Console())
         if interrupt.came:
             console.print("stopped: what was measured is kept")
@@ -133,7 +138,7 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
 def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request) -> Plan:
     """The sessions of all engines that can be used, and why the others cannot."""
     launches = {LIMITS: Launch(*launch_of(PYTHON))}
-    refused: dict[str, tuple[Literal["missing", "failed"], str]] = {}
+    refused: dict[str, _Refused] = {}
     cannot: dict[str, dict[str, str]] = {}
     for name, place in known.items():
         own = environment(name)
@@ -161,11 +166,10 @@ def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request)
         items = []
         for item in session.items:
             why = reason(cannot.get(session.engine, {}), item)
-            if session.engine in refused:
-                status, why = refused[session.engine]
+            other: _Refused = ("cannot", why) if why else ("missing", session.left_out)
+            status, why = refused.get(session.engine, other)
+            if why:
                 refusals.append(_refusal(item, status, why))
-            elif why:
-                refusals.append(_refusal(item, "cannot", why))
             else:
                 items.append(item)
         if items:
@@ -178,7 +182,7 @@ def reason(cannot: dict[str, str], item: Item) -> str:
     return cannot.get(item.case) or cannot.get(item.workload) or ""
 
 
-def _refusal(item: Item, status: Literal["missing", "failed", "cannot"], why: str) -> Point:
+def _refusal(item: Item, status: _Status, why: str) -> Point:
     return Point(
         workload=item.workload,
         engine=item.engine,
@@ -201,36 +205,8 @@ def measure(plan: Plan, points: PointsFile, runner: Runner, progress: Progress) 
                 progress.end(session.seconds_of(items), time.monotonic() - began)
 
 
-def missing(session: Session, number: int, points: PointsFile) -> list[Item]:
-    """The items of the session that have no point in this round."""
-    done = points.done()
-    return [
-        item
-        for item in session.items
-        if key_of(item.workload, item.engine, item.parameters, number) not in done
-    ]
-
-
-def hopeless(session: Session, number: int, points: Sequence[Point]) -> bool:
-    """Whether all of it failed in an earlier round, so that another one would be time lost.
-
-    What failed in an earlier call is tried again, as something may have been mended since.
-    """
-    mine = {key_of(item.workload, item.engine, item.parameters, 0)[:3] for item in session.items}
-    before = [point for point in points if point.key[:3] in mine and point.round < number]
-    return bool(before) and all(point.status in ("failed", "cannot") for point in before)
-
-
-def _seconds_left(session: Session, points: PointsFile) -> float:
-    return sum(
-        session.seconds_of(missing(session, number, points)) for number in range(session.rounds)
-    )
-
-
 def tell(results: Results, folder: Path, console: Console) -> None:
-    """Show the results, and keep them and their reports."""
-    if not results.figures:
-        return
+    """Show the results, and keep them and their reports, as far as there are any yet."""
     from gridbench.micro.present import print_tables, write_markdown, write_report
 
     print_tables(console, results)

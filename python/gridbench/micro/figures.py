@@ -150,6 +150,18 @@ class Lead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much there is of what the last call of `gridbench micro` was to measure."""
+
+    points: int
+    planned: int
+    """How many points there should be."""
+    round: int
+    """The first round in which any is missing; the last one if none is."""
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
     """All that was found."""
 
@@ -160,6 +172,8 @@ class Results:
     started: str
     """Times are ISO 8601."""
     ended: str = ""
+    extent: Extent | None = None
+    """None if it is not known."""
     figures: tuple[Figure, ...]
     curves: tuple[Curve, ...] = ()
     lead: tuple[Lead, ...] = ()

@@ -86,6 +86,8 @@ class Session:
     start_seconds: float
     """How long the process and the engine take to start and to end, about."""
     rounds: int = 1
+    left_out: str = ""
+    """Why a run of this size does without it; it is then not run."""
 
     @property
     def seconds(self) -> float:

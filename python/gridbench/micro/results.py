@@ -48,7 +48,7 @@ def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
         ended=ended,
         figures=tuple(figures),
         curves=tuple(curves_of(chosen, figures)),
-        lead=tuple(lead_of(figures, values)),
+        lead=tuple(lead_of(figures, values)) if figures else (),
     )
 
 

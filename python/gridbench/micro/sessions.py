@@ -23,7 +23,7 @@ from gridbench.micro.sizes import Sizes
 
 _MEASURES = "gridbench.micro.measures"
 
-_START_SECONDS: Mapping[str, tuple[float, float, float]] = {
+START_SECONDS: Mapping[str, tuple[float, float, float]] = {
     # Bringing up 2, 16 and 100 workers took about so long on two cores; what is 160 never ended.
     "ray": (7, 17, 55),
     "dask": (3, 10, 160),
@@ -90,7 +90,7 @@ class _Engine:
         self._sizes = sizes
         self._native = name == NATIVE
         self._twin = name != label
-        self._starts = _START_SECONDS.get(name, (1, 2, 5))
+        self._starts = START_SECONDS.get(name, (1, 2, 5))
         self._slowness = _SLOWNESS.get(name, 1.0)
         # Grids find the size of chunks themselves; the others get several chunks for each worker.
         self._chunk: Chunk = "auto" if name == PYTHON else max(sizes.chunks)
@@ -112,8 +112,18 @@ class _Engine:
                 yield Session(
                     name=name, engine=self._name, label=self._label, place=self._place,
                     workers=workers, items=chosen, start_seconds=0.5 + start,
-                    rounds=self._rounds(name, seconds),
+                    rounds=self._rounds(name, seconds), left_out=self._left_out(name),
                 )  # fmt: skip
+
+    def _left_out(self, session: str) -> str:
+        """Why a run of this size does without a session; nothing if it does not."""
+        for crew, start in zip(self._sizes.crews, self._starts, strict=False):
+            if session.startswith(f"{crew} workers") and start > self._sizes.longest:
+                return (
+                    f"bringing up {crew} workers takes it longer than the {self._sizes.longest:g} s"
+                    f" that a {self._sizes.name} run has for it"
+                )
+        return ""
 
     def _rounds(self, session: str, seconds: float) -> int:
         """Fewer for what takes long, so that all of it stays within an hour."""
@@ -202,8 +212,6 @@ class _Engine:
         """Sessions that begin with nothing; the workers of the largest then get tasks."""
         sizes = self._sizes
         for crew, start in zip(sizes.crews, self._starts, strict=False):
-            if start > sizes.longest:
-                continue
             yield f"{crew} workers", crew, self._crew(crew, start), 1.0
             if sizes.thorough and self._name in _OURS:
                 bring_up = iter([self._bring_up(crew, start, "numpy")])

@@ -44,7 +44,7 @@ class Sizes:
     each: float = 28.0
     """Seconds that one session of a peer may take in all its rounds together; one it always has."""
     longest: float = 300.0
-    """Seconds of bringing up workers beyond which an engine is left out."""
+    """Seconds of bringing up workers beyond which it is not measured with an engine."""
     thorough: bool = True
     """Whether twins are measured in all workloads, and starting also with NumPy loaded before."""
 

@@ -39,7 +39,7 @@ def render(studies: Sequence[Study]) -> str:
         cost_table=details("As a table", _cost_table(studies)),
         phases_table=details("As a table", _phases_table(studies)),
         overhead_table=_overhead_table(studies),
-        runs="".join(_run_section(study, number) for number, study in enumerate(studies)),
+        runs="".join(run_section(study, number) for number, study in enumerate(studies)),
         navigation="".join(
             f'<a href="#run-{number}">{escape(study.run.name)}</a>'
             for number, study in enumerate(studies)
@@ -157,7 +157,9 @@ def _overhead_table(studies: Sequence[Study]) -> str:
     return table(head, rows)
 
 
-def _run_section(study: Study, number: int) -> str:
+def run_section(study: Study, number: int) -> str:
+    """One run by itself: what was run, stamps, Gantt chart, tasks; `number` is its place in the
+    page's data."""
     rows = [[name, value] for name, value in _flat(study.run.record)]
     return Template(asset("run.html")).substitute(
         number=number,

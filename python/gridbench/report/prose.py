@@ -91,8 +91,7 @@ def notices(study: Study) -> list[Notice]:
         found.append(
             Notice(
                 f"Negative intervals: {named}.",
-                "The clocks of client and compute hosts differ. Dispatch and output are shifted "
-                "against each other by the offset; their sum and the total time are right.",
+                _clocks(study),
             )
         )
     step = study.resolution()
@@ -105,6 +104,23 @@ def notices(study: Study) -> list[Notice]:
         )
     found.extend(Notice(remark, "") for remark in run.remarks)
     return found
+
+
+def _clocks(study: Study) -> str:
+    """What is known of clocks that differ, and what has been done about it."""
+    moved = [offset for offset in study.offsets if offset.best]
+    if not moved:
+        return "These tasks have stamps that cannot be."
+    far = max(moved, key=lambda offset: abs(offset.best))
+    which = "ahead of" if far.best > 0 else "behind"
+    others = f" and those of {len(moved) - 1} others" if len(moved) > 1 else ""
+    return (
+        f"The clock of {far.host or 'the host'}{others} differs from the client's: it is "
+        f"{duration(abs(far.best))} {which} it, or more, as its tasks could not else have come back"
+        f" when they did; by its stamps it can be up to {duration(far.margin)} off that. Cost and "
+        "overhead are worked out with stamps moved by the least that is needed; pictures show "
+        "stamps as they were logged."
+    )
 
 
 def interrupted(run: Run) -> bool:

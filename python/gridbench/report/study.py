@@ -16,6 +16,7 @@ from gridbench.analysis.breakdown import (
     job_end,
     task_phases,
 )
+from gridbench.analysis.clocks import Offset, corrected, offsets
 from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
 from gridbench.analysis.concurrency import Concurrency, running_over_time
 from gridbench.analysis.lanes import Lanes, assign_lanes
@@ -41,8 +42,10 @@ class Study:
     input_begin: Floats
     end: float
     concurrency: Concurrency
+    offsets: tuple[Offset, ...]
+    """How far the hosts' clocks are ahead of the client's, as far as the stamps tell."""
     phases: TaskPhases
-    """Of the tasks that succeeded, like all that follows."""
+    """Of the tasks that succeeded, like all that follows; with stamps on the client's clock."""
     cost: JobCost | None
     round_trip: Distribution
     handling: Distribution
@@ -98,6 +101,8 @@ def study(run: Run) -> Study:
     ok = succeeded(run.table)
     lanes = assign_lanes(run.table)
     done = run.table if ok.all() else run.table.filter(pa.array(ok))
+    known = offsets(done)
+    done = corrected(done, known)
     done_lanes = lanes if ok.all() else assign_lanes(done)
     phases = task_phases(done, done_lanes, cold=run.cold)
     return Study(
@@ -108,6 +113,7 @@ def study(run: Run) -> Study:
         input_begin=input_begin(run.table, lanes, cold=run.cold),
         end=job_end(done),
         concurrency=running_over_time(run.table),
+        offsets=tuple(known),
         phases=phases,
         cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold),
         round_trip=round_trip(phases),

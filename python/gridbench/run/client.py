@@ -143,6 +143,7 @@ class LocalClient(Client):
     def _start(self, plan: Plan, shared: Bytes) -> Any:
         """Start the workers and give the shared data; t = 0 lies before or after the start."""
         status = self.status
+        self._engine.patience = plan.start_timeout
         asked = time.monotonic()
         self._engine.start(plan.workers)
         if plan.warm:

@@ -31,6 +31,8 @@ class Plan:
     output_bytes: int
     most_outstanding: int
     """At most so many tasks are in the engine's hands at one time."""
+    start_timeout: float
+    """Seconds that the engine may take to start."""
 
     def make_data(self) -> tuple[Bytes, Bytes]:
         """The data of every task and the shared data: random bytes that no engine can compress.

@@ -88,6 +88,7 @@ def run_engine(
         shared_bytes=setup.shared_bytes,
         output_bytes=setup.write_bytes,
         most_outstanding=most_outstanding(setup),
+        start_timeout=options.start_timeout,
     )
     record = _new_record(participant, facts, workload, plan, options)
     verdict = Verdict(participant.name, folder, record)

@@ -4,7 +4,8 @@
 
 Each case has a new one, so that none is disturbed by what others have left in memory, nor by the
 libraries that the analysis needs: an engine that forks would have to copy them. The order comes
-as one line on standard input, the answer goes to the descriptor.
+as one line on standard input, the answer goes to the descriptor. When standard input ends, whoever
+wanted the answer is gone, and so this process ends, with all that descends from it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from dataclasses import asdict
 
 from rich.console import Console
 
+from gridbench.engines.leftovers import end_descendants_of
 from gridbench.errors import InputError
 from gridbench.records import from_record
-from gridbench.run.feasibility import check_workers, most_at_once
+from gridbench.run.feasibility import check_workers
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import find_participant
 from gridbench.run.recorder import complete
@@ -33,11 +36,12 @@ def carry_out(order: Order) -> Answer:
     workload = read_workload(order.setup, order.time_scale)
     check_workers(workload.setup)  # which raises the limit of open files
     participant = find_participant(order.engine)
-    facts = participant.facts(most_at_once(workload.setup), warm=order.warm)
+    if order.namespaces:
+        participant.use_namespaces(order.namespaces)
     with open(os.devnull, "w", encoding="utf-8") as nowhere, Interrupt() as interrupt:
         verdict = run_engine(
             participant,
-            facts,
+            order.facts,
             workload,
             options=Options(warm=order.warm, check=order.check, start_timeout=order.start_timeout),
             folder=order.folder,
@@ -58,16 +62,17 @@ def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
         return Answer(status="interrupted", returned=summary.ok)
     if verdict.exit_status != 0:
         return Answer(status="failed", reason=_one_line(verdict.messages[0]), returned=summary.ok)
-    from gridbench.scenario.figures import figures_of, why_invalid
+    from gridbench.scenario.figures import figures_of, measured_in, why_invalid
 
-    reason = why_invalid(verdict.folder, summary)
+    run = measured_in(verdict.folder)
+    reason = why_invalid(run, summary)
     return Answer(
         status="invalid" if reason else "done",
         reason=reason,
         total_s=summary.total,
         ideal_s=summary.ideal,
         returned=summary.ok,
-        figures=figures_of(verdict.folder),
+        figures=figures_of(run),
     )
 
 
@@ -75,9 +80,27 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _read_order() -> Order:
+    line = b""
+    while not line.endswith(b"\n"):
+        if not (part := os.read(0, 1 << 16)):
+            sys.exit("there is no order")
+        line += part
+    return from_record(Order, json.loads(line))
+
+
+def _end_with_parent() -> None:
+    # Not through sys.stdin: a thread that waits in it would be in the way when this process ends.
+    while os.read(0, 1):
+        pass
+    end_descendants_of(os.getpid())
+    os._exit(1)
+
+
 def main(descriptor: str) -> None:
     """Carry out the order on standard input; exit status 2 with one message for bad input."""
-    order = from_record(Order, json.loads(sys.stdin.readline()))
+    order = _read_order()
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     os.set_inheritable(int(descriptor), False)
     try:
         answer = carry_out(order)

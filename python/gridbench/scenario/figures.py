@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from gridbench.analysis.breakdown import job_cost
-from gridbench.analysis.clocks import clock_margin, one_clock
+from gridbench.analysis.clocks import clock_margin, corrected, offsets, one_clock
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.analysis.stages import stage_times
 from gridbench.analysis.summary import Summary
@@ -15,39 +18,70 @@ from gridbench.run.load import load_run
 _FEWEST_STAMPED = 0.9  # share of the tasks that must have all stamps
 
 
-def figures_of(folder: Path) -> dict[str, float]:
-    """All figures of the run in `folder` that are known; times in seconds.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A run that has ended, with what is needed to look at it."""
+
+    table: pa.Table
+    """With stamps on the client's clock, as far as that is known."""
+    cores: int
+    cold: bool
+    step: float
+    """Seconds within which differences between stamps of one clock are certain."""
+    margin: float
+    """The same of differences between stamps of client and workers."""
+
+
+def measured_in(folder: Path) -> Measured:
+    """The run in a folder of `gridbench run`. InputError if it cannot be read."""
+    record, table = load_run(folder)
+    same = one_clock(record, table)
+    return measured(
+        table, record["setup"]["NNodes"], cold=record.get("start") != "warm", same_clock=same
+    )
+
+
+def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Measured:
+    """A run from its timeline; `same_clock`: client and workers were on one machine."""
+    moved = table if same_clock else corrected(table, offsets(table))
+    return Measured(
+        moved,
+        cores,
+        cold,
+        clock_margin(table, same=True),
+        clock_margin(table, same=same_clock),
+    )
+
+
+def figures_of(run: Measured) -> dict[str, float]:
+    """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
-    of `gridbench.analysis.stages.StageTimes`, and `clock_margin`.
+    of `gridbench.analysis.stages.StageTimes`, and `clock_step` and `clock_margin`: within how much
+    differences are certain between stamps of the client alone, and of client and workers.
     """
-    record, table = load_run(folder)
-    setup = record["setup"]
-    cold = record["start"] == "cold"
-    lanes = assign_lanes(table)
     figures: dict[str, float] = {}
-    cost = job_cost(table, lanes, setup["NNodes"], cold=cold)
+    cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)
     if cost is not None:
         figures |= {f"part_{name}": value for name, value in cost.parts().items()}
-    figures |= stage_times(table, setup["NNodes"]).figures()
-    figures["clock_margin"] = clock_margin(table, same=one_clock(record, table))
+    figures |= stage_times(run.table, run.cores).figures()
+    figures |= {"clock_step": run.step, "clock_margin": run.margin}
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
-def why_invalid(folder: Path, summary: Summary) -> str:
+def why_invalid(run: Measured, summary: Summary) -> str:
     """Why a run that went well still does not count; empty if it does.
 
-    Too few tasks with all stamps; or clocks that are less certain than what is to be seen.
+    Too few tasks with all stamps; or stamps less exact than what is to be seen. Clocks of workers
+    that are off do not touch the total: they show in the intervals of what depends on them.
     """
-    record, table = load_run(folder)
-    stamped = int(assign_lanes(table).lane.__ge__(0).sum())
+    stamped = int((assign_lanes(run.table).lane >= 0).sum())
     if stamped < _FEWEST_STAMPED * summary.tasks:
         return f"too few samples: {stamped:,} of {summary.tasks:,} tasks have all their stamps"
-    margin = clock_margin(table, same=one_clock(record, table))
     effect = summary.total - summary.ideal
-    if margin > abs(effect):
+    if run.step > abs(effect):
         return (
-            f"clock: stamps are certain to {margin:.3g} s, and what the run cost beside its tasks"
+            f"clock: stamps are certain to {run.step:.3g} s, and what the run cost beside its tasks"
             f" is {effect:.3g} s"
         )
     return ""

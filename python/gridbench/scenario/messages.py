@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from gridbench.run.client import Facts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
@@ -19,6 +21,8 @@ class Order:
     warm: bool
     check: bool
     start_timeout: float
+    facts: Facts
+    """What the engine has said of itself."""
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""
 

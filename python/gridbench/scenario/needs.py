@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once, size
@@ -19,7 +18,7 @@ from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.grids import Case
 from gridbench.scenario.results import CaseResult
-from gridbench.scenario.workloads import Times, setup_of
+from gridbench.scenario.workloads import setup_of
 
 _PROCESS = 1.5  # seconds for the process of a case to start, and to look at what it measured
 _START, _START_ELSEWHERE = 0.5, 10.0  # seconds for an engine; for one with its own environment
@@ -100,39 +99,45 @@ class Experience:
 
 
 def need_of(
-    case: Case, engine: str, facts: Facts, *, times: Times, place: Place, experience: Experience
+    case: Case, engine: str, facts: Facts, *, ideal: float, place: Place, experience: Experience
 ) -> Need:
-    """What a case is expected to need on an engine."""
+    """What a case is expected to need on an engine; `ideal`: seconds of the tasks themselves."""
     elsewhere = experience.elsewhere(engine)
-    ideal = ideal_time(times.draw(case), case.cores)
-    sent = case.tasks * case.bytes_in + case.bytes_shared * place.nodes
-    back = case.tasks * case.bytes_out
     worker = _WORKER_MEMORY_ELSEWHERE if elsewhere else _WORKER_MEMORY
-    at_once = min(case.cores, case.tasks) * (case.bytes_in + case.bytes_out)
-    copies = max(facts.shared_copies, place.nodes if place.linked else 0)
+    copies = max(facts.shared_copies, _shared_sent(case, place) if place.linked else 0)
+    slower = experience.slower(engine)
     return Need(
-        seconds=ideal
-        + guessed_overhead(case, place, elsewhere=elsewhere) * experience.slower(engine),
+        seconds=ideal + guessed_overhead(case, place, elsewhere=elsewhere) * slower,
         ideal=ideal,
         memory=round(
             case.bytes_in
             + (1 + copies) * case.bytes_shared
-            + at_once
+            + min(case.cores, case.tasks) * (case.bytes_in + case.bytes_out)
             + case.cores * experience.worker_memory(engine, worker)
         ),
-        bytes_moved=sent + back,
+        bytes_moved=sum(_moved(case, place)),
     )
 
 
 def guessed_overhead(case: Case | CaseResult, place: Place, *, elsewhere: bool) -> float:
     """Seconds beside the tasks themselves, before anything is known of the engine."""
-    sent = case.tasks * case.bytes_in + case.bytes_shared * place.nodes
-    back = case.tasks * case.bytes_out
+    there, back = _moved(case, place)
     # A link carries both ways at the same time; memory does not.
-    moving = (sent + back) / _RATE if place.rate is None else max(sent, back) * 8 / place.rate
+    moving = (there + back) / _RATE if place.rate is None else max(there, back) * 8 / place.rate
     start = _START_ELSEWHERE if elsewhere else _START
     per_worker = _PER_WORKER_ELSEWHERE if elsewhere else _PER_WORKER
     return _PROCESS + start + case.cores * per_worker + case.tasks * _PER_TASK + moving
+
+
+def _moved(case: Case | CaseResult, place: Place) -> tuple[int, int]:
+    """Bytes that leave the client, and that come back to it."""
+    shared = case.bytes_shared * _shared_sent(case, place)
+    return case.tasks * case.bytes_in + shared, case.tasks * case.bytes_out
+
+
+def _shared_sent(case: Case | CaseResult, place: Place) -> int:
+    """How often shared data is sent: over links to each worker that has a task, else once."""
+    return min(case.cores, case.tasks) if place.linked else 1
 
 
 def cannot(case: Case, need: Need, engine: str, facts: Facts) -> str:
@@ -140,21 +145,25 @@ def cannot(case: Case, need: Need, engine: str, facts: Facts) -> str:
     setup = setup_of(case)
     try:
         check_workers(setup)
+    except InputError as error:
+        return f"workers: {error.what}"
+    try:
         check_memory(setup, {engine: facts})
     except InputError as error:
-        return (
-            f"memory: {error.what}"
-            if "memory" in error.what or "shm" in error.what
-            else (f"workers: {error.what}")
-        )
+        return f"memory: {error.what}"
     available = available_memory()
-    if need.memory > available * (1 - _RESERVE):
+    if too_much(need, available):
         return (
             f"memory: about {size(need.memory)} would be needed for data of"
             f" {most_at_once(setup):,} tasks at a time and {case.cores:,} workers, and"
             f" {size(available)} is available"
         )
     return ""
+
+
+def too_much(need: Need, available: int) -> bool:
+    """Whether it does not fit into so many bytes of memory, some of which are for others."""
+    return need.memory > available * (1 - _RESERVE)
 
 
 def too_long(need: Need, limit: float | None, left: float | None) -> str:

@@ -66,13 +66,16 @@ def run_case(
         finally:
             os.close(write_end)
         watch = _Watch(process, began, limit)
-        _send(process, order)
-        while process.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_GLANCE)
-            watch.look(stopped=stopped())
-            glance()
-        leftovers.end(process)
+        try:
+            _send(process, order)
+            while process.poll() is None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GLANCE)
+                watch.look(stopped=stopped())
+                glance()
+        finally:
+            leftovers.end(process)
+            _hang_up(process)
         answer = _read(answers, process, log)
     return Outcome(
         answer=answer, took=time.monotonic() - began.at, load=watch.load(), ended_for=watch.why
@@ -129,9 +132,17 @@ class _Watch:
 
 
 def _send(process: subprocess.Popen[bytes], order: Order) -> None:
+    # The line stays open: its end would tell the process that we are gone.
     assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin:
+    with contextlib.suppress(BrokenPipeError):
         process.stdin.write((json.dumps(asdict(order), default=os.fspath) + "\n").encode())
+        process.stdin.flush()
+
+
+def _hang_up(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
 
 
 def _read(answers: IO[str], process: subprocess.Popen[bytes], log: IO[bytes]) -> Answer:

@@ -14,10 +14,10 @@ from gridbench.scenario.amounts import (
     parse_size,
     parse_stddev,
 )
-from gridbench.scenario.command import Request
 from gridbench.scenario.grids import Choice, parse_scenarios
 from gridbench.scenario.needs import Place
 from gridbench.scenario.plan import Limits
+from gridbench.scenario.request import Request
 from gridbench.scenario.workloads import Times
 
 _QUICK_SCALE = 0.01

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from gridbench.analysis.summary import ideal_time
 from gridbench.run.client import Facts
+from gridbench.run.machine import available_memory
 from gridbench.run.participants import Participant
 from gridbench.scenario.grids import Case
-from gridbench.scenario.needs import Experience, Need, Place, cannot, need_of, too_long
+from gridbench.scenario.needs import (
+    Experience,
+    Need,
+    Place,
+    cannot,
+    need_of,
+    too_long,
+    too_much,
+)
 from gridbench.scenario.results import CaseResult, Identity
 from gridbench.scenario.workloads import Times
 
@@ -54,17 +64,21 @@ class Judge:
         self._warm = warm
         self._limits = limits
         self._facts: dict[tuple[str, int], Facts] = {}
+        self._ideal: dict[str, float] = {}
         self.experience = Experience(
             {one.name for one in participants if one.environment() is not None}
         )
 
     def need(self, item: Item) -> Need:
         """What the item is expected to take, by all that is known so far."""
+        case = item.case
+        if case.key not in self._ideal:
+            self._ideal[case.key] = ideal_time(self._times.draw(case), case.cores)
         return need_of(
-            item.case,
+            case,
             item.engine,
             self.facts(item),
-            times=self._times,
+            ideal=self._ideal[case.key],
             place=self._place,
             experience=self.experience,
         )
@@ -73,6 +87,16 @@ class Judge:
         """Why the item is left out, if it is; `left`: seconds left of the time for all."""
         return too_long(need, self._limits.case, left) or cannot(
             item.case, need, item.engine, self.facts(item)
+        )
+
+    def seconds(self, items: Iterable[Item]) -> float:
+        """How long the items are expected to take, without those that will be left out."""
+        available = available_memory()
+        needs = map(self.need, items)
+        return sum(
+            need.seconds
+            for need in needs
+            if not too_long(need, self._limits.case, None) and not too_much(need, available)
         )
 
     def facts(self, item: Item) -> Facts:
@@ -99,9 +123,3 @@ def missing(items: Iterable[Item], results: Iterable[CaseResult]) -> list[Item]:
     """The items that have not been done: what failed, was skipped or is invalid is tried again."""
     done = {result.identity for result in results if result.status == "done"}
     return [item for item in items if item.identity not in done]
-
-
-def seconds_of(items: Iterable[Item], judge: Judge, why_not: Callable[[Item, Need], str]) -> float:
-    """How long the items are expected to take, without those that are left out."""
-    needs = ((item, judge.need(item)) for item in items)
-    return sum(need.seconds for item, need in needs if not why_not(item, need))

@@ -16,6 +16,7 @@ from gridbench.record_file import Form, Header, RecordFile, load_records, open_r
 
 CASES = "cases.jsonl"
 RUNS = "runs"
+REPORT = "report.html"
 
 Status = Literal["done", "skipped", "failed", "invalid"]
 Transport = Literal["one host", "links"]
@@ -103,6 +104,16 @@ def open_cases(folder: Path, header: Header, *, fresh: bool) -> CasesFile:
     path = folder / CASES
     header, cases = open_records(path, FORM, header, fresh=fresh)
     return CasesFile(path, header, cases)
+
+
+def folders_of_results(path: Path) -> list[Path]:
+    """The folders of results that `path` stands for: itself, or those of several scenarios in it.
+
+    None if it is something else.
+    """
+    if (path / CASES).is_file():
+        return [path]
+    return sorted(found.parent for found in path.glob(f"scenario-*/{CASES}"))
 
 
 def read_cases(folder: Path) -> list[CaseResult]:

@@ -20,8 +20,10 @@ use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
 use crate::worker::progress;
 
-/// How many workers one request starts: three descriptors each, and a message carries 250.
-const BATCH: usize = 83;
+/// How many workers one request starts. The spawner forks the first while the next are prepared, and
+/// each process has few descriptors that are not its own. At 256 of them and more the kernel
+/// enlarges the table of a process with threads, which takes it 16 ms.
+const BATCH: usize = 16;
 /// The longest result that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// How often a full kernel queue of descriptors in flight is tried again, and after how long.

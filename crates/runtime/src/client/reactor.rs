@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, CallId, Time, WorkerId};
+use gridrpc_core::{BlobId, CallId, Time, Took, WorkerId};
 use gridrpc_wire::{Lease, Message, Stamps, VERSION};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
@@ -442,9 +442,12 @@ impl Reactor {
                         unexpected = Some(format!("a result that is not there: {error}"));
                         continue;
                     }
-                    let ran = stamps.calc_out.saturating_sub(stamps.calc_in);
+                    let took = Took {
+                        ran: stamps.calc_out.saturating_sub(stamps.calc_in),
+                        whole: stamps.calc_out.saturating_sub(stamps.received),
+                    };
                     let replied =
-                        state.drive(|core, out| core.replied(now, worker, CallId(call), ran, out));
+                        state.drive(|core, out| core.replied(now, worker, CallId(call), took, out));
                     match replied {
                         Ok((call, live)) => {
                             if let Some(payload) = call.take_payload() {

@@ -60,9 +60,12 @@ def _answer(process: subprocess.Popen[str]) -> list[float]:
 
 def main(arguments: str) -> None:
     """One of the clients."""
-    # What the engine prints is not the answer.
-    answers = os.fdopen(os.dup(1), "w")
+    # What the engine prints is not the answer, and what it reads, as Open MPI's daemon does, is not
+    # for it. Descriptors made by `dup` are not inherited.
+    answers, orders = os.fdopen(os.dup(1), "w"), os.fdopen(os.dup(0))
     os.dup2(2, 1)
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     name, place, workers, patience, seconds = json.loads(arguments)
     client = Client(name=name, place=place, workers=workers, patience=patience, budget=seconds)
     try:
@@ -72,13 +75,13 @@ def main(arguments: str) -> None:
         # Small batches, so that all clients make calls until the end of the time.
         batch = batch_size(engine, seconds / 10, most=20_000)
         print([], file=answers, flush=True)
-        sys.stdin.readline()
+        orders.readline()
         count, passed = 0, 0.0
         while passed < seconds:
             passed += submitted(engine, batch)
             count += batch
         print([count, passed], file=answers, flush=True)
-        sys.stdin.read()
+        orders.read()
     except Exception as error:  # an engine is foreign code: it can fail in any way
         print(json.dumps(f"one of the clients: {error}"), file=answers, flush=True)
     finally:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
+from typing import Literal
 
 from gridbench.report.text import NOTHING
 
@@ -11,6 +13,7 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SIZES = {"bytes": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
 _SHOWN = {"us": "µs"}
+_ALL_DIGITS = 17  # of a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +23,18 @@ class Scale:
     factor: float
     suffix: str
 
-    def text(self, value: float) -> str:
+    def text(self, value: float, significant: int = 3) -> str:
         """With the unit."""
-        return self.with_suffix(self.bare(value))
+        return self.with_suffix(self.bare(value, significant))
 
     def with_suffix(self, number: str) -> str:
         """A number that is a text already, with the unit."""
         space = "" if self.suffix in ("", "×") else " "
         return f"{number}{space}{self.suffix}"
 
-    def bare(self, value: float) -> str:
+    def bare(self, value: float, significant: int = 3) -> str:
         """Without the unit, for where it stands already."""
-        return digits(value * self.factor)
+        return digits(value * self.factor, significant)
 
 
 def scale(value: float, unit: str) -> Scale:
@@ -51,9 +54,9 @@ def scale(value: float, unit: str) -> Scale:
     return Scale(1.0, "×" if unit == "x" else unit)
 
 
-def amount(value: float | None, unit: str) -> str:
+def amount(value: float | None, unit: str, significant: int = 3) -> str:
     """`267 µs`, `1.60 M/s`, `4.71 GB`; a dash if not known."""
-    return NOTHING if value is None else scale(value, unit).text(value)
+    return NOTHING if value is None else scale(value, unit).text(value, significant)
 
 
 def round_amount(value: float, unit: str) -> str:
@@ -78,9 +81,9 @@ def either_side(median: float, low: float | None, high: float | None) -> str:
     return f"±{side:.1f} %" if side < 0.95 else f"±{side:.0f} %"
 
 
-def times(ratio: float) -> str:
+def times(ratio: float, significant: int = 3) -> str:
     """`8.31×`."""
-    return f"{digits(ratio)}×"
+    return f"{digits(ratio, significant)}×"
 
 
 def bound(value: float) -> str:
@@ -91,19 +94,27 @@ def bound(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
 
 
-def digits(value: float) -> str:
-    """Three significant digits, never as a power of ten."""
+def digits(value: float, significant: int = 3) -> str:
+    """So many significant digits, never as a power of ten."""
     if not math.isfinite(value):
         return NOTHING
-    value = _rounded(value)
+    value = _rounded(value, significant)
     if not value:
         return "0"
-    places = max(0, 2 - math.floor(math.log10(abs(value))))
+    places = max(0, significant - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{places}f}"
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.2e}") if math.isfinite(value) else value
+def digits_to_judge(value: float, bound: float, sense: Literal["<=", ">="]) -> int:
+    """With how many digits, at least three, a reader finds the same of `value` and `bound`."""
+    holds = operator.le if sense == "<=" else operator.ge
+    judged = holds(value, bound)
+    alike = (n for n in range(3, _ALL_DIGITS) if holds(_rounded(value, n), bound) == judged)
+    return next(alike, _ALL_DIGITS)
+
+
+def _rounded(value: float, significant: int = 3) -> float:
+    return float(f"{value:.{significant - 1}e}") if math.isfinite(value) else value
 
 
 def _trimmed(number: str) -> str:

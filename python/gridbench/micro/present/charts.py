@@ -23,7 +23,7 @@ def bars(figure: Figure) -> dict[str, Any]:
     kinds = ["ours" if ours(e.engine) else "peer" for e in entries] + ["limit"] * len(limits)
     shown = [*entries, *limits]
     medians = [entry.median or 0.0 for entry in shown]
-    logarithmic = _wide(medians)
+    logarithmic = is_wide(medians)
     return {
         "names": [*(e.engine for e in entries), *(label(e.engine) for e in limits)],
         "kinds": kinds,
@@ -33,7 +33,7 @@ def bars(figure: Figure) -> dict[str, Any]:
         "texts": [amount(median, figure.unit) for median in medians],
         "hover": [_hover(figure, entry) for entry in shown],
         "unit": figure.unit,
-        "axis": _axis(medians, figure.unit, logarithmic=logarithmic, from_zero=True),
+        "axis": axis_of(medians, figure.unit, logarithmic=logarithmic, from_zero=True),
     }
 
 
@@ -41,12 +41,12 @@ def curve(drawn: Curve) -> dict[str, Any]:
     """One line per engine."""
     xs = [x for line in drawn.lines for x in line.x]
     ys = [y for line in drawn.lines for y in line.y]
-    x_log = drawn.log and _wide(xs)
+    x_log = drawn.log and is_wide(xs)
     # What has no unit is a share, such as efficiency.
-    y_log = drawn.log and bool(drawn.y.unit) and _wide(ys)
+    y_log = drawn.log and bool(drawn.y.unit) and is_wide(ys)
     return {
-        "x": _axis(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
-        "y": _axis(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},
+        "x": axis_of(xs, drawn.x.unit, logarithmic=x_log) | {"title": drawn.x.name},
+        "y": axis_of(ys, drawn.y.unit, logarithmic=y_log, from_zero=True) | {"title": drawn.y.name},
         "units": [drawn.x.unit, drawn.y.unit],
         "lines": [_line(drawn, line, x_log=x_log, y_log=y_log) for line in drawn.lines],
     }
@@ -139,7 +139,7 @@ def _comparison(points: Sequence[_Point]) -> dict[str, Any] | None:
             }
             for figure, engine, found, claim, told in points
         ],
-        "axis": _axis([*values, 1.0], "x", logarithmic=True),
+        "axis": axis_of([*values, 1.0], "x", logarithmic=True),
     }
 
 
@@ -178,10 +178,10 @@ def _hover(figure: Figure, entry: Entry) -> list[str]:
     return [part for part in parts if part]
 
 
-def _axis(
+def axis_of(
     values: Iterable[float], unit: str, *, logarithmic: bool, from_zero: bool = False
 ) -> dict[str, Any]:
-    """Where an axis begins and ends, and its ticks with their texts."""
+    """Where an axis begins and ends, and its ticks with their texts, for the page's script."""
     known = list(values) or [1.0]
     low, high = min(known), max(known)
     if logarithmic:
@@ -224,7 +224,8 @@ def _step(length: float) -> float:
     return next(power * part for part in (0.2, 0.5, 1, 2, 5) if length / (power * part) <= 8)
 
 
-def _wide(values: Sequence[float]) -> bool:
+def is_wide(values: Sequence[float]) -> bool:
+    """Whether the values want a logarithmic axis."""
     return _positive(values) and max(values) > WIDE * min(values)
 
 

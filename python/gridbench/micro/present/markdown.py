@@ -15,6 +15,7 @@ from gridbench.micro.present.notes import (
     disturbed,
     gaps,
     headline,
+    incomplete,
     machine_line,
     method,
     reason,
@@ -59,6 +60,8 @@ def _lines(results: Results) -> Iterator[str]:
         f"[{ARCHIVE.rpartition('/')[2]}]({ARCHIVE}).",
         "",
     )
+    if told := incomplete(results):
+        yield from (f"**{_escaped(told)}**", "")
     yield from (f"{_escaped(sentence)}" for sentence in headline(results))
     yield ""
     if results.lead:

@@ -33,7 +33,7 @@ class Gap:
 def headline(results: Results) -> list[str]:
     """The outcome in a few sentences."""
     if not results.figures:
-        return ["Nothing was measured."]
+        return ["Nothing was measured yet that makes a figure."]
     ratios = [figure.ratios.get(MAIN_ENGINE) for figure in results.figures]
     claims = [ratio.claim for ratio in ratios if ratio is not None and ratio.to_peer is not None]
     found = []
@@ -59,6 +59,18 @@ def headline(results: Results) -> list[str]:
             "would scatter."
         )
     return found
+
+
+def incomplete(results: Results) -> str:
+    """How far the run came, if it was ended early; empty if it is complete or not known."""
+    extent = results.extent
+    if extent is None or extent.points >= extent.planned:
+        return ""
+    return (
+        f"This run was ended early, in round {extent.round} of {extent.rounds}: "
+        f"{extent.points:,} of {extent.planned:,} points are there. Figures are of fewer runs than "
+        "they should be, and some are missing."
+    )
 
 
 def behind(results: Results) -> list[str]:
@@ -157,6 +169,12 @@ def method(results: Results) -> list[str]:
         "A run that other load disturbed is repeated, as far as time allows; what still was "
         "disturbed is marked.",
     ]
+    extent = results.extent
+    if extent is not None and not incomplete(results):
+        found.append(
+            f"The run is complete: it has all {counted(extent.points, 'point')} of "
+            f"{counted(extent.rounds, 'round')}."
+        )
     options = ", ".join(f"{name} {value}" for name, value in sorted(results.options.items()))
     return [*found, f"Options of this run: {options}."] if options else found
 

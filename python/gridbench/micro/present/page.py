@@ -20,6 +20,7 @@ from gridbench.micro.present.notes import (
     disturbed,
     gaps,
     headline,
+    incomplete,
     machine_line,
     method,
     reason,
@@ -75,7 +76,7 @@ def render(results: Results) -> str:
         body,
         _data(results),
         css=asset("micro.css", _ASSETS),
-        scripts=[asset("micro.js", _ASSETS)],
+        scripts=[asset("curves.js"), asset("micro.js", _ASSETS)],
     )
 
 
@@ -94,12 +95,11 @@ def _data(results: Results) -> dict[str, Any]:
 
 
 def _notice(results: Results) -> str:
-    told = disturbed(results)
+    told = [text for text in (incomplete(results), disturbed(results)) if text]
     if not told:
         return ""
-    return (
-        f'<aside class="notice" role="note"><h3>Mind</h3><ul><li>{escape(told)}</li></ul></aside>'
-    )
+    items = "".join(f"<li>{escape(text)}</li>" for text in told)
+    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
 
 
 def _lead(results: Results) -> str:

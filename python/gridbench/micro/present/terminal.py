@@ -14,7 +14,7 @@ from gridbench.micro.figures import Claim, Entry, Figure, Results
 from gridbench.micro.present.amounts import amount, either_side
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, RowKind, matrix
-from gridbench.micro.present.notes import behind, headline, undecided
+from gridbench.micro.present.notes import behind, headline, incomplete, undecided
 from gridbench.micro.present.wording import (
     compared_values,
     label,
@@ -65,7 +65,7 @@ def _print_all(console: Console, results: Results) -> None:
             _print_family(console, family)
     if results.lead:
         _print_lead(console, results)
-    for sentence in headline(results):
+    for sentence in filter(None, [incomplete(results), *headline(results)]):
         _say(console, sentence)
     _list(console, "A peer is ahead", behind(results))
     _list(console, "No difference can be claimed", undecided(results))

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from gridbench.micro.figures import Figure, Lead, Ratio, Results
-from gridbench.micro.present.amounts import amount, bound, digits, interval, round_amount, times
+from gridbench.micro.present.amounts import (
+    amount,
+    bound,
+    digits,
+    digits_to_judge,
+    interval,
+    round_amount,
+    times,
+)
 from gridbench.report.text import NOTHING
 
 BEST_PEER = "best peer"
@@ -98,13 +106,18 @@ def to_reach(results: Results, lead: Lead) -> str:
 
 
 def measured(results: Results, lead: Lead) -> str:
-    """The ratio, or the value; a dash if there is none."""
+    """The ratio, or the value; a dash if there is none.
+
+    It has as many digits as it takes to see whether the bound is kept.
+    """
     if lead.value is None:
         return NOTHING
+    significant = digits_to_judge(lead.value, lead.bound, lead.sense)
     if lead.against:
-        return times(lead.value)
+        return times(lead.value, significant)
     figure = figure_by_id(results, lead.figure)
-    return digits(lead.value) if figure is None else amount(lead.value, figure.unit)
+    unit = "" if figure is None else figure.unit
+    return amount(lead.value, unit, significant)
 
 
 def compared_values(results: Results, lead: Lead) -> tuple[str, ...]:

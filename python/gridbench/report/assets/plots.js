@@ -114,5 +114,8 @@ const plots = (() => {
     root.dataset.ready = "true";
   }
 
-  return { LEGEND, asCsv, axis, drawAll, finite, layout, plain, save, show, shortened, theme };
+  // What a page adds to the pictures of report.js: by kind, what makes the picture of a figure.
+  const makers = {};
+
+  return { LEGEND, asCsv, axis, drawAll, finite, layout, makers, plain, save, show, shortened, theme };
 })();

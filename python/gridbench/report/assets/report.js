@@ -292,10 +292,11 @@
   const NOTHING = "Nothing to draw: no task has the stamps that this picture needs.";
 
   function draw(figure) {
-    const { chart: kind, run, order = "submit" } = figure.dataset;
-    const filename = ["gridbench", kind, ...(run ? [Number(run) + 1] : []),
+    const { chart: kind, name, run, order = "submit" } = figure.dataset;
+    const filename = ["gridbench", kind, ...(name ? [name] : []), ...(run ? [Number(run) + 1] : []),
       ...(kind === "stamps" ? [order] : [])].join("-");
-    return show(figure, () => charts[kind](Number(run), order), filename, NOTHING);
+    const make = plots.makers[kind] ?? (() => charts[kind](Number(run), order));
+    return show(figure, () => make(figure), filename, NOTHING);
   }
 
   function taskRows(index, most) {

@@ -1,7 +1,8 @@
 // Draws the pictures of the micro benchmarks; the numbers' texts come with the data.
 "use strict";
 (() => {
-  const { LEGEND, axis, drawAll, finite, layout, plain, show, shortened, theme } = plots;
+  const { axis, drawAll, finite, layout, plain, show, shortened, theme } = plots;
+  const { errors, hovers, scaled } = curves;
   const data = JSON.parse(document.getElementById("report-data").textContent);
 
   // An engine has one colour in all pictures: gridrpc's variants are blue, peers are not.
@@ -14,32 +15,7 @@
     names.forEach((name, index) => colours.set(name, palette[index % palette.length]));
   }
   const symbol = (engine) => SYMBOLS[[...data.ours, ...data.peers].indexOf(engine) % SYMBOLS.length];
-  const hovers = (lists) => lists.map((lines) => lines.map(plain).join("<br>"));
   const NARROW = 420;
-
-  // `room`: how many ticks find a place; more would be turned or overlap.
-  const scaled = (made, title, room, more) => {
-    const most = Math.max(2, Math.floor(room));
-    let picked = made.ticks.map((_, index) => index);
-    if (made.log && picked.length > most) {
-      const powers = picked.filter((index) => Number.isInteger(Number(Math.log10(made.ticks[index]).toFixed(6))));
-      if (powers.length > 1) picked = powers;
-    }
-    const every = Math.ceil(picked.length / most);
-    picked = picked.filter((_, index) => index % every === 0);
-    const kept = (list) => picked.map((index) => list[index]);
-    return axis(title, {
-      type: made.log ? "log" : "linear", tickvals: kept(made.ticks), ticktext: kept(made.texts).map(plain),
-      tickangle: 0, range: made.log ? made.range.map(Math.log10) : made.range, ...more,
-    });
-  };
-
-  // Distances to both sides, as Plotly wants them; none where there is no interval.
-  const errors = (values, low, high, colour) => ({
-    type: "data", visible: [...low, ...high].some(finite), symmetric: false, thickness: 1.4, width: 3, color: colour,
-    array: values.map((value, i) => finite(high[i]) ? high[i] - value : null),
-    arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
-  });
 
   function bars(made, figure) {
     if (!made.names.length) return null;
@@ -78,32 +54,10 @@
     };
   }
 
-  function curve(made, figure) {
-    const lines = made.lines.filter((line) => line.x.length);
-    if (!lines.length) return null;
-    const traces = lines.map((line) => {
-      const colour = colours.get(line.engine) ?? theme().soft;
-      const own = data.ours.includes(line.engine);
-      return {
-        name: plain(line.engine), x: line.x, y: line.y, text: hovers(line.hover),
-        mode: "lines+markers", line: { color: colour, width: own ? 3 : 1.6 },
-        marker: { color: colour, size: own ? 8 : 6, symbol: symbol(line.engine) },
-        ...(line.low && line.high ? { error_y: errors(line.y, line.low, line.high, colour) } : {}),
-        hovertemplate: "%{text}<extra></extra>",
-      };
-    });
-    const entry = 50 + 7 * Math.max(...lines.map((line) => line.engine.length));
-    const perRow = Math.max(1, Math.floor((figure.clientWidth - 90) / (entry + 20)));
-    const legend = 30 + 20 * Math.ceil(lines.length / perRow);
-    return {
-      traces,
-      layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64, { zeroline: false }),
-        scaled(made.y, made.y.title, 9, { zeroline: false }),
-        { margin: { l: 64, r: 24, t: legend, b: 52 }, legend: { ...LEGEND, entrywidth: entry } }),
-      columns: ["engine", `x [${made.units[0]}]`, `y [${made.units[1]}]`, "low", "high"],
-      rows: lines.flatMap((line) => line.x.map((x, i) => [line.engine, x, line.y[i], line.low?.[i], line.high?.[i]])),
-    };
-  }
+  const curve = (made, figure) => curves.draw(made, figure, (line) => {
+    const own = data.ours.includes(line.engine);
+    return { colour: colours.get(line.engine) ?? theme().soft, width: own ? 3 : 1.6, size: own ? 8 : 6, symbol: symbol(line.engine) };
+  });
 
   function ratios(made, figure) {
     if (!made) return null;

@@ -1,0 +1,80 @@
+"""The measured cases of a scenario, repetitions together, with error bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gridbench.analysis.interval import Interval, measured
+from gridbench.scenario.results import CaseResult
+
+_FINEST = 1e-6
+"""Seconds, where the results do not tell how exact stamps are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A case on one engine: all its rounds that count or, if none does, all that were measured."""
+
+    results: tuple[CaseResult, ...]
+    counts: bool
+    """False: its runs were marked invalid."""
+
+    @property
+    def one(self) -> CaseResult:
+        """One of them, for what they have in common."""
+        return self.results[0]
+
+    def margin(self, clocks: int) -> float:
+        """Seconds within which times are certain that have so many offsets of clocks in them."""
+        name = "clock_margin" if clocks else "clock_step"
+        return max(1, clocks) * max(r.figures.get(name, _FINEST) for r in self.results)
+
+    def total(self) -> Interval:
+        """From t = 0 until the last result was there."""
+        return self._of([result.total_s for result in self.results])
+
+    def overhead(self) -> Interval:
+        """The total less the time of the tasks themselves."""
+        return self._of([result.overhead_s for result in self.results])
+
+    def efficiency(self) -> Interval:
+        """Ideal over measured time, 0 to 1."""
+        total, ideal = self.total(), self.one.ideal_s or 0.0
+        low = ideal / total.high if total.high > 0 else 0.0
+        high = ideal / total.low if total.low > 0 else math.inf
+        return Interval(ideal / total.value if total.value > 0 else 0.0, low, high)
+
+    def figure(self, name: str, *, clocks: int = 0) -> Interval | None:
+        """A figure of the runs, seconds; None if it is not known.
+
+        `clocks`: how many offsets between clocks are in it: 0 if both its stamps are the client's,
+        1 between client and worker, 2 between workers.
+        """
+        values = [r.figures[name] for r in self.results if name in r.figures]
+        return measured(values, self.margin(clocks))
+
+    def _of(self, values: Sequence[float | None]) -> Interval:
+        found = measured([value for value in values if value is not None], self.margin(0))
+        assert found is not None  # only what was measured is in a cell
+        return found
+
+
+def cells_of(results: Iterable[CaseResult]) -> list[Cell]:
+    """The cases that were measured, in the order in which they first appear."""
+    groups: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in results:
+        if result.total_s is not None and result.ideal_s is not None:
+            groups.setdefault((result.case, result.engine), []).append(result)
+    found = []
+    for group in groups.values():
+        good = tuple(result for result in group if result.status == "done")
+        found.append(Cell(good or tuple(group), bool(good)))
+    return found
+
+
+def engines_of(results: Iterable[CaseResult]) -> list[str]:
+    """The engines, gridrpc's first."""
+    names = {result.engine for result in results}
+    return sorted(names, key=lambda name: (not name.startswith("gridrpc"), name))

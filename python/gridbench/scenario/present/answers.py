@@ -1,0 +1,293 @@
+"""What a scenario's cases answer, in words: the question, and a few sentences for each engine.
+
+Only cases that count are spoken of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from gridbench.analysis.choices import JUMP, jump, largest_good, sweet_spot
+from gridbench.analysis.interval import Interval
+from gridbench.analysis.line import fit_line
+from gridbench.analysis.transfer import MEGABYTE, transfer_load
+from gridbench.errors import InputError
+from gridbench.report.text import duration, percent
+from gridbench.scenario.amounts import size_text
+from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
+
+QUESTIONS = {
+    1: "How long does it take until all cores compute, and when is shared data worth its transfer?",
+    2: "How long must a task be for the data that it takes and returns?",
+    3: "What does it cost to start, whatever is computed?",
+    4: "How much do tasks wait for their input data?",
+    5: "How much does the output of tasks delay the end?",
+    6: "Into how many tasks should a given work be split?",
+}
+TITLES = {
+    1: "Cores against shared data",
+    2: "Task time against data",
+    3: "Start-up cost",
+    4: "Delay by input data",
+    5: "Delay by output data",
+    6: "Work split into n tasks",
+}
+_GOOD = 0.9
+"""Efficiency from which a task is said to be long enough for its data."""
+
+
+def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]:
+    """Engine and sentences, for each engine that has cases that count."""
+    found = []
+    for engine in engines_of(cell.one for cell in cells):
+        own = [cell for cell in cells if cell.one.engine == engine and cell.counts]
+        sentences = []
+        for name, group in groups(scenario, own) if own else []:
+            before = f"{name}: " if name else ""
+            sentences += [before + sentence for sentence in _MAKERS[scenario](group)]
+        found.append((engine, sentences or ["No case of it counts, so nothing is claimed."]))
+    return found
+
+
+def _first(cells: Sequence[Cell]) -> list[str]:
+    empty = {cell.one.cores: cell for cell in cells if cell.one.bytes_shared == 0}
+    starts = {n: cell.figure("last_start", clocks=1) for n, cell in empty.items()}
+    known = {n: start for n, start in starts.items() if start is not None}
+    found = [_start_up(known)] if known else []
+    if not known:
+        return found
+    most = max(known)
+    with_data = sorted(
+        (cell for cell in cells if cell.one.cores == most and cell.one.bytes_shared),
+        key=lambda cell: cell.one.bytes_shared,
+    )
+    if with_data:
+        largest = with_data[-1]
+        added = shared_transfer(largest, cells)
+        if added is not None:
+            told = f"{size_text(largest.one.bytes_shared)} of shared data on {most:,} cores"
+            if added.low > 0:
+                rate = most * largest.one.bytes_shared * MEGABIT / added.value
+                found.append(
+                    f"{told} added {duration(added.value)} to it, as if each core's share had come"
+                    f" at {rate:,.0f} Mbit/s in all."
+                )
+            else:
+                found.append(f"{told} added nothing that can be seen.")
+    found += _jumps(
+        {cell.one.bytes_shared: cell for cell in cells if cell.one.cores == most},
+        Cell.overhead,
+        f"shared data on {most:,} cores",
+        "the total less the time of the tasks",
+    )
+    return found
+
+
+def _start_up(starts: Mapping[int, Interval]) -> str:
+    fewest, most = min(starts), max(starts)
+    told = (
+        f"Without data, the last of {most:,} cores began to compute after"
+        f" {duration(starts[most].value)}"
+    )
+    if fewest == most:
+        return f"{told}."
+    told += f"; with {fewest:,} it was {duration(starts[fewest].value)}"
+    if len(starts) < 3:
+        return f"{told}."
+    cores = np.array(sorted(starts), dtype=np.float64)
+    line = fit_line(cores, np.array([starts[int(n)].value for n in cores]))
+    return (
+        f"{told}. A line through all is {duration(line.intercept)}"
+        f" {'+' if line.slope >= 0 else '-'} {duration(abs(line.slope))} for each core."
+    )
+
+
+def _second(cells: Sequence[Cell]) -> list[str]:
+    found = []
+    for sleep in sorted({cell.one.sleep_s for cell in cells}):
+        own = {cell.one.bytes_in: cell for cell in cells if cell.one.sleep_s == sleep}
+        if sleep == 0:
+            fastest = min(own.values(), key=lambda cell: cell.total().value)
+            rate = fastest.one.tasks / fastest.total().value
+            found.append(f"Tasks that take no time came at {rate:,.0f} per second at most.")
+            continue
+        good = largest_good({size: c.efficiency().value for size, c in own.items()}, _GOOD)
+        best = own[min(own)].efficiency()
+        said = f"Tasks of {sleep:g} s"
+        if good is None:
+            found.append(
+                f"{said} are too short for an efficiency of {_GOOD:.0%} at any size: with"
+                f" {_data(min(own))} it was {percent(best.value)}."
+            )
+        else:
+            most = "the largest that was measured" if good == max(own) else "no more"
+            found.append(
+                f"{said} keep an efficiency of {_GOOD:.0%} with up to {_data(good)} in and out,"
+                f" {most} ({percent(own[good].efficiency().value)})."
+            )
+    found += _rule_of_thumb(cells)
+    return found
+
+
+def _rule_of_thumb(cells: Sequence[Cell]) -> list[str]:
+    """The rule beside what was measured, with the rate of the tasks that take no time."""
+    idle = [cell for cell in cells if cell.one.sleep_s == 0 and cell.one.bytes_in]
+    if not idle:
+        return []
+    largest = max(idle, key=lambda cell: cell.one.bytes_in)
+    one = largest.one
+    rate = one.tasks * (one.bytes_in + one.bytes_out) * MEGABIT / largest.total().value
+    working = [cell for cell in cells if cell.one.sleep_s > 0 and cell.one.bytes_in]
+    agreed = sum(_load(cell, rate) < 1 and cell.efficiency().value >= 0.7 for cell in working)
+    agreed += sum(_load(cell, rate) >= 1 and cell.efficiency().value < 0.7 for cell in working)
+    if not working:
+        return []
+    return [
+        f"Tasks without sleep moved {rate:,.0f} Mbit/s, in and out together. By the rule of thumb,"
+        " data does no harm while cores x data / rate is less than the time of a task; with this"
+        f" rate it told right of {agreed} of {len(working)} cases whether the efficiency is 70 % or"
+        " more."
+    ]
+
+
+def _load(cell: Cell, rate: float) -> float:
+    one = cell.one
+    return transfer_load(
+        min(one.cores, one.tasks), (one.bytes_in + one.bytes_out) / MEGABYTE, rate, one.sleep_s
+    )
+
+
+def _third(cells: Sequence[Cell]) -> list[str]:
+    found = []
+    for cores in sorted({cell.one.cores for cell in cells}):
+        own = sorted((c for c in cells if c.one.cores == cores), key=lambda c: c.one.tasks)
+        fewest, most = own[0], own[-1]
+        found.append(
+            f"On {cores:,} cores, {_tasks(fewest)} cost {duration(fewest.overhead().value)} beside"
+            " the time of the tasks themselves"
+            + (
+                f", {_tasks(most)} {duration(most.overhead().value)}."
+                if most is not fewest
+                else "."
+            )
+        )
+        full = [cell for cell in own if cell.one.tasks >= cores]
+        start = full[0].figure("last_start", clocks=1) if full else None
+        if start is not None:
+            found.append(f"All {cores:,} workers computed after {duration(start.value)}.")
+        if len(own) > 2:
+            line = fit_line(
+                np.array([cell.one.tasks for cell in own], dtype=np.float64),
+                np.array([cell.overhead().value for cell in own]),
+            )
+            found.append(
+                f"A line through all is {duration(line.intercept)}"
+                f" {'+' if line.slope >= 0 else '-'} {duration(abs(line.slope))} for each task."
+            )
+    return found
+
+
+def _fourth(cells: Sequence[Cell]) -> list[str]:
+    return _delay(
+        cells, lambda cell: cell.one.bytes_in, "input", "first_dispatch", "later_dispatch"
+    )
+
+
+def _fifth(cells: Sequence[Cell]) -> list[str]:
+    return _delay(cells, lambda cell: cell.one.bytes_out, "output", "first_return", "later_return")
+
+
+def _delay(
+    cells: Sequence[Cell], size: Callable[[Cell], int], what: str, first: str, later: str
+) -> list[str]:
+    found = []
+    most = max(cell.one.cores for cell in cells)
+    at_most = [cell for cell in cells if cell.one.cores == most]
+    blocks = max(cell.one.tasks for cell in at_most)
+    deepest = {size(cell): cell for cell in at_most if cell.one.tasks == blocks}
+    largest = deepest[max(deepest)]
+    if 0 in deepest and len(deepest) > 1:
+        added = largest.overhead().minus(deepest[0].overhead())
+        found.append(
+            f"{blocks:,} tasks on {most:,} cores cost {duration(deepest[0].overhead().value)}"
+            f" beside their own time without data, and {duration(added.value)} more with"
+            f" {size_text(max(deepest))} of {what} each."
+        )
+    one, other = largest.figure(first, clocks=1), largest.figure(later, clocks=1)
+    if one is not None and other is not None and max(deepest) > 0:
+        found.append(
+            f"With {size_text(max(deepest))}, a task of the first block waited"
+            f" {duration(one.value)} in the mean, one of later blocks {duration(other.value)}"
+            + (
+                ": as cores become free one by one, transfers spread out."
+                if one.above(other)
+                else "."
+            )
+        )
+    return found + _jumps(
+        deepest, Cell.overhead, f"{what} on {most:,} cores", "the total less the time of the tasks"
+    )
+
+
+def _sixth(cells: Sequence[Cell]) -> list[str]:
+    found = []
+    for work in sorted({work_of(cell) for cell in cells}, reverse=True):
+        for label in dict.fromkeys(size_label(cell) for cell in cells):
+            own = {
+                cell.one.tasks: cell
+                for cell in cells
+                if work_of(cell) == work and size_label(cell) == label
+            }
+            try:
+                best = sweet_spot({tasks: cell.total() for tasks, cell in own.items()})
+            except InputError:  # of one number of tasks there is no best
+                continue
+            cores = own[best.tasks].one.cores
+            others = [f"{n:,}" for n in best.as_good if n != best.tasks]
+            also = f" ({', '.join(others)} may be as good)" if others else ""
+            edge = "; it is at the edge of what was tried" if best.at_edge else ""
+            one = f"; one task took {duration(own[1].total().value)}" if 1 in own else ""
+            found.append(
+                f"{work:g} s of work on {cores:,} cores with {label} to each task:"
+                f" {best.tasks:,} tasks were best{also}, {duration(best.total.value)}"
+                f" (efficiency {percent(own[best.tasks].efficiency().value)}){one}{edge}."
+            )
+    return found
+
+
+def _jumps(
+    cells: Mapping[int, Cell], value: Callable[[Cell], Interval], what: str, cost: str
+) -> list[str]:
+    if 0 not in cells or len(cells) < 2:
+        return []
+    size = jump({size: value(cell) for size, cell in cells.items()})
+    if size is None:
+        return [
+            f"Up to {size_text(max(cells))} of {what}, {cost} nowhere rose to more than {JUMP:g}"
+            " times that without data."
+        ]
+    return [
+        f"From {size_text(size)} of {what} on, {cost} was more than {JUMP:g} times that without"
+        " data."
+    ]
+
+
+def _tasks(cell: Cell) -> str:
+    return f"{cell.one.tasks:,} task{'s' if cell.one.tasks > 1 else ''}"
+
+
+def _data(size: int) -> str:
+    return size_text(size) if size else "no data"
+
+
+_MAKERS: dict[int, Callable[[Sequence[Cell]], list[str]]] = {
+    1: _first,
+    2: _second,
+    3: _third,
+    4: _fourth,
+    5: _fifth,
+    6: _sixth,
+}

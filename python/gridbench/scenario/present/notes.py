@@ -1,0 +1,130 @@
+"""What a reader of results must know besides: how they were made, and what is not in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from gridbench.record_file import Header
+from gridbench.report.text import counted
+from gridbench.scenario.amounts import rate_text
+from gridbench.scenario.cells import Cell
+from gridbench.scenario.results import CaseResult
+
+_COUNTING = (
+    "A cost has jumped where even the lower end of its interval is above twice the upper end of"
+    " that without data, there and at all larger sizes.",
+    "Sizes count 1 MB as 1,024 KB; rates count 1 MB as 8 Mbit, as the original report did.",
+)
+_FULL = 0.9
+"""Share of all processors in use, from which they limit a run themselves."""
+
+
+def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]) -> list[str]:
+    """What could mislead someone who looks at the pictures only."""
+    found = []
+    scale = header.options.get("time_scale", 1.0)
+    if scale != 1.0:
+        found.append(
+            f"Task times are multiplied by {scale:g}; starting, data and calls are not. So"
+            " overheads are real, and efficiencies lower than with the full times."
+        )
+    if "from" not in header.options:
+        found.append(place(results))
+    invalid = [cell for cell in cells if not cell.counts]
+    if invalid:
+        found.append(
+            f"{counted(len(invalid), 'case')} of {len(cells)} measured do not count, by the rules"
+            " below: they are drawn with hollow marks, and the words leave them out."
+        )
+    busy = [result.load["busy"] for result in results if "busy" in result.load]
+    full = sum(share >= _FULL for share in busy)
+    if full:
+        cores = header.machine.get("cores_usable", header.machine.get("cores", "its"))
+        found.append(
+            f"In {counted(full, 'case')} of {len(busy)} all {cores} processors of this machine were"
+            " busy: workers stood in each other's way as they would not on as many machines."
+        )
+    if cells and max(len(cell.results) for cell in cells) == 1:
+        found.append(
+            "Each case was measured once, so the bars of an interval show what is known of the"
+            " clocks, not how repetitions would spread."
+        )
+    return found
+
+
+def place(results: Sequence[CaseResult]) -> str:
+    """Where the workers were."""
+    rates = {(result.nodes, result.link_rate) for result in results if result.link_rate}
+    if not rates:
+        return (
+            "One host: client and workers shared a machine, data moved in memory, and shared data"
+            " was there once. What a network adds is not in these figures."
+        )
+    nodes, rate = sorted((nodes, rate) for nodes, rate in rates if rate is not None)[0]
+    return (
+        f"Links: the workers were spread over {counted(nodes, 'place')}, each behind a link of"
+        f" {rate_text(rate)}, and the client's own link was of the same rate. All of it ran on one"
+        " machine, whose processors they shared."
+    )
+
+
+def counts(results: Sequence[CaseResult]) -> list[list[str]]:
+    """Per engine: how many cases were done, skipped, failed and invalid."""
+    names = sorted({result.engine for result in results})
+    rows = []
+    for name in names:
+        status = Counter(result.status for result in results if result.engine == name)
+        rows.append(
+            [name, *(str(status[kind]) for kind in ("done", "invalid", "skipped", "failed"))]
+        )
+    return rows
+
+
+def left_out(results: Sequence[CaseResult]) -> list[list[str]]:
+    """The cases that are not done, with the reason: engine, case, status, reason."""
+    return [
+        [result.engine, result.case, result.status, result.reason]
+        for result in results
+        if result.status != "done"
+    ]
+
+
+def method(header: Header) -> list[str]:
+    """How it was measured, in a few sentences."""
+    options = header.options
+    if "from" in options:
+        return [
+            "The cases are logs and single runs that were made elsewhere; how is for their own"
+            " reports to say. A run does not count (invalid) if fewer than nine tenths of its tasks"
+            " have all stamps, or if the client's stamps are less exact than what it cost.",
+            *_COUNTING,
+        ]
+    start = (
+        "t = 0 is when the client asks for its workers (cold start), so that starting them counts."
+        if options.get("start") == "cold"
+        else "All workers had answered before t = 0 (warm start)."
+    )
+    found = [
+        "Each case ran in a process of its own, in random order"
+        f" (seed {header.seed}), engines mixed. {start}",
+        "A run does not count (invalid) if other programs used more than a tenth of all processors,"
+        " if fewer than nine tenths of its tasks have all stamps, or if the client's stamps are"
+        " less exact than the time that it cost beside its tasks.",
+        *_COUNTING,
+    ]
+    if options.get("stddev") or options.get("stddev_share"):
+        found.append(
+            "Task times are uneven: normally distributed, truncated at 0, with a standard deviation"
+            f" of {_deviation(options)}; the ideal time is that of the times as drawn."
+        )
+    if options.get("split_data"):
+        found.append("The input is of the whole work and divided among its tasks.")
+    return found
+
+
+def _deviation(options: dict[str, Any]) -> str:
+    if options.get("stddev"):
+        return f"{options['stddev']:g} s (not scaled)"
+    return f"{options['stddev_share']:.0%} of the mean"

@@ -1,0 +1,300 @@
+"""The pictures of each scenario: what was varied, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.present.curves import Picture
+from gridbench.scenario.present.series import (
+    Name,
+    Value,
+    block_rate,
+    by_formula,
+    cores_label,
+    groups,
+    limit_lines,
+    lines_of,
+    numbers_of,
+    rate_note,
+    rate_of,
+    shared_rate,
+    size_label,
+    size_name,
+    sizes_of,
+    work_of,
+)
+
+
+def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
+    """The pictures of a scenario, those of one engine after the other; only what can be drawn."""
+    engines = engines_of(cell.one for cell in cells)
+    found: list[Picture] = []
+    for number, engine in enumerate(engines):
+        own = [cell for cell in cells if cell.one.engine == engine]
+        for part, (name, group) in enumerate(groups(scenario, own)):
+            told = ", ".join(filter(None, [engine if len(engines) > 1 else "", name]))
+            mark = f"{number}-{part}" if part else f"{number}"
+            found += _MAKERS[scenario](group, mark, f" ({told})" if told else "")
+    return [picture for picture in found if picture.drawn]
+
+
+def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    sizes = sizes_of(cells, lambda cell: cell.one.bytes_shared)
+    usual = min(cell.one.sleep_s for cell in cells)
+
+    def name(cell: Cell) -> str:
+        longer = f", {cell.one.sleep_s:g} s" if cell.one.sleep_s > usual else ""
+        return cores_label(cell) + longer
+
+    rates = lines_of(cells, name, lambda cell: size_name(cell.one.bytes_shared), shared_rate(cells))
+    return [
+        Picture(
+            f"shared-start-{mark}",
+            f"When the last worker began to compute{suffix}",
+            "Start-up and the transfer of shared data together; without data it is start-up alone.",
+            "shared data",
+            sizes,
+            "calc-in of the last worker",
+            "s",
+            lines_of(
+                cells,
+                name,
+                lambda cell: size_name(cell.one.bytes_shared),
+                lambda cell: cell.figure("last_start", clocks=1),
+            ),
+        ),
+        Picture(
+            f"shared-rate-{mark}",
+            f"Rate at which shared data reached the workers{suffix}",
+            "Cores times size, over the time that it added to the start of the last worker. "
+            + rate_note(cells),
+            "shared data",
+            sizes,
+            "rate",
+            "Mbit/s",
+            [*rates, *limit_lines(cells, sizes)],
+        ),
+        Picture(
+            f"shared-overhead-{mark}",
+            f"Total time beside the tasks, over cores{suffix}",
+            "Measured time less that of the tasks on as many cores without overhead.",
+            "cores",
+            numbers_of(cells, lambda cell: cell.one.cores),
+            "total less ideal",
+            "s",
+            lines_of(
+                [cell for cell in cells if cell.one.sleep_s == usual],
+                lambda cell: f"{size_name(cell.one.bytes_shared)} shared",
+                lambda cell: f"{cell.one.cores:,}",
+                Cell.overhead,
+            ),
+        ),
+    ]
+
+
+def _second(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    sizes = sizes_of(cells, lambda cell: cell.one.bytes_in)
+    by_sleep: Name = lambda cell: f"tasks of {cell.one.sleep_s:g} s"  # noqa: E731
+    at_size: Name = lambda cell: size_name(cell.one.bytes_in)  # noqa: E731
+    return [
+        Picture(
+            f"data-efficiency-{mark}",
+            f"Efficiency over the data of a task{suffix}",
+            "Time of the tasks themselves over measured time. Input and output are of this size.",
+            "input and output of a task",
+            sizes,
+            "efficiency [%]",
+            "%",
+            lines_of(
+                [cell for cell in cells if cell.one.sleep_s > 0],
+                by_sleep,
+                at_size,
+                lambda cell: cell.efficiency().times(100),
+            ),
+        ),
+        Picture(
+            f"data-overhead-{mark}",
+            f"Total time beside the tasks{suffix}",
+            "What the same data costs with short and with long tasks: behind long ones, transfers "
+            "hide.",
+            "input and output of a task",
+            sizes,
+            "total less ideal",
+            "s",
+            lines_of(cells, by_sleep, at_size, Cell.overhead),
+        ),
+    ]
+
+
+def _third(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    tasks = numbers_of(cells, lambda cell: cell.one.tasks)
+    place: Name = lambda cell: f"{cell.one.tasks:,}"  # noqa: E731
+    cores = len({cell.one.cores for cell in cells}) > 1
+    parts: list[tuple[str, Value]] = [
+        ("total less ideal", Cell.overhead),
+        ("first task computing", lambda cell: cell.figure("first_start", clocks=1)),
+        ("last worker computing", lambda cell: cell.figure("last_start", clocks=1)),
+    ]
+    lines = []
+    for name, value in parts:
+        lines += lines_of(
+            cells,
+            lambda cell, name=name: f"{name}, {cores_label(cell)}" if cores else name,  # type: ignore[misc]
+            place,
+            value,
+        )
+    return [
+        Picture(
+            f"start-{mark}",
+            f"What starting costs{suffix}",
+            "From t = 0. The total less the time of the tasks also counts handing them over and "
+            "back.",
+            "tasks",
+            tasks,
+            "time",
+            "s",
+            lines,
+        )
+    ]
+
+
+def _fourth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    return _by_block(
+        cells,
+        mark,
+        suffix,
+        size=lambda cell: cell.one.bytes_in,
+        what="input",
+        ways=(("first_dispatch", "later_dispatch"), "from submit, or the worker being free, to"
+              " calc-in", 1),
+        step=("submit_step", "client to scheduler, from the smallest step of submit times"),
+        span=("start_span", "scheduler to workers, from calc-in times of the first block", 2),
+    )  # fmt: skip
+
+
+def _fifth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    return _by_block(
+        cells,
+        mark,
+        suffix,
+        size=lambda cell: cell.one.bytes_out,
+        what="output",
+        ways=(("first_return", "later_return"), "from calc-out to retrieve", 1),
+        step=None,
+        span=("return_span", "workers to client, from retrieve times of the first block", 0),
+    )
+
+
+def _by_block(
+    cells: Sequence[Cell],
+    mark: str,
+    suffix: str,
+    *,
+    size: Callable[[Cell], int],
+    what: str,
+    ways: tuple[tuple[str, str], str, int],
+    step: tuple[str, str] | None,
+    span: tuple[str, str, int],
+) -> list[Picture]:
+    sizes = sizes_of(cells, size)
+    at_size: Name = lambda cell: size_name(size(cell))  # noqa: E731
+    most = max((cell.one.tasks / cell.one.cores for cell in cells), default=0)
+    deepest = [cell for cell in cells if cell.one.tasks / cell.one.cores == most]
+    (first, later), way, clocks = ways
+    means = []
+    for name, block in ((first, "first block"), (later, "later blocks")):
+        means += lines_of(
+            deepest,
+            lambda cell, block=block: f"{block}, {cores_label(cell)}",  # type: ignore[misc]
+            at_size,
+            lambda cell, name=name: cell.figure(name, clocks=clocks),  # type: ignore[misc]
+        )
+    figure, how, span_clocks = span
+    rates = lines_of(
+        deepest,
+        lambda cell: f"{cores_label(cell)}, block",
+        at_size,
+        block_rate(cells, figure, span_clocks, size),
+    )
+    if step is not None:
+        rates += lines_of(
+            deepest,
+            lambda cell: f"{cores_label(cell)}, one task",
+            at_size,
+            lambda cell: rate_of(size(cell), cell.figure(step[0])),
+        )
+        how = f"{step[1]}; {how}"
+    told = f"{most:g} tasks on each core. " if most > 1 else ""
+    return [
+        Picture(
+            f"{what}-overhead-{mark}",
+            f"Total time beside the tasks{suffix}",
+            told + "Measured time less that of the tasks on as many cores without overhead.",
+            f"{what} of a task",
+            sizes,
+            "total less ideal",
+            "s",
+            lines_of(deepest, cores_label, at_size, Cell.overhead),
+        ),
+        Picture(
+            f"{what}-blocks-{mark}",
+            f"First block against later blocks{suffix}",
+            f"Mean of a task {way}. The first block, one task on each core, contends for the "
+            "network; later tasks spread out.",
+            f"{what} of a task",
+            sizes,
+            "mean of a task",
+            "s",
+            means,
+        ),
+        Picture(
+            f"{what}-rate-{mark}",
+            f"Rate of transfers{suffix}",
+            f"Of one block: {how}; the span without data is taken off. {rate_note(cells)}",
+            f"{what} of a task",
+            sizes,
+            "rate",
+            "Mbit/s",
+            [*rates, *limit_lines(cells, sizes)],
+        ),
+    ]
+
+
+def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
+    tasks = numbers_of(cells, lambda cell: cell.one.tasks)
+    found = []
+    for work in sorted({work_of(cell) for cell in cells}, reverse=True):
+        own = [cell for cell in cells if work_of(cell) == work]
+        found.append(
+            Picture(
+                f"split-{mark}-{work:g}",
+                f"Total time of {work:g} s of work over the number of tasks{suffix}",
+                "The smallest is the best split. Fewer tasks leave cores without work; more of "
+                "them cost more to hand over.",
+                "tasks",
+                tasks,
+                "total time",
+                "s",
+                [
+                    *lines_of(
+                        own,
+                        lambda cell: f"{size_label(cell)} to each",
+                        lambda cell: f"{cell.one.tasks:,}",
+                        Cell.total,
+                    ),
+                    *by_formula(own),
+                ],
+            )
+        )
+    return found
+
+
+_MAKERS: dict[int, Callable[[Sequence[Cell], str, str], list[Picture]]] = {
+    1: _first,
+    2: _second,
+    3: _third,
+    4: _fourth,
+    5: _fifth,
+    6: _sixth,
+}

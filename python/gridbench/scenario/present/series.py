@@ -1,0 +1,181 @@
+"""What the lines of pictures are made from: values of cells, rates, limits, places on an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gridbench.analysis.additive import NINFG, SYMPHONY
+from gridbench.analysis.interval import Interval
+from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
+from gridbench.scenario.amounts import size_text
+from gridbench.scenario.cells import Cell
+from gridbench.scenario.present.curves import Line
+
+Value = Callable[[Cell], Interval | None]
+Name = Callable[[Cell], str]
+
+MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
+"""Per byte: as the report counts, in which 1 MB are 8 Mbit."""
+
+
+def by_formula(cells: Sequence[Cell]) -> list[Line]:
+    """What the original report's formulas say of the systems that it measured, without data."""
+    lines = []
+    for system in (SYMPHONY, NINFG):
+        line = Line(f"{system.name}, by the report's formula, no data", dash="dot")
+        for cell in cells:
+            one = cell.one
+            if one.bytes_in == 0:
+                total = system.total(tasks=one.tasks, cores=one.cores, sleep=one.ideal_s or 0.0)
+                line.add(f"{one.tasks:,}", Interval(total, total, total))
+        lines.append(line)
+    return lines
+
+
+def groups(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+    """Cells that belong together in pictures and sentences, with what tells the groups apart.
+
+    Where the grid has one number of cores, others that were chosen are looked at by themselves.
+    """
+    if scenario == 2:
+        keys = sorted({(cell.one.cores, cell.one.tasks) for cell in cells})
+        found = [
+            (
+                f"{cores:,} cores, {tasks:,} tasks",
+                [cell for cell in cells if (cell.one.cores, cell.one.tasks) == (cores, tasks)],
+            )
+            for cores, tasks in keys
+        ]
+    elif scenario == 6:
+        found = [
+            (f"{cores:,} cores", [cell for cell in cells if cell.one.cores == cores])
+            for cores in sorted({cell.one.cores for cell in cells})
+        ]
+    else:
+        found = [("", list(cells))]
+    return found if len(found) > 1 else [("", group) for _, group in found]
+
+
+def work_of(cell: Cell) -> float:
+    """Scenario 6: seconds of all tasks together, scaled."""
+    return float(f"{cell.one.sleep_s * cell.one.tasks:.6g}")
+
+
+def size_label(cell: Cell) -> str:
+    """Scenario 6: the input of the case, of each task."""
+    return size_name(cell.one.bytes_in)
+
+
+def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
+    """Seconds that shared data added to the start of the last worker; None without a case that
+    has none."""
+    empty = _without(cell, cells, lambda one: one.one.bytes_shared)
+    start = cell.figure("last_start", clocks=1)
+    before = empty.figure("last_start", clocks=1) if empty else None
+    return None if start is None or before is None else start.minus(before)
+
+
+def shared_rate(cells: Sequence[Cell]) -> Value:
+    """Mbit/s at which shared data reached all cores of a case together."""
+
+    def rate(cell: Cell) -> Interval | None:
+        added = shared_transfer(cell, cells)
+        amount = cell.one.cores * cell.one.bytes_shared * MEGABIT
+        return added.under(amount) if added is not None and amount else None
+
+    return rate
+
+
+def block_rate(
+    cells: Sequence[Cell], figure: str, clocks: int, size: Callable[[Cell], int]
+) -> Value:
+    """Mbit/s of the first block's data, from a span in which all of it travelled."""
+
+    def rate(cell: Cell) -> Interval | None:
+        empty = _without(cell, cells, size)
+        span = cell.figure(figure, clocks=clocks)
+        before = empty.figure(figure, clocks=clocks) if empty else None
+        if span is None or before is None or not size(cell):
+            return None
+        return span.minus(before).under(cell.one.cores * size(cell) * MEGABIT)
+
+    return rate
+
+
+def rate_of(size: int, seconds: Interval | None) -> Interval | None:
+    """Mbit/s of so many bytes in so many seconds; None if either is not known, or 0."""
+    return None if seconds is None or not size else seconds.under(size * MEGABIT)
+
+
+def _without(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> Cell | None:
+    """The same case without data."""
+    one = cell.one
+    return next(
+        (
+            other
+            for other in cells
+            if (other.one.engine, other.one.cores, other.one.tasks, other.one.sleep_s)
+            == (one.engine, one.cores, one.tasks, one.sleep_s)
+            and size(other) == 0
+        ),
+        None,
+    )
+
+
+def lines_of(cells: Iterable[Cell], name: Name, place: Name, value: Value) -> list[Line]:
+    """A line for each name, with a point of each cell that has it."""
+    lines: dict[str, Line] = {}
+    for cell in sorted(cells, key=_order):
+        lines.setdefault(name(cell), Line(name(cell))).add(
+            place(cell), value(cell), counts=cell.counts
+        )
+    return list(lines.values())
+
+
+def _order(cell: Cell) -> tuple[float, ...]:
+    one = cell.one
+    return one.cores, one.sleep_s, one.bytes_shared, one.bytes_in, one.bytes_out, one.tasks
+
+
+def limit_lines(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
+    """The rate of the client's link, where there is one."""
+    rates = {cell.one.link_rate for cell in cells if cell.one.link_rate}
+    lines = []
+    for rate in sorted(rate for rate in rates if rate):
+        line = Line("the client's link", dash="dash")
+        # As the report counts: its Mbit are 1/8 of 1,024 x 1,024 bytes.
+        value = rate / 8 * MEGABIT
+        for place in places:
+            line.add(place, Interval(value, value, value))
+        lines.append(line)
+    return lines
+
+
+def rate_note(cells: Sequence[Cell]) -> str:
+    """What a reader has to know of rates."""
+    if any(cell.one.link_rate for cell in cells):
+        return "The dashed line is what the client's link carries."
+    return (
+        "On one host nothing is sent over a wire: data is copied in memory, or shared, so this is"
+        " no rate of a network."
+    )
+
+
+def cores_label(cell: Cell) -> str:
+    """`1 core`, `100 cores`."""
+    return f"{cell.one.cores:,} core{'s' if cell.one.cores > 1 else ''}"
+
+
+def size_name(size: int) -> str:
+    """A size as it stands on an axis."""
+    return size_text(size) if size else "0"
+
+
+def sizes_of(cells: Iterable[Cell], size: Callable[[Cell], int]) -> list[str]:
+    """The sizes of an axis, rising."""
+    return [size_name(value) for value in sorted({size(cell) for cell in cells})]
+
+
+def numbers_of(cells: Iterable[Cell], number: Callable[[Cell], int]) -> list[str]:
+    """The numbers of an axis, rising."""
+    return [f"{value:,}" for value in sorted({number(cell) for cell in cells})]

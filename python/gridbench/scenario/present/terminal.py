@@ -1,0 +1,37 @@
+"""What scenarios answer, in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from gridbench.scenario.cells import cells_of
+from gridbench.scenario.present.answers import QUESTIONS, answers
+from gridbench.scenario.present.notes import counts
+from gridbench.scenario.results import read_results
+
+
+def print_answers(console: Console, folders: Sequence[Path]) -> None:
+    """For each folder of results: the question, what each engine's cases answer, and counts."""
+    for folder in folders:
+        header, results = read_results(folder)
+        scenario = int(header.options.get("scenario", 1))
+        console.print(
+            f"Scenario {scenario}. {QUESTIONS[scenario]}",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
+        for engine, sentences in answers(scenario, cells_of(results)):
+            console.print(f"  {engine}", soft_wrap=True, markup=False, highlight=False)
+            for sentence in sentences:
+                console.print(f"  - {sentence}", soft_wrap=True, markup=False, highlight=False)
+        table = Table()
+        for name in ("engine", "done", "invalid", "skipped", "failed"):
+            table.add_column(name, justify="left" if name == "engine" else "right")
+        for row in counts(results):
+            table.add_row(*row)
+        console.print(table)

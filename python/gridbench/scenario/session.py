@@ -1,0 +1,231 @@
+"""Running the cases of scenarios one by one, and keeping what comes of each."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from gridbench.engines.leftovers import Leftovers
+from gridbench.errors import InputError
+from gridbench.record_file import Header
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.machine import machine_facts, versions
+from gridbench.scenario.messages import Order
+from gridbench.scenario.needs import Need
+from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.plan import Item, Judge, missing
+from gridbench.scenario.progress import Progress
+from gridbench.scenario.request import Request
+from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
+from gridbench.scenario.workloads import write_workload
+
+_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
+_OVERLOADED = 0.1  # share of all processors that others may use; more makes a run invalid
+_LEAST_DISK = 1 << 20  # bytes
+
+
+def header_of(scenario: int, request: Request) -> Header:
+    """What all results of a scenario that is run so have in common."""
+    facts = machine_facts()
+    return Header(
+        machine={name: facts[name] for name in _FACTS},
+        versions=versions(),
+        options={
+            "scenario": scenario,
+            "time_scale": request.times.scale,
+            "stddev": request.times.stddev,
+            "stddev_share": request.times.stddev_share,
+            "seed": request.times.seed,
+            "split_data": request.choice.split_data,
+            "nodes": request.place.nodes,
+            "link_rate": request.place.rate,
+            "start": "warm" if request.warm else "cold",
+        },
+        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        seed=request.times.seed,
+    )
+
+
+class Session:
+    """One call of the program: what its scenarios share."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        judge: Judge,
+        interrupt: Interrupt,
+        leftovers: Leftovers,
+        console: Console,
+        spaces: tuple[str, ...],
+    ) -> None:
+        self._request = request
+        self._judge = judge
+        self._interrupt = interrupt
+        self._leftovers = leftovers
+        self._console = console
+        self._spaces = spaces
+        whole = request.limits.whole
+        self._until = None if whole is None else time.monotonic() + whole
+
+    def run(self, scenario: int, items: list[Item], folder: Path) -> int:
+        """Run what is missing of a scenario; 1 if something failed."""
+        file = open_cases(folder, header_of(scenario, self._request), fresh=self._request.fresh)
+        try:
+            for result in file.current():
+                self._judge.experience.learn(result)
+            todo = missing(items, file.current())
+            if len(todo) < len(items):
+                self._console.print(f"{len(items) - len(todo)} of {len(items)} cases are there")
+            with Progress(self._console, len(todo), self._judge.seconds(todo)) as progress:
+                while todo and not self._interrupt.came:
+                    self._next(todo, file, progress)
+            return int(any(result.status == "failed" for result in file.current()))
+        finally:
+            file.close()
+
+    def _next(self, todo: list[Item], file: CasesFile, progress: Progress) -> None:
+        """Run, or skip, the first of the items."""
+        item = todo[0]
+        need = self._judge.need(item)
+        why_not = self._why_not(item, need)
+        if why_not:
+            result = self._result(item, need, "skipped", why_not)
+            # What is known of the case is more than that it was not tried again.
+            before = {one.identity: one for one in file.records}.get(item.identity)
+            if before is None or (before.status == "skipped" and before.reason != why_not):
+                file.add(result)
+        else:
+            left = self._judge.seconds(todo)
+            progress.begin(f"{item.engine}, {item.case.told()}", need.seconds, left)
+            found = self._run(item, need, file.path.parent, progress)
+            if found is None:
+                return
+            result = found
+            file.add(result)
+            self._judge.experience.learn(result)
+        progress.end(result)
+        todo.pop(0)
+
+    def _run(self, item: Item, need: Need, folder: Path, progress: Progress) -> CaseResult | None:
+        """The result of running the item; None if the user has ended it."""
+        request = self._request
+        place = folder / RUNS / item.case.key
+        name = item.engine if item.round == 0 else f"{item.engine}-{item.round + 1}"
+        setup = write_workload(item.case, request.times, place)
+        _make_empty(place / name)
+        outcome = run_case(
+            Order(
+                engine=item.engine,
+                setup=setup,
+                folder=place / name,
+                time_scale=request.times.scale,
+                warm=request.warm,
+                check=request.check,
+                start_timeout=request.start_timeout,
+                facts=self._judge.facts(item),
+                namespaces=self._spaces,
+            ),
+            leftovers=self._leftovers,
+            limit=self._limit(),
+            stopped=lambda: self._interrupt.came,
+            glance=progress.glance,
+        )
+        if self._interrupt.came and outcome.answer.status in ("interrupted", "failed"):
+            return None
+        if outcome.answer.status == "failed" and shutil.disk_usage(folder).free < _LEAST_DISK:
+            raise InputError(
+                f"the disk is full: {outcome.answer.reason}",
+                file=folder,
+                remedy="make room, and run the same again: it goes on with what is missing",
+            )
+        status, reason = _judged(outcome, item)
+        return self._result(
+            item, need, status, reason, outcome=outcome, folder=Path(RUNS, item.case.key, name)
+        )
+
+    def _result(
+        self,
+        item: Item,
+        need: Need,
+        status: Status,
+        reason: str,
+        *,
+        outcome: Outcome | None = None,
+        folder: Path | None = None,
+    ) -> CaseResult:
+        request, case = self._request, item.case
+        measured = outcome is not None and status in ("done", "invalid")
+        answer = outcome.answer if outcome is not None else None
+        return CaseResult(
+            scenario=case.scenario,
+            case=case.key,
+            engine=item.engine,
+            round=item.round,
+            cores=case.cores,
+            tasks=case.tasks,
+            sleep_s=case.sleep * request.times.scale,
+            stddev_s=request.times.deviation(case) * request.times.scale,
+            time_scale=request.times.scale,
+            bytes_in=case.bytes_in,
+            bytes_shared=case.bytes_shared,
+            bytes_out=case.bytes_out,
+            transport="links" if request.place.linked else "one host",
+            nodes=request.place.nodes,
+            link_rate=request.place.rate,
+            start="warm" if request.warm else "cold",
+            status=status,
+            reason=reason,
+            total_s=answer.total_s if answer is not None and measured else None,
+            ideal_s=answer.ideal_s if answer is not None and measured else need.ideal,
+            figures=answer.figures if answer is not None and measured else {},
+            expected_s=need.seconds,
+            took_s=0.0 if outcome is None else outcome.took,
+            load={} if outcome is None else outcome.load,
+            at=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            folder=folder,
+        )
+
+    def _why_not(self, item: Item, need: Need) -> str:
+        left = None if self._until is None else self._until - time.monotonic()
+        return self._judge.why_not(item, need, left)
+
+    def _limit(self) -> float | None:
+        """Seconds that the next case may take."""
+        limits = [self._request.limits.case]
+        if self._until is not None:
+            limits.append(self._until - time.monotonic())
+        return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _make_empty(folder: Path) -> None:
+    """An empty folder for a run, also where a killed one has left something."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder of a run: {error.strerror}",
+            file=folder,
+            remedy="choose another --out, one that can be written",
+        ) from None
+
+
+def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
+    """Status and reason of a case that was run."""
+    answer = outcome.answer
+    if outcome.ended_for:
+        told = f"; {answer.returned:,} of {item.case.tasks:,} tasks had come back"
+        return "skipped", outcome.ended_for + told
+    if answer.status == "interrupted":
+        return "failed", "the run was interrupted"
+    if answer.status == "done" and outcome.load["others"] > _OVERLOADED:
+        return "invalid", (
+            f"overloaded machine: other programs used {outcome.load['others']:.0%} of its"
+            f" processors, and {_OVERLOADED:.0%} are tolerated"
+        )
+    return answer.status, answer.reason

@@ -1,0 +1,95 @@
+"""Offsets between clocks, as far as stamps tell, and what follows for what can be known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import timelines
+from gridbench.analysis.clocks import clock_margin, corrected, offsets, one_clock, resolution
+from gridbench.tasklog import read_task_log
+
+SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
+
+
+def _run(offset: float, *, tasks: int = 30, host: str = "node1"):
+    """Tasks that take 10 ms there and 1 ms back, on a clock that is ahead by `offset`."""
+    rows = [
+        {
+            "submit": 1.1 * n,
+            "calc_in": 1.1 * n + 0.01 + 1e-4 * (n % 3) + offset,
+            "calc_out": 1.1 * n + 1.01 + offset,
+            "retrieve": 1.1 * n + 1.011 + 1e-4 * (n % 2),
+            "host": host,
+        }
+        for n in range(tasks)
+    ]
+    return timelines.table_of(rows)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.005, 0.5, -0.5])
+def test_the_true_offset_lies_within(offset: float) -> None:
+    (found,) = offsets(_run(offset))
+    assert found.low <= offset <= found.high
+    assert found.low == pytest.approx(offset - 0.001)
+    assert found.high == pytest.approx(offset + 0.01)
+    assert abs(found.best - offset) <= found.margin + 1e-12
+
+
+def test_nothing_is_moved_without_need() -> None:
+    table = _run(0.0005)
+    assert offsets(table)[0].best == 0
+    assert corrected(table, offsets(table)) is table
+
+
+@pytest.mark.parametrize("offset", [0.5, -0.5])
+def test_stamps_are_moved_as_far_as_needed(offset: float) -> None:
+    table = _run(offset)
+    moved = corrected(table, offsets(table))
+    for first, second in (("submit", "calc_in"), ("calc_out", "retrieve")):
+        gap = np.array(moved[second]) - np.array(moved[first])
+        assert gap.min() >= -1e-9
+    assert np.array(moved["submit"]) == pytest.approx(np.array(table["submit"]))
+    assert offsets(moved)[0].best == pytest.approx(0)
+
+
+def test_clocks_that_drift_are_not_hidden() -> None:
+    rows = [
+        {"submit": 0.0, "calc_in": 0.01, "calc_out": 1.01, "retrieve": 1.02},
+        {"submit": 2.0, "calc_in": 3.01, "calc_out": 4.01, "retrieve": 3.02},
+    ]
+    (found,) = offsets(timelines.table_of(rows))
+    assert found.low > found.high
+    assert found.margin == pytest.approx((found.low - found.high) / 2)
+
+
+def test_a_published_log() -> None:
+    _, table = read_task_log(SAMPLE)
+    found = {offset.host: offset for offset in offsets(table)}
+    assert found["grid107"].best == 0
+    # Its results came back up to 2.434 ms before they were ready by its clock.
+    assert found["grid108"].best == pytest.approx(0.002434)
+    moved = corrected(table, list(found.values()))
+    assert (np.array(moved["retrieve"]) - np.array(moved["calc_out"])).min() >= -1e-9
+    assert clock_margin(table, same=False) > 5  # those who computed late say little
+
+
+def test_resolution() -> None:
+    assert resolution(_run(0.0)) in (0.0, 1e-6)
+    rows = [{"submit": n, "calc_in": n + 1, "calc_out": n + 2, "retrieve": n + 2} for n in range(9)]
+    assert resolution(timelines.table_of(rows)) == 1.0
+    rows = [{name: round(value * 0.517, 3) for name, value in row.items()} for row in rows]
+    assert resolution(timelines.table_of(rows)) == 1e-3
+    assert resolution(timelines.table_of(rows[:1])) == 0.0
+    assert resolution(timelines.made_run(50, 4)) == 0.0
+
+
+def test_one_machine_has_one_clock() -> None:
+    table = _run(0.0, host="here")
+    assert one_clock({"machine": {"host": "here"}}, table)
+    assert not one_clock({"machine": {"host": "there"}}, table)
+    assert not one_clock({}, table)
+    assert clock_margin(table, same=True) <= 1e-6
+    assert clock_margin(table, same=False) == pytest.approx(0.01)

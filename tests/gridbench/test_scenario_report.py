@@ -1,0 +1,244 @@
+"""What the pages of scenarios say and draw, of results whose truth is known."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from browsing import opened, pixels
+from gridbench.errors import InputError
+from gridbench.report.screenshot import picture
+from gridbench.scenario.cells import cells_of
+from gridbench.scenario.grids import Choice, cases_of
+from gridbench.scenario.logs import results_of_runs
+from gridbench.scenario.present import write_overall, write_report
+from gridbench.scenario.present.answers import answers
+from gridbench.scenario.present.notes import notices
+from gridbench.scenario.present.page import render
+from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.results import CASES, CaseResult
+from gridbench.tasklog import Header as LogHeader
+from gridbench.tasklog import TaskLogWriter
+from scenario_results import header_of, result_of, results_of
+
+
+def said(scenario: int, results: list[CaseResult]) -> str:
+    ((_, sentences),) = answers(scenario, cells_of(results))
+    return " ".join(sentences)
+
+
+def all_done(scenario: int) -> list[CaseResult]:
+    return [result_of(case) for case in cases_of(scenario, Choice())]
+
+
+def marks(driver) -> list[int]:  # type: ignore[no-untyped-def]
+    """How many points each picture shows."""
+    return driver.execute_script(  # type: ignore[no-any-return]
+        """
+        return [...document.querySelectorAll("[data-chart]")].map(figure =>
+          [...figure.querySelectorAll(".scatterlayer .points path")]
+            .filter(path => path.getBBox().width > 0).length)
+        """
+    )
+
+
+def write_folder(folder: Path, scenario: int, results: list[CaseResult], **options: object) -> Path:
+    folder.mkdir(parents=True)
+    header = {"format": 1, "kind": "gridbench scenario"} | asdict(header_of(scenario, **options))
+    lines = [json.dumps(header), *(json.dumps(asdict(result)) for result in results)]
+    (folder / CASES).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_start_up_and_shared_data() -> None:
+    text = said(1, all_done(1))
+    assert "the last of 400 cores began to compute after 4.500 s; with 1 it was 510.0 ms" in text
+    assert "A line through all is 500.0 ms + 10.00 ms for each core" in text
+    # 400 x 100 MB at 100 MB/s, which the report counts as 800 Mbit/s.
+    assert "100MB of shared data on 400 cores added 400.0 s to it" in text
+    assert "at 800 Mbit/s in all" in text
+    assert "From 10MB of shared data on 400 cores on" in text
+
+
+def test_task_time_against_data() -> None:
+    text = said(2, all_done(2))
+    # 200 tasks of 1 s on 100 cores: 2 s, and 1.7 s for starting and handling.
+    assert "Tasks of 1 s are too short for an efficiency of 90% at any size" in text
+    assert "Tasks of 100 s keep an efficiency of 90% with up to 1MB in and out" in text
+    assert "Tasks that take no time came at" in text
+    assert "rule of thumb" in text
+
+
+def test_start_up_cost() -> None:
+    text = said(3, all_done(3))
+    assert "On 100 cores, 1 task cost 1.501 s" in text
+    assert "10,000 tasks 11.50 s" in text
+    assert "All 100 workers computed after 1.500 s" in text
+    assert "A line through all is 1.500 s + 1.000 ms for each task" in text
+
+
+@pytest.mark.parametrize(("scenario", "what"), [(4, "input"), (5, "output")])
+def test_delay_by_data(scenario: int, what: str) -> None:
+    text = said(scenario, all_done(scenario))
+    assert "1,200 tasks on 400 cores cost 5.700 s beside their own time without data" in text
+    assert f"and 1,200 s more with 100MB of {what} each" in text
+    assert "as cores become free one by one, transfers spread out" in text
+    assert f"From 1MB of {what} on 400 cores on" in text
+
+
+def test_the_best_split() -> None:
+    text = said(6, all_done(6))
+    assert "100 s of work on 100 cores with 0 to each task: 100 tasks were best, 2.600 s" in text
+    assert "one task took 101.5 s" in text
+    # 1 MB to each task: with ten tasks nothing waits, but each computes for 10 s.
+    assert "100 s of work on 100 cores with 1MB to each task: 100 tasks were best, 3.600 s" in text
+    assert "10 s of work on 100 cores with 1MB to each task: 25 tasks were best" in text
+
+
+def test_only_what_counts_is_spoken_of() -> None:
+    results = [replace(result, status="invalid") for result in all_done(3)]
+    assert said(3, results) == "No case of it counts, so nothing is claimed."
+    assert pictures_of(3, cells_of(results))  # they are drawn, hollow
+    page = render(header_of(3), results)
+    assert "5 cases of 5 measured do not count" in page
+
+
+def test_repetitions_give_intervals() -> None:
+    (one,) = [result_of(case) for case in cases_of(3, Choice())[:1]]
+    totals = (31.2, 30.9, 33.0)
+    cells = cells_of([replace(one, round=n, total_s=total) for n, total in enumerate(totals)])
+    (cell,) = cells
+    assert cell.total().value == 31.2
+    assert (cell.total().low, cell.total().high) == pytest.approx((30.9, 33.0), abs=1e-5)
+    assert cell.efficiency().value == pytest.approx(30 / 31.2)
+    # An invalid repetition does not count beside valid ones.
+    (cell,) = cells_of([one, replace(one, round=1, status="invalid", total_s=99.0)])
+    assert cell.counts
+    assert cell.total().high < 99
+
+
+def test_uncertain_clocks_show_as_error_bars() -> None:
+    one = result_of(cases_of(1, Choice())[-1])
+    unsure = replace(one, figures=one.figures | {"clock_margin": 0.25})
+    (cell,) = cells_of([unsure])
+    start = cell.figure("last_start", clocks=1)
+    assert start is not None
+    assert (start.high - start.low) == pytest.approx(0.5)
+    span = cell.figure("return_span")
+    assert span is not None
+    assert span.high - span.low < 1e-5  # both its ends are of the client's clock
+
+
+def test_the_links_limit_is_drawn() -> None:
+    results = [replace(result, transport="links", nodes=4, link_rate=1e9) for result in all_done(1)]
+    rate = next(one for one in pictures_of(1, cells_of(results)) if one.id == "shared-rate-0")
+    limit = next(line for line in rate.lines if line.dash)
+    assert limit.points[0][1].value == pytest.approx(1e9 / 2**20)
+    told = " ".join(notices(header_of(1), results, cells_of(results)))
+    assert "4 places, each behind a link of 1 Gbit/s" in told
+    assert "One host" not in told
+
+
+def test_what_a_reader_must_know_is_said() -> None:
+    header = header_of(4, time_scale=0.01, stddev=5.0)
+    results = [replace(r, load={"others": 0.0, "busy": 1.0}) for r in results_of(4)]
+    page = render(header, results)
+    assert "Task times are multiplied by 0.01" in page
+    assert "all 2 processors of this machine were busy" in page
+    assert "One host" in page
+    assert "with a standard deviation of 5 s (not scaled)" in page
+    assert "&lt;b&gt;it broke&lt;/b&gt;" in page
+    assert "<b>it broke" not in page
+    assert "time: too long" in page
+    assert re.search(r"gridrpc-native</th><td>105</td><td>1</td><td>1</td><td>1</td>", page)
+
+
+@pytest.mark.parametrize("scenario", [1, 2, 3, 4, 5, 6])
+def test_all_pictures_are_drawn(driver, tmp_path: Path, scenario: int) -> None:  # type: ignore[no-untyped-def]
+    engines = ("gridrpc-native", "process-pool")
+    results = [one for engine in engines for one in results_of(scenario, engine)]
+    folder = write_folder(tmp_path / "out", scenario, results)
+    write_report(folder, folder / "report.html")
+    opened(driver, folder / "report.html")
+    titles = [one.title for one in pictures_of(scenario, cells_of(results))]
+    names = driver.execute_script(
+        "return [...document.querySelectorAll('[data-chart]')].map(f => f.ariaLabel)"
+    )
+    assert names == titles
+    assert len(titles) == {1: 6, 2: 4, 3: 2, 4: 6, 5: 6, 6: 4}[scenario]
+    assert min(marks(driver)) > 0
+    assert len(set(pixels(picture(driver)))) > 50
+
+
+def test_one_page_for_all(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    folders = [
+        write_folder(
+            tmp_path / f"scenario-{n}", n, [*results_of(n), *results_of(n, "ray", slower=2.0)]
+        )
+        for n in (3, 1)
+    ]
+    write_overall(folders, tmp_path / "report.html")
+    opened(driver, tmp_path / "report.html")
+    headings = driver.execute_script(
+        "return [...document.querySelectorAll('h2')].map(found => found.textContent)"
+    )
+    assert headings == [
+        "1. Cores against shared data",
+        "3. Start-up cost",
+        "Engines side by side",
+    ]
+    cells = driver.execute_script(
+        "return [...document.querySelectorAll('#engines td')].map(found => found.textContent)"
+    )
+    assert cells[0] == cells[3] == "–"
+    assert cells[1].startswith("0.5 (")
+    assert cells[2].startswith("2 (")
+    links = driver.execute_script(
+        "return [...document.querySelectorAll('section a')].map(a => a.getAttribute('href'))"
+    )
+    assert links == ["scenario-1/report.html", "scenario-3/report.html"]
+    assert min(marks(driver)) > 0
+
+
+def write_log(path: Path, size_kb: float, delay: float) -> Path:
+    """60 tasks of 1 s on 20 workers of four hosts, the clock of one of which is 0.5 s ahead."""
+    with TaskLogWriter(path, LogHeader(60, 20, "input.1", size_kb, 0, 0)) as log:
+        for number in range(60):
+            block, worker = divmod(number, 20)
+            calc_in = 0.3 + 0.002 * worker + delay + block * (1.001 + delay)
+            ahead = 0.5 if worker % 4 == 1 else 0.0
+            host = f"node{worker % 4}"
+            stamps = (number * 2e-5, calc_in + ahead, calc_in + 1 + ahead, calc_in + 1.0005)
+            log.row(number + 1, 1.0, *stamps, host)
+    return path
+
+
+def test_old_logs_are_cases_like_new_ones(tmp_path: Path) -> None:
+    places = [
+        write_log(tmp_path / f"{size:g}-{number}.log", size, delay + number * 1e-3)
+        for size, delay in ((0.0, 0.0), (1024.0, 0.5))
+        for number in range(2)
+    ]
+    header, results = results_of_runs(places, 4)
+    assert [(one.bytes_in, one.round) for one in results] == [
+        (0, 0),
+        (0, 1),
+        (2**20, 0),
+        (2**20, 1),
+    ]
+    assert {(one.cores, one.tasks, one.engine, one.sleep_s) for one in results} == {
+        (20, 60, "log", 1.0)
+    }
+    assert {one.status for one in results} == {"done"}
+    page = render(header, results)
+    assert "60 tasks on 20 cores cost" in page
+    # The offset is between what the way back and the way there allow: the bars show it.
+    assert results[0].figures["clock_margin"] == pytest.approx(0.3025, abs=1e-3)
+    # Stamps are on the client's clock, as near as is known.
+    assert results[0].figures["last_start"] == pytest.approx(0.338, abs=2e-3)
+    with pytest.raises(InputError, match="cannot read the task log"):
+        results_of_runs([tmp_path / "none.log"], 4)

@@ -1,0 +1,44 @@
+"""What each stage of a run took."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import timelines
+from gridbench.analysis.stages import stage_times
+
+
+def _rows() -> list[dict[str, object]]:
+    """Two workers, two tasks each; the second block is handed over as the first comes back."""
+    return [
+        {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 2.1, "worker": "a"},
+        {"submit": 0.1, "calc_in": 1.5, "calc_out": 2.5, "retrieve": 2.7, "worker": "b"},
+        {"submit": 0.4, "calc_in": 2.2, "calc_out": 3.2, "retrieve": 3.3, "worker": "a"},
+        {"submit": 0.5, "calc_in": 2.9, "calc_out": 3.9, "retrieve": 4.2, "worker": "b"},
+    ]
+
+
+def test_stages_of_a_run() -> None:
+    found = stage_times(timelines.table_of(_rows()), 2)
+    assert (found.first_start, found.last_start) == (1.0, 1.5)
+    assert found.submit_step == pytest.approx(0.1)
+    assert found.submit_span == pytest.approx(0.5)
+    assert found.start_span == pytest.approx(0.5)
+    assert found.return_span == pytest.approx(0.6)
+    assert found.first_dispatch == pytest.approx((1.0 + 1.4) / 2)
+    # From when the workers were free, at 2.1 and 2.7.
+    assert found.later_dispatch == pytest.approx((0.1 + 0.2) / 2)
+    assert found.first_return == pytest.approx(0.15)
+    assert found.later_return == pytest.approx(0.2)
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    found = stage_times(timelines.table_of(_rows()[:1]), 2)
+    assert "submit_step" not in found.figures()
+    assert "later_dispatch" not in found.figures()
+    assert found.figures()["first_start"] == 1.0
+    failed = [row | {"status": "it failed"} for row in _rows()]
+    assert stage_times(timelines.table_of(failed), 2).figures() == {}
+    assert math.isnan(stage_times(timelines.table_of([{"submit": 1.0}]), 2).first_start)
