@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
-from gridbench.model.pipeline import Case, Link, Manager, Parameters, Sharing, evaluate
+from gridbench.model.pipeline import (
+    Case,
+    Effort,
+    Link,
+    Manager,
+    Parameters,
+    Sharing,
+    Start,
+    evaluate,
+)
 from gridbench.model.stages import Clock, Evenly, InTurn
 
 FREE = Parameters(to_workers=Link(), from_workers=Link())
@@ -229,3 +238,107 @@ def test_an_impossible_case_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         Case(floats(*sleep), floats(*ready), **sizes)
+
+
+ONE_HOST = replace(MANAGED, processors=2)
+"""A runtime in the client, on a machine with two processors."""
+
+
+def test_up_to_as_many_jobs_as_servers_go_on_at_full_speed() -> None:
+    clock = Clock()
+    stage = Evenly(clock, servers=2)
+    ended: dict[int, float] = {}
+    for which in range(4):
+        stage.add(1.0 if which < 3 else 2.0, lambda job: ended.update({job: clock.now}), which)
+    clock.run()
+    # Four share two until the short ones have got 1 s each; then the last is alone.
+    assert ended == pytest.approx({0: 2, 1: 2, 2: 2, 3: 3})
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 10)), min_size=1, max_size=30),
+    st.integers(1, 5),
+)
+def test_servers_are_never_idle_while_enough_jobs_wait(
+    jobs: list[tuple[float, float]], servers: int
+) -> None:
+    clock = Clock()
+    stage = Evenly(clock, servers)
+    ended = [math.nan] * len(jobs)
+
+    def end(which: int) -> None:
+        ended[which] = clock.now
+
+    for number, (time, _) in enumerate(jobs):
+        clock.at(time, lambda which: stage.add(jobs[which][1], end, which), number)
+    clock.run()
+    for end_time, (time, work) in zip(ended, jobs, strict=True):
+        assert end_time >= (time + work) * (1 - 1e-9)
+        # Even with all others in the way, and nothing done before it came.
+        assert end_time <= (time + work + sum(w for _, w in jobs)) * (1 + 1e-9)
+
+
+def test_workers_come_up_one_after_another() -> None:
+    start = Start(constant=1.0, prepare=0.5, serial=0.25, parallel=2.0)
+    stamps = evaluate(case(3, 3), replace(MANAGED, start=start))
+    # 1 s and three times 0.5 s before the first is made.
+    assert stamps.calc_in.tolist() == [4.75, 5.0, 5.25]
+
+
+def test_tasks_may_have_to_wait_until_all_workers_are_made() -> None:
+    start = Start(serial=1.0, all_first=True)
+    stamps = evaluate(case(3, 3), replace(MANAGED, start=start))
+    assert stamps.calc_in.tolist() == [3, 3, 3]
+
+
+def test_starting_workers_and_making_output_share_the_processors() -> None:
+    start = Start(serial=1.0, parallel=4.0)
+    # Made after 1 s, 2 s and so on; two processors serve those that make and those that start.
+    alone = evaluate(case(1, 1), replace(ONE_HOST, start=start)).calc_in[0]
+    crowded = evaluate(case(4, 4, sleep=9.0), replace(ONE_HOST, start=start)).calc_in
+    assert alone == 5
+    # 4 x 1 s and 4 x 4 s of work on two processors, of which one idles in the first second and
+    # in the last.
+    assert crowded.max() == pytest.approx(11)
+    make = replace(ONE_HOST, make=Effort(per_byte=0.01))
+    stamps = evaluate(case(4, 4, bytes_out=100), make)
+    assert stamps.calc_out.tolist() == pytest.approx([3, 3, 3, 3])
+
+
+def test_a_worker_takes_shared_data_once_and_task_data_each_time() -> None:
+    parameters = replace(
+        ONE_HOST,
+        share=Effort(per_byte=0.01),
+        take_shared=Effort(per_byte=0.02),
+        take=Effort(fixed=0.5, per_byte=0.001),
+    )
+    stamps = evaluate(case(2, 1, bytes_in=100, bytes_shared=100), parameters)
+    assert stamps.calc_in.tolist() == pytest.approx([1 + 2 + 0.6, 3.6 + 1 + 0.6])
+
+
+def test_a_task_sent_ahead_travels_while_its_worker_computes() -> None:
+    parameters = replace(MANAGED, to_workers=Link(rate=100.0))
+    alone = evaluate(case(3, 1, bytes_in=50), parameters)
+    ahead = evaluate(case(3, 1, bytes_in=50), replace(parameters, ahead=1))
+    assert alone.calc_in.tolist() == [0.5, 2, 3.5]
+    assert ahead.calc_in.tolist() == [0.5, 1.5, 2.5]
+
+
+def test_submission_waits_where_no_more_data_may_wait() -> None:
+    parameters = replace(MANAGED, submit_per_byte=0.001)
+    free = evaluate(case(4, 1, bytes_in=100), parameters)
+    held = evaluate(case(4, 1, bytes_in=100), replace(parameters, most_waiting_bytes=100))
+    assert free.submit.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    # One computes and one waits; the next is taken up when that one goes to the worker.
+    assert held.submit.tolist() == pytest.approx([0.1, 0.2, 1.2, 2.2])
+    assert held.total == free.total
+
+
+def test_submission_waits_for_room_in_the_client() -> None:
+    stamps = evaluate(case(4, 4), replace(MANAGED, most_outstanding=2))
+    assert stamps.submit.tolist() == [0, 0, 1, 1]
+
+
+def test_without_a_manager_there_is_nothing_to_start_workers() -> None:
+    with pytest.raises(InputError, match="manager"):
+        replace(FREE, start=Start())

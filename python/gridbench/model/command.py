@@ -16,11 +16,12 @@ from gridbench.errors import InputError
 from gridbench.model.fit import fit, workers_for
 from gridbench.model.held_out import held_out
 from gridbench.model.model import Model
-from gridbench.model.observation import Observation
+from gridbench.model.observation import Observation, together
 from gridbench.model.ranges import range_of
 from gridbench.model.saved import save_models, to_record
 from gridbench.model.source import Source, read_source
 from gridbench.model.terminal import place_told, print_model
+from gridbench.model.terms import Shape
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,14 +70,22 @@ def fit_models(request: Request) -> int:
 
 
 def model_of(
-    observations: Sequence[Observation], *, test: bool, executor: Executor | None = None
+    observations: Sequence[Observation],
+    *,
+    test: bool,
+    shape: Shape | None = None,
+    executor: Executor | None = None,
 ) -> Model:
-    """The model of one engine in one place. InputError if there are too few runs."""
-    found = fit(observations, executor=executor)
+    """The model of one engine in one place; `shape`: how it works, if that is known.
+
+    InputError if there are too few runs.
+    """
+    cases = together(observations)
+    found = fit(cases, shape=shape, executor=executor)
     return Model(
         fit=found,
-        measured=range_of([one.situation for one in observations]),
-        held_out=held_out(observations, executor) if test else (),
+        measured=range_of([one.situation for one in cases]),
+        held_out=held_out(cases, shape=shape, executor=executor) if test else (),
     )
 
 

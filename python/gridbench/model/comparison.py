@@ -38,7 +38,7 @@ def modelled(stamps: Stamps, situation: Situation) -> Measured:
 
 def differences(observation: Observation, model: Measured) -> Floats:
     """Weighted differences, shape (`QUANTITIES`,); above 0 where the model takes longer."""
-    measured, ideal = observation.measured, observation.situation.ideal
+    measured, ideal = observation.measured, observation.ideal
     pairs = (
         (model.total - ideal, measured.total - ideal),
         (model.first_calc_in, measured.first_calc_in),

@@ -27,15 +27,19 @@ from gridbench.model.terms import Movement, Shape, Term, relevant, terms_of
 
 _TYPICAL = 0.1
 """Weighted difference from which on one pulls less and less."""
-_PULL = 4.0
-"""Standard deviation of the pull to the initial guess, in units of the logarithm: a factor of 55."""
+_PULL = 8.0
+"""Standard deviation of the pull to the initial guess, of the logarithm: it is next to nothing."""
 _STEP = 0.03
 """Of the logarithm, for derivatives; small ones see the steps of a simulation with few tasks."""
-_WIDE = 4.0
+_WIDE = 2.5
 """A term is not determined if its interval reaches to more than so many times its value."""
 _CONFIDENCE = 0.95
+_LEAST_VARIANCE = 1e-8
+"""Of weighted differences; no fit is better than its steps."""
 _MOST_TRIED = 30
 """Runs for which each shape is tried."""
+_SMALL = 300
+"""Tasks of a run that takes no long to evaluate."""
 _ROUGH = 0.02
 """What the cost may still change by, as a part of it, where shapes are compared."""
 _SPARE = 3
@@ -65,6 +69,8 @@ class Fit:
     shape: Shape
     estimates: tuple[Estimate, ...]
     runs: int
+    covariance: Floats
+    """Of the logarithms of the terms, shape (terms, terms)."""
     spread: float
     """Typical difference between model and runs, as logarithm of a ratio."""
     tried: tuple[tuple[Shape, float], ...]
@@ -98,10 +104,12 @@ def fit(
         shapes = [tried[0][0]]
     problem = _Problem(shapes[0], place, observations, executor)
     found = problem.solve()
+    covariance, reach = problem.covariance(found)
     return Fit(
         place=place,
         shape=shapes[0],
-        estimates=problem.estimates(found),
+        estimates=problem.estimates(found, np.sqrt(np.diag(covariance)) * reach),
+        covariance=covariance,
         runs=len(observations),
         spread=problem.spread(found),
         tried=tuple(tried),
@@ -165,11 +173,14 @@ def workers_for(observations: Sequence[Observation]) -> AbstractContextManager[E
 
 
 def _few(observations: Sequence[Observation]) -> list[Observation]:
-    """At most `_MOST_TRIED` of them, drawn with a seed."""
-    if len(observations) <= _MOST_TRIED:
-        return list(observations)
-    chosen = np.random.default_rng(1).choice(len(observations), _MOST_TRIED, replace=False)
-    return [observations[index] for index in sorted(chosen)]
+    """At most `_MOST_TRIED` of them, drawn with a seed, without those that take long to evaluate
+    if there are enough others."""
+    small = [one for one in observations if one.situation.tasks <= _SMALL]
+    among = small if len(small) >= _MOST_TRIED else list(observations)
+    if len(among) <= _MOST_TRIED:
+        return among
+    chosen = np.random.default_rng(1).choice(len(among), _MOST_TRIED, replace=False)
+    return [among[index] for index in sorted(chosen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +207,8 @@ class _Problem:
         self._executor = executor
         self._terms = relevant(terms_of(shape), [one.situation for one in observations])
         self._guess = np.log([term.guess for term in self._terms])
+        self._known: tuple[bytes, Floats] = (b"", np.empty(0))
+        """Where the residuals were wanted last, and what they are."""
 
     def solve(self, most_change: float = 1e-3) -> _Found:
         """Search from the guesses on, until the cost changes by less than this part of it."""
@@ -219,34 +232,26 @@ class _Problem:
         """Robust standard deviation of the differences of totals."""
         return float(np.median(np.abs(self._residuals(found.logarithms)[:, 0])) / 0.6745)
 
-    def estimates(self, found: _Found) -> tuple[Estimate, ...]:
-        """The terms with their intervals."""
-        at = found.logarithms
-        deviations, reach = self._deviations(at)
+    def estimates(self, found: _Found, reaches: Floats) -> tuple[Estimate, ...]:
+        """The terms with their intervals, of which `reaches` are half, as logarithms."""
         return tuple(
-            Estimate(
-                term=term,
-                value=math.exp(middle),
-                low=max(term.low, math.exp(middle - reach * deviation)),
-                high=min(term.high, math.exp(middle + reach * deviation)),
-                determined=bool(
-                    reach * deviation < math.log(_WIDE) and middle > math.log(term.low) + 0.1
-                ),
-            )
-            for term, middle, deviation in zip(self._terms, at, deviations, strict=True)
+            _estimate(term, middle, reach)
+            for term, middle, reach in zip(self._terms, found.logarithms, reaches, strict=True)
         )
 
-    def _deviations(self, at: Floats) -> tuple[Floats, float]:
-        """Standard deviation of each logarithm, and how many of them an interval reaches.
+    def covariance(self, found: _Found) -> tuple[Floats, float]:
+        """Of the logarithms; and how many standard deviations an interval reaches to either side.
 
         The larger of two: of the curvature with the spread of all residuals, and of how much the
         residuals of single runs pull, which holds also when those of one run go together.
         """
+        at = found.logarithms
         residuals, jacobian = self._residuals(at), self._jacobian(at)
         runs, unknowns = len(residuals), len(at)
         weights = 1 / np.sqrt(1 + (residuals / _TYPICAL) ** 2)
         free = max(1, runs - unknowns)
         variance = float((weights * residuals**2).sum() / weights.sum()) * runs / free
+        variance = max(variance, _LEAST_VARIANCE)
         weighted = jacobian * weights[:, :, np.newaxis]
         curvature = np.einsum("rqi,rqj->ij", weighted, jacobian)
         # The pull, as if the guess were one more observation of each term.
@@ -254,17 +259,21 @@ class _Problem:
         inverse = np.linalg.pinv(curvature)
         pulls = np.einsum("rqi,rq->ri", weighted, residuals)
         sandwich = inverse @ (pulls.T @ pulls) @ inverse * (runs / free)
-        squares = np.maximum(np.diag(inverse) * variance, np.diag(sandwich))
+        both = inverse * variance
+        larger = np.sqrt(np.maximum(1.0, np.diag(sandwich) / np.diag(both)))
         reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
-        return np.sqrt(squares), reach
+        return both * np.outer(larger, larger), reach
 
     def _values(self, at: Floats) -> dict[str, float]:
         return dict(zip([term.name for term in self._terms], np.exp(at).tolist(), strict=True))
 
     def _residuals(self, at: Floats) -> Floats:
         """Shape (runs, quantities)."""
-        values = self._values(at)
-        return self._evaluate([(values, one) for one in self._observations])
+        if self._known[0] != at.tobytes():
+            values = self._values(at)
+            residuals = self._evaluate([(values, one) for one in self._observations])
+            self._known = (at.tobytes(), residuals)
+        return self._known[1]
 
     def _jacobian(self, at: Floats) -> Floats:
         """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
@@ -296,6 +305,14 @@ class _Problem:
         if self._executor is None:
             return np.array([work(job) for job in jobs])
         return np.array(list(self._executor.map(work, jobs, chunksize=max(1, len(jobs) // 16))))
+
+
+def _estimate(term: Term, middle: float, reach: float) -> Estimate:
+    determined = reach < math.log(_WIDE) and middle > math.log(term.low) + 0.1
+    value = math.exp(middle)
+    low = max(term.low, math.exp(middle - reach)) if determined else term.low
+    high = min(term.high, math.exp(middle + reach))
+    return Estimate(term, value, min(value, low), max(value, high), bool(determined))
 
 
 def _compare(shape: Shape, place: Place, job: tuple[Mapping[str, float], Observation]) -> Floats:

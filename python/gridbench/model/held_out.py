@@ -12,7 +12,7 @@ import numpy as np
 from gridbench.errors import InputError
 from gridbench.model.fit import Fit, fit
 from gridbench.model.observation import Observation
-from gridbench.model.terms import run
+from gridbench.model.terms import Shape, run
 
 SHARE = 0.3
 """Of all runs, drawn at random."""
@@ -85,30 +85,36 @@ class HeldOut:
 
 
 def held_out(
-    observations: Sequence[Observation], executor: Executor | None = None
+    observations: Sequence[Observation],
+    *,
+    shape: Shape | None = None,
+    executor: Executor | None = None,
 ) -> tuple[HeldOut, ...]:
-    """All three ways; each fits a model of its own, its shape included, to the other runs."""
+    """All three ways; each fits a model of its own to the other runs, its shape included if none
+    is given."""
     chosen = np.random.default_rng(SEED).random(len(observations)) < SHARE
+    drawn = {one.name for one, out in zip(observations, chosen, strict=True) if out}
     most_cores = max(one.situation.cores for one in observations)
     largest = max(map(_largest, observations))
-    drawn = {one.name for one, out in zip(observations, chosen, strict=True) if out}
-    return (
-        _hold("random", f"a random {SHARE:.0%}", lambda o: o.name in drawn, observations, executor),
-        _hold(
-            "cores",
-            f"all of {most_cores:,} cores",
-            lambda o: o.situation.cores == most_cores,
-            observations,
-            executor,
-        ),
-        _hold(
-            "size",
-            f"all with {largest / 2**20:.4g} MB",
-            lambda o: _largest(o) == largest,
-            observations,
-            executor,
-        ),
+    ways: tuple[tuple[str, str, Callable[[Observation], bool]], ...] = (
+        ("random", f"a random {SHARE:.0%}", lambda one: one.name in drawn),
+        ("cores", f"all of {most_cores:,} cores", lambda one: one.situation.cores == most_cores),
+        ("size", f"all with {largest / 2**20:.4g} MB", lambda one: _largest(one) == largest),
     )
+    found = []
+    for name, what, out in ways:
+        held = [one for one in observations if out(one)]
+        rest = [one for one in observations if not out(one)]
+        try:
+            if not held:
+                raise InputError("no run was drawn")
+            model = fit(rest, shape=shape, executor=executor)
+        except InputError as error:
+            found.append(HeldOut(name=name, what=what, fitted=len(rest), refused=error.what))
+        else:
+            cases = judge(model, held)
+            found.append(HeldOut(name=name, what=what, fitted=len(rest), cases=cases))
+    return tuple(found)
 
 
 def judge(found: Fit, observations: Sequence[Observation]) -> tuple[Case, ...]:
@@ -118,28 +124,10 @@ def judge(found: Fit, observations: Sequence[Observation]) -> tuple[Case, ...]:
             one.name,
             one.measured.total,
             run(found.shape, found.values, found.place, one.situation).total,
-            one.situation.ideal,
+            one.ideal,
         )
         for one in observations
     )
-
-
-def _hold(
-    name: str,
-    what: str,
-    out: Callable[[Observation], bool],
-    observations: Sequence[Observation],
-    executor: Executor | None,
-) -> HeldOut:
-    held = [one for one in observations if out(one)]
-    rest = [one for one in observations if not out(one)]
-    try:
-        if not held:
-            raise InputError("no run was drawn")
-        found = fit(rest, executor=executor)
-    except InputError as error:
-        return HeldOut(name=name, what=what, fitted=len(rest), refused=error.what)
-    return HeldOut(name=name, what=what, fitted=len(rest), cases=judge(found, held))
 
 
 def _largest(observation: Observation) -> float:

@@ -1,4 +1,4 @@
-"""An engine's model: its terms, what they were found from, how wrong it is, and what it predicts."""
+"""An engine's model: its terms, how they were found, how wrong it is, and what it predicts."""
 
 from __future__ import annotations
 

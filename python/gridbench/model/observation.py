@@ -1,10 +1,11 @@
-"""What a model is fitted to: runs as `gridbench run` leaves them, each as a case and what it took."""
+"""What a model is fitted to: runs as `gridbench run` leaves them, as a case and what it took."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -36,8 +37,6 @@ class Situation:
     """All workers have answered before t = 0."""
     most_outstanding: float = math.inf
     """Tasks that the client has submitted and not taken."""
-    most_waiting_bytes: float = math.inf
-    """Data of tasks that the engine lets wait before it lets the client wait."""
 
     @property
     def tasks(self) -> int:
@@ -76,6 +75,9 @@ class Place:
     nodes: int = 1
     link_rate: float | None = None
     """Bits per second of each shaped link."""
+    most_waiting_bytes: int | None = None
+    """Data of tasks that the engine lets wait for workers before it lets the client wait; None:
+    any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +89,38 @@ class Observation:
     place: Place
     situation: Situation
     measured: Measured
+    runs: int = 1
+    """How many it is the median of."""
+    ideal: float = field(init=False)
+    """Of the situation, kept as it takes a while to find; seconds."""
 
-    @property
-    def overhead(self) -> float:
-        """Total less the ideal time; seconds."""
-        return self.measured.total - self.situation.ideal
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ideal", self.situation.ideal)
+
+
+def together(observations: Sequence[Observation]) -> list[Observation]:
+    """Runs of the same situation as one, with the median of each figure; in order of the first.
+
+    So that no run of a case that is held out is among those that the model is fitted to.
+    """
+    alike: dict[tuple[object, ...], list[Observation]] = {}
+    for one in observations:
+        its = one.situation
+        sizes = (its.bytes_in, its.bytes_shared, its.bytes_out)
+        key = (one.place, its.cores, its.sleep.tobytes(), *sizes, its.warm)
+        alike.setdefault(key, []).append(one)
+    return [_median(several) for several in alike.values()]
+
+
+def _median(several: Sequence[Observation]) -> Observation:
+    figures = {
+        name: float(np.median([getattr(one.measured, name) for one in several]))
+        for name in (one.name for one in fields(Measured))
+    }
+    first = several[0]
+    return Observation(
+        first.name, first.place, first.situation, Measured(**figures), runs=len(several)
+    )
 
 
 def observe(folder: Path) -> Observation | str:
@@ -103,8 +132,7 @@ def observe(folder: Path) -> Observation | str:
     if record.get("status") != "complete" or not record.get("valid"):
         return "it is not complete or not valid"
     try:
-        table = pq.read_table(folder / TIMELINE)
-        return _observation(folder, record, table)
+        return _observation(folder, record)
     except (OSError, pa.ArrowException) as error:
         return f"its timeline cannot be read: {error}"
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -141,38 +169,49 @@ def _record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _observation(folder: Path, record: dict[str, Any], table: pa.Table) -> Observation | str:
-    engine, machine, setup = record["engine"], record["machine"], record["setup"]
-    if table.num_rows != setup["NTasks"] or not bool(np.all(succeeded(table))):
+def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
+    place, setup, start = _place(record), record["setup"], record["start"]
+    cores, tasks = int(setup["NNodes"]), int(setup["NTasks"])
+    table = pq.read_table(folder / TIMELINE)
+    if table.num_rows != tasks or not bool(np.all(succeeded(table))):
         return "not all of its tasks ended well"
     sleep = seconds(table, "sleep")[np.argsort(seconds(table, "submit"), kind="stable")]
     if not np.all(np.isfinite(sleep)):
         return "its task times are not known"
-    settings = engine.get("configuration") or {}
-    sizes = [float(table[name][0].as_py()) for name in ("bytes_in", "bytes_shared", "bytes_out")]
-    if settings.get("shared_data") == "argument of each task":
-        sizes = [sizes[0] + sizes[1], 0.0, sizes[2]]
-    namespaces = settings.get("namespaces") or ()
-    place = Place(
+    bytes_in, bytes_shared, bytes_out = (
+        float(table[name][0].as_py()) for name in ("bytes_in", "bytes_shared", "bytes_out")
+    )
+    if _settings(record).get("shared_data") == "argument of each task":
+        bytes_in, bytes_shared = bytes_in + bytes_shared, 0.0
+    outstanding = record.get("data", {}).get("most_outstanding_tasks")
+    situation = Situation(
+        cores=cores,
+        sleep=sleep,
+        bytes_in=bytes_in,
+        bytes_shared=bytes_shared,
+        bytes_out=bytes_out,
+        warm=start == "warm",
+        most_outstanding=float(outstanding or math.inf),
+    )
+    measured = measure(table, situation)
+    if not math.isfinite(measured.total):
+        return "its stamps are not complete"
+    return Observation(str(folder), place, situation, measured)
+
+
+def _place(record: dict[str, Any]) -> Place:
+    engine, machine = record["engine"], record["machine"]
+    namespaces = _settings(record).get("namespaces") or ()
+    return Place(
         engine=str(engine["name"]),
         version=str(engine["version"]),
         host=str(machine["host"]),
         processors=int(machine["cores_usable"]),
         transport="links" if namespaces else "one host",
         nodes=len(namespaces) or 1,
+        most_waiting_bytes=_settings(record).get("max_queued_bytes"),
     )
-    outstanding = record.get("data", {}).get("most_outstanding_tasks")
-    situation = Situation(
-        cores=int(setup["NNodes"]),
-        sleep=sleep,
-        bytes_in=sizes[0],
-        bytes_shared=sizes[1],
-        bytes_out=sizes[2],
-        warm=record["start"] == "warm",
-        most_outstanding=float(outstanding or math.inf),
-        most_waiting_bytes=float(settings.get("max_queued_bytes") or math.inf),
-    )
-    measured = measure(table, situation)
-    if not math.isfinite(measured.total):
-        return "its stamps are not complete"
-    return Observation(str(folder), place, situation, measured)
+
+
+def _settings(record: dict[str, Any]) -> dict[str, Any]:
+    return record["engine"].get("configuration") or {}

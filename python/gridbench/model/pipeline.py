@@ -52,9 +52,9 @@ class Manager:
     """What takes all tasks and gives them to free workers: a node of its own, or, with links that
     take no time, a runtime in the client."""
 
-    inward: Link = Link()
+    inward: Link = field(default_factory=Link)
     """From the client."""
-    outward: Link = Link()
+    outward: Link = field(default_factory=Link)
     """To the client."""
 
 

@@ -65,9 +65,7 @@ class Range:
             found.append(f"no run had a {start} start")
         return tuple(found)
 
-    def _spans(
-        self, situation: Situation
-    ) -> list[tuple[Span, float, str, Callable[[float], str]]]:
+    def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
         return [
             (self.cores, situation.cores, "cores", _count),
             (self.tasks, situation.tasks, "tasks", _count),

@@ -1,4 +1,4 @@
-"""The runs that a model is fitted to: those of `gridbench run`, and those of `gridbench scenario`."""
+"""The runs that a model is fitted to: of `gridbench run` and of `gridbench scenario`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,5 @@ def _of_case(case: CaseResult, folder: Path) -> Observation | str:
     one = observe(folder)
     if isinstance(one, str):
         return one
-    place = replace(
-        one.place, transport=case.transport, nodes=case.nodes, link_rate=case.link_rate
-    )
+    place = replace(one.place, transport=case.transport, nodes=case.nodes, link_rate=case.link_rate)
     return replace(one, place=place)

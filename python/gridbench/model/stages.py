@@ -109,7 +109,9 @@ class Evenly:
     """All jobs at once, each at an equal share of the speed.
 
     There are `servers` of full speed, and none helps another with the same job: up to so many jobs
-    go on at full speed. A link has one, a machine as many as it has processors. What counts is the work that a job would have got if it had been there all the time: a job is
+    go on at full speed. A link has one, a machine as many as it has processors.
+
+    What counts is the work that a job would have got if it had been there all the time: a job is
     done when that has grown by the job's own. So nothing has to be recomputed for each of them
     when their number changes.
     """

@@ -78,7 +78,9 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
 
 
 def _errors(ways: Sequence[HeldOut]) -> Table:
-    table = Table(title=f"Errors of runs held out; overheads of at least {WEIGHTY:.0%} of the total")
+    table = Table(
+        title=f"Errors of runs held out; overheads of at least {WEIGHTY:.0%} of the total"
+    )
     for head in ("held out", "fitted", "held"):
         table.add_column(head, justify="left" if head == "held out" else "right")
     for head in ("overhead: runs", "median", "90th", "total: median", "90th"):

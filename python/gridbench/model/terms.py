@@ -179,7 +179,7 @@ def parameters_of(
         take=Effort(fixed=value("take"), per_byte=value("in.worker")),
         make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
         processors=place.processors,
-        most_waiting_bytes=situation.most_waiting_bytes,
+        most_waiting_bytes=np.inf if place.most_waiting_bytes is None else place.most_waiting_bytes,
         most_outstanding=situation.most_outstanding,
     )
 

@@ -1,0 +1,174 @@
+"""What is advised for a work, with the numbers behind it. All times are in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gridbench.advise.search import Split, best_split, tasks_shown
+from gridbench.advise.work import Work
+from gridbench.model.model import Model, Prediction
+from gridbench.model.observation import Situation
+from gridbench.workload.setup_file import MOST_NODES
+
+_GROUPS = (
+    ("starting workers", ("start.",)),
+    ("shared data", ("shared.",)),
+    ("task data", ("in.",)),
+    ("output", ("out.",)),
+    ("handling tasks", ("submit", "take", "latency", "finish", "retrieve")),
+)
+"""Parts of the time, and how the names of their terms begin; they come off in this order."""
+COMPUTING = "computing"
+_COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
+"""Numbers of tasks that the advised one is held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A number of tasks on the advised cores."""
+
+    tasks: int
+    prediction: Prediction
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """A change, and the total with it."""
+
+    what: str
+    """As the subject of a sentence: "workers that are there already"."""
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Data that all tasks need, sent with each task or shared."""
+
+    size: float
+    """Bytes."""
+    with_tasks: float
+    """Total if it goes with each task."""
+    shared: float | None
+    """Total if it is shared data; None: no run had any, so that it is not known."""
+    is_shared: bool
+    """It is shared in what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The answer."""
+
+    model: Model
+    work: Work
+    split: Split
+    expected: Prediction
+    parts: tuple[tuple[str, float], ...]
+    """Where the time goes: the parts add up to the total."""
+    points: tuple[Point, ...]
+    """Totals over the number of tasks, on the advised cores or, for fewer tasks, as many."""
+    helps: tuple[Help, ...]
+    """The most helpful first; none of them makes it longer."""
+    sharing: Sharing | None
+
+    @property
+    def limit(self) -> tuple[str, float]:
+        """The largest of the parts."""
+        return max(self.parts, key=lambda part: part[1])
+
+    @property
+    def compared(self) -> tuple[Point, ...]:
+        """Points of round numbers of tasks."""
+        return tuple(point for point in self.points if point.tasks in _COMPARED)
+
+
+def advise(model: Model, work: Work) -> Advice:
+    """Find the best split and look at it from all sides."""
+    split = best_split(model, work)
+    situation = work.divided(split.tasks, split.cores)
+    return Advice(
+        model=model,
+        work=work,
+        split=split,
+        expected=model.predict(situation),
+        parts=_parts(model, situation),
+        points=tuple(
+            Point(tasks, model.predict(work.divided(tasks, split.cores)))
+            for tasks in tasks_shown(split, work.most_tasks)
+        ),
+        helps=_helps(model, work, split),
+        sharing=_sharing(model, work, split),
+    )
+
+
+def _named(model: Model, beginnings: Sequence[str]) -> list[str]:
+    names = model.fit.values
+    return [name for name in names if name.startswith(tuple(beginnings))]
+
+
+def _parts(model: Model, situation: Situation) -> tuple[tuple[str, float], ...]:
+    """What the total loses when one group of terms after the other costs nothing."""
+    changed: dict[str, float] = {}
+    parts, before = [], model.total(situation)
+    for what, beginnings in _GROUPS:
+        changed |= dict.fromkeys(_named(model, beginnings), 0.0)
+        after = model.total(situation, changed)
+        parts.append((what, before - after))
+        before = after
+    # What overlaps may come off with a later group than the one that it would belong to, and
+    # rounding may leave a rest below 0.
+    return ((COMPUTING, before), *((what, max(0.0, part)) for what, part in parts))
+
+
+def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
+    """What each change alone would bring, if the work is divided as advised."""
+    situation = work.divided(split.tasks, split.cores)
+    now = model.total(situation)
+    found = []
+    if not work.warm:
+        found.append(Help("workers that are there already", _warm(model, situation)))
+    ways = _named(model, ("in.way", "out.way", "shared.way"))
+    if ways and any(work.sizes):
+        what = "a link" if model.fit.place.transport == "links" else "a way for data"
+        found.append(Help(f"{what} twice as fast", _cheaper(model, situation, ways)))
+    if any(work.sizes):
+        half = replace(
+            situation,
+            bytes_in=situation.bytes_in / 2,
+            bytes_shared=situation.bytes_shared / 2,
+            bytes_out=situation.bytes_out / 2,
+        )
+        found.append(Help("half as much data", model.total(half)))
+    handling = _named(model, _GROUPS[-1][1])
+    found.append(Help("handling tasks in half the time", _cheaper(model, situation, handling)))
+    if 2 * work.cores <= MOST_NODES:
+        more = replace(work, cores=2 * work.cores)
+        what = f"{more.cores:,} cores instead of {work.cores:,}"
+        found.append(Help(what, best_split(model, more).total))
+    return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))
+
+
+def _warm(model: Model, situation: Situation) -> float:
+    return model.total(replace(situation, warm=True))
+
+
+def _cheaper(model: Model, situation: Situation, names: Sequence[str]) -> float:
+    return model.total(situation, {name: model.fit.values[name] / 2 for name in names})
+
+
+def _sharing(model: Model, work: Work, split: Split) -> Sharing | None:
+    """For data that each task gets, or that is shared: the other way of sending it."""
+    is_shared = work.bytes_shared > 0
+    size = work.bytes_shared or work.bytes_in_each
+    if not size:
+        return None
+    each = replace(work, bytes_in_each=work.bytes_in_each + work.bytes_shared, bytes_shared=0.0)
+    together = replace(work, bytes_in_each=0.0, bytes_shared=size)
+    known = bool(_named(model, ("shared.",)))
+    shared = work if is_shared else together
+    return Sharing(
+        size=size,
+        with_tasks=model.total(each.divided(split.tasks, split.cores)),
+        shared=model.total(shared.divided(split.tasks, split.cores)) if known else None,
+        is_shared=is_shared,
+    )

@@ -1,0 +1,141 @@
+"""Some short runs of an engine, chosen for a work, and the model that follows from them."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+
+from gridbench.advise.work import Work
+from gridbench.engines.leftovers import Leftovers
+from gridbench.errors import InputError
+from gridbench.model.command import model_of
+from gridbench.model.model import Model
+from gridbench.model.observation import Observation, observe
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.participants import find_participant
+from gridbench.scenario.grids import Case
+from gridbench.scenario.messages import Order
+from gridbench.scenario.one import run_case
+from gridbench.scenario.workloads import Times, write_workload
+
+_MOST_CORES = 400
+"""That are tried on the way to advice; more are extrapolated, and that is said."""
+_LONG, _SHORT = 0.05, 0.002
+"""Seconds of a task: longer than handling all, and shorter."""
+_MOST_TASKS = 1000
+_MOST_BYTES = 200 * 2**20
+"""Data that a run moves."""
+_LEAST_BYTES = 4096
+_LIMIT = 60.0
+"""Seconds that a run may take."""
+_SCENARIO = 0
+"""It is none of the six."""
+
+
+def calibrate(engine: str, work: Work, console: Console) -> Model:
+    """Run the engine on this machine and fit its model: about one second for each run.
+
+    InputError if the engine cannot be used, or if too many of the runs fail.
+    """
+    participant = find_participant(engine)
+    cases = list(dict.fromkeys(calibrating(work)))
+    console.print(f"calibrating {participant.name}: {len(cases)} short runs")
+    facts = participant.facts(max(case.cores for case in cases), warm=work.warm)
+    found: list[Observation] = []
+    problems: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="gridbench-advise-") as folder:
+        with Interrupt() as interrupt, Leftovers() as leftovers:
+            for number, case in enumerate(cases):
+                place = Path(folder, f"{number}")
+                setup = write_workload(case, Times(), place)
+                (place / "run").mkdir()
+                order = Order(
+                    engine=engine,
+                    setup=setup,
+                    folder=place / "run",
+                    time_scale=1.0,
+                    warm=work.warm,
+                    check=False,
+                    start_timeout=_LIMIT,
+                    facts=facts,
+                )
+                outcome = run_case(
+                    order,
+                    leftovers=leftovers,
+                    limit=_LIMIT,
+                    stopped=lambda: interrupt.came,
+                    glance=lambda: None,
+                )
+                if interrupt.came:
+                    sys.exit(interrupt.exit_status)
+                one = observe(place / "run") if outcome.answer.status == "done" else ""
+                if isinstance(one, Observation):
+                    found.append(one)
+                else:
+                    problems.append(f"{case.told()}: {outcome.answer.reason or one}")
+        for problem in problems:
+            console.print(f"a run was left out: {problem}", soft_wrap=True)
+        if not found:
+            raise InputError(
+                f"the engine `{engine}` could not be calibrated: {problems[0]}",
+                remedy="try it with `gridbench run examples/compute/setup.xml`",
+            )
+        return model_of(found, test=False)
+
+
+def calibrating(work: Work) -> Iterator[Case]:
+    """Cases that determine the terms that the work touches, around its sizes."""
+    most = min(work.cores, _MOST_CORES)
+    few = max(1, most // 16)
+    some = max(few + 1, most // 4)
+    many = max(some + 1, most)
+    for cores in (few, some, many):
+        yield _case(cores, cores, _LONG)
+        yield _case(cores, 2 * cores, _LONG)
+        yield _case(cores, 2 * cores, _SHORT)
+        yield _case(cores, max(3 * cores, min(6 * cores, _MOST_TASKS)), _SHORT)
+    yield _case(many, 1, _LONG)
+    yield _case(few, 30 * few, _SHORT)
+    # Of each task, if the work was divided among all cores.
+    task_in = work.bytes_in / most + work.bytes_in_each
+    task_out = work.bytes_out / most + work.bytes_out_each
+    # What each task gets may be better shared, and what is shared may be better sent with tasks.
+    shared = max(work.bytes_shared, work.bytes_in_each)
+    task_in = max(task_in, work.bytes_shared)
+    for cores, blocks, factor in ((many, 1, 1.0), (some, 2, 0.5), (few, 2, 4.0), (some, 1, 2.0)):
+        tasks = cores * blocks
+        if task_in:
+            yield _case(cores, tasks, _LONG, bytes_in=_fit(task_in * factor, tasks))
+        if task_out:
+            yield _case(cores, tasks, _LONG, bytes_out=_fit(task_out * factor, tasks))
+        if shared:
+            yield _case(cores, tasks, _LONG, bytes_shared=_fit(shared * factor, 1))
+
+
+def _case(
+    cores: int,
+    tasks: int,
+    sleep: float,
+    *,
+    bytes_in: int = 0,
+    bytes_shared: int = 0,
+    bytes_out: int = 0,
+) -> Case:
+    return Case(
+        scenario=_SCENARIO,
+        cores=cores,
+        tasks=tasks,
+        sleep=sleep,
+        bytes_in=bytes_in,
+        bytes_shared=bytes_shared,
+        bytes_out=bytes_out,
+    )
+
+
+def _fit(size: float, times: int) -> int:
+    """Bytes that can be moved so many times in a short run."""
+    return round(max(_LEAST_BYTES, min(size, _MOST_BYTES / times)))

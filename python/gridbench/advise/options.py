@@ -1,0 +1,130 @@
+"""The options of `gridbench advise`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+_DEFAULT_ENGINE = "gridrpc-native"
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Say how to divide a work, and on how many cores.",
+    examples=(
+        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100",
+        "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
+        "gridbench advise --work 10s --cores 50 --engine process-pool",
+    ),
+)
+@click.option("--work", required=True, metavar="TIME", help="What it takes on one core, as 100s.")
+@click.option(
+    "--cores", required=True, metavar="N", help="Cores that there are; workers, one task each."
+)
+@click.option(
+    "--input",
+    "bytes_in",
+    metavar="SIZE",
+    default="0",
+    help="Input of the whole work, as 1MB; it is divided with it. 1 MB is 1,024 KB.",
+)
+@click.option(
+    "--input-per-task",
+    "bytes_in_each",
+    metavar="SIZE",
+    default="0",
+    help="Input that each task gets, however many there are.",
+)
+@click.option("--shared", metavar="SIZE", default="0", help="Data that is the same for all tasks.")
+@click.option(
+    "--output", "bytes_out", metavar="SIZE", default="0", help="Output of the whole work."
+)
+@click.option(
+    "--output-per-task",
+    "bytes_out_each",
+    metavar="SIZE",
+    default="0",
+    help="Output of each task, however many there are.",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether workers have to be started (cold), or are there already.",
+)
+@click.option(
+    "--most-tasks",
+    type=click.IntRange(1, 10_000_000),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="Into more the work cannot be divided.",
+)
+@click.option("--engine", metavar="NAME", help=f"Engine. [default: {_DEFAULT_ENGINE}]")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="MODEL.json|DIR",
+    help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the engine"
+    " is calibrated by some short runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the page and the model. [default: runs/advice-<time>]",
+)
+def advise(
+    *,
+    work: str,
+    cores: str,
+    bytes_in: str,
+    bytes_in_each: str,
+    shared: str,
+    bytes_out: str,
+    bytes_out_each: str,
+    start: str,
+    most_tasks: int,
+    engine: str | None,
+    source: Path | None,
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    """Say into how many tasks to divide a work, and how many cores to ask for.
+
+    It tells the expected time with an interval, where the time goes, what limits, whether data
+    should be sent as shared data, and what would help most. DIR then holds report.html, with the
+    total time over the number of tasks, and model.json.
+    """
+    from gridbench.advise.command import Request, give_advice
+    from gridbench.advise.work import Work, parse_time
+    from gridbench.scenario.amounts import parse_cores, parse_size
+
+    sys.exit(
+        give_advice(
+            Request(
+                work=Work(
+                    seconds=parse_time("--work", work),
+                    cores=parse_cores("--cores", cores),
+                    bytes_in=parse_size("--input", bytes_in),
+                    bytes_in_each=parse_size("--input-per-task", bytes_in_each),
+                    bytes_shared=parse_size("--shared", shared),
+                    bytes_out=parse_size("--output", bytes_out),
+                    bytes_out_each=parse_size("--output-per-task", bytes_out_each),
+                    warm=start == "warm",
+                    most_tasks=most_tasks,
+                ),
+                engine=engine,
+                source=source,
+                folder=out,
+                as_json=as_json,
+            )
+        )
+    )

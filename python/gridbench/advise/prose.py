@@ -1,0 +1,142 @@
+"""The advice in sentences."""
+
+from __future__ import annotations
+
+from gridbench.advise.advice import COMPUTING, Advice, Point
+from gridbench.model.model import Prediction
+from gridbench.report.text import counted, duration, percent, size
+
+_WORTH = 0.02
+"""Part of the total from which on a change is worth a sentence."""
+
+
+def sentences(advice: Advice) -> list[str]:
+    """What to do and why, a paragraph each; the most important first."""
+    found = [_split(advice), _expected(advice), _where(advice), _limit(advice), _others(advice)]
+    return [text for text in (*found, _shared(advice), _help(advice)) if text]
+
+
+def warnings(advice: Advice) -> list[str]:
+    """What must be known before the advice is trusted."""
+    found = [
+        f"This is beyond what was measured, and may be far off: {text}."
+        for text in advice.expected.extrapolated
+    ]
+    loose = [one.term.name for one in advice.model.fit.estimates if not one.determined]
+    if loose:
+        found.append(f"The runs behind this do not determine {', '.join(loose)}.")
+    place = advice.model.fit.place
+    if place.transport == "one host" and advice.split.cores > place.processors:
+        found.append(
+            f"All of this is for tasks that wait, as those of the benchmark do. Tasks that compute"
+            f" cannot use more than the {place.processors} processors of this machine at a time."
+        )
+    return found
+
+
+def _split(advice: Advice) -> str:
+    split, work = advice.split, advice.work
+    each = duration(work.seconds / split.tasks)
+    cores = (
+        f"{split.cores:,} of the {work.cores:,}" if split.cores < work.cores else f"{split.cores:,}"
+    )
+    return (
+        f"Divide the work into {counted(split.tasks, 'task')} of {each} each, on {cores} cores"
+        f" of {advice.model.fit.place.engine}."
+    )
+
+
+def _expected(advice: Advice) -> str:
+    expected = advice.expected
+    return (
+        f"It is expected to take {duration(expected.total)} ({interval(expected)}), of which"
+        f" {duration(expected.ideal)} are the work itself: an efficiency of"
+        f" {percent(expected.ideal / expected.total)}. On one core it would be"
+        f" {duration(advice.work.seconds)}."
+    )
+
+
+def _where(advice: Advice) -> str:
+    rest = [(what, part) for what, part in advice.parts if what != COMPUTING]
+    told = [
+        f"{what} {duration(part)}"
+        for what, part in sorted(rest, key=lambda one: -one[1])
+        if part >= _WORTH / 10 * advice.expected.total
+    ]
+    return f"Besides the work, the time goes into: {', '.join(told)}." if told else ""
+
+
+def _limit(advice: Advice) -> str:
+    what, part = advice.limit
+    share = percent(part / advice.expected.total)
+    if what == COMPUTING:
+        return f"What limits is the computing itself, with {share} of the time: use more cores."
+    return f"What limits is {what}, with {share} of the time."
+
+
+def _others(advice: Advice) -> str:
+    """Other numbers of tasks, the worst of the small and of the large."""
+    told = [point for point in advice.compared if point.tasks != advice.split.tasks]
+    fewer = [point for point in told if point.tasks < advice.split.tasks]
+    more = [point for point in told if point.tasks > advice.split.tasks]
+    chosen = [*fewer[-2:], *more[:1], *more[-1:]]
+    parts = [
+        f"{counted(point.tasks, 'task')} {_beside(advice, point)}" for point in _unique(chosen)
+    ]
+    return f"On the same cores, {'; '.join(parts)}." if parts else ""
+
+
+def _beside(advice: Advice, point: Point) -> str:
+    total, best = point.prediction.total, advice.expected.total
+    if total < best * 1.005:
+        return f"would take as long ({duration(total)})"
+    return f"would take {duration(total)}, {percent(total / best - 1)} longer"
+
+
+def _shared(advice: Advice) -> str:
+    sharing = advice.sharing
+    if sharing is None:
+        return ""
+    data = size(sharing.size)
+    if sharing.shared is None:
+        return (
+            f"Whether the {data} that each task gets should be shared data is not known: no run"
+            " had any."
+        )
+    shared, each = duration(sharing.shared), duration(sharing.with_tasks)
+    better = sharing.shared < sharing.with_tasks * (1 - _WORTH)
+    worse = sharing.with_tasks < sharing.shared * (1 - _WORTH)
+    if sharing.is_shared:
+        if worse:
+            return f"Send the {data} of shared data with each task: {each} instead of {shared}."
+        verdict = "is right" if better else "makes no difference"
+        return f"Sending {data} as shared data {verdict}: {shared}; with each task {each}."
+    if better:
+        return (
+            f"If the {data} that each task gets are the same for all, send them as shared data:"
+            f" {shared} instead of {each}."
+        )
+    return f"Sending the {data} that each task gets as shared data would bring nothing: {shared}."
+
+
+def _help(advice: Advice) -> str:
+    now = advice.expected.total
+    told = [
+        f"{one.what} ({duration(one.total)}, {percent(1 - one.total / now)} less)"
+        for one in advice.helps
+        if one.total < now * (1 - _WORTH)
+    ]
+    if not told:
+        return "No single change would make it much shorter."
+    first, *rest = told
+    more = f" Next come {'; '.join(rest)}." if rest else ""
+    return f"What would help most: {first}.{more}"
+
+
+def interval(prediction: Prediction) -> str:
+    """Of the total."""
+    return f"{duration(prediction.low)} to {duration(prediction.high)} in 9 of 10 cases"
+
+
+def _unique(points: list[Point]) -> list[Point]:
+    return list({point.tasks: point for point in points}.values())

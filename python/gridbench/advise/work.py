@@ -1,0 +1,93 @@
+"""A user's work, and what becomes of it when it is divided among tasks."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridbench.errors import InputError
+from gridbench.model.observation import Situation
+from gridbench.workload.numbers import shown
+from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES, MOST_TASKS
+
+_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([a-z]+)\Z")
+LONGEST = 1e9
+"""Seconds; about 30 years of one core."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is to be done. Sizes are in bytes."""
+
+    seconds: float
+    """That it takes on one core."""
+    cores: int
+    """That there are; it can use fewer."""
+    bytes_in: float = 0.0
+    """Input of the whole work, divided with it."""
+    bytes_in_each: float = 0.0
+    """Input that each task gets, however many there are."""
+    bytes_shared: float = 0.0
+    """Data that is common to all tasks."""
+    bytes_out: float = 0.0
+    """Output of the whole work, divided with it."""
+    bytes_out_each: float = 0.0
+    """Output of each task, however many there are."""
+    warm: bool = False
+    """Workers are there already when the time begins."""
+    most_tasks: int = 100_000
+    """Into more it cannot be divided."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.seconds) and 0 < self.seconds <= LONGEST):
+            raise InputError(
+                f"work of {self.seconds:g} s makes no sense",
+                remedy=f"give a time above 0 and up to {LONGEST:g} s of one core",
+            )
+        if not 1 <= self.cores <= MOST_NODES:
+            raise InputError(f"the number of cores must be from 1 to {MOST_NODES:,}")
+        if not 1 <= self.most_tasks <= MOST_TASKS:
+            raise InputError(f"the number of tasks must be from 1 to {MOST_TASKS:,}")
+        for size in self.sizes:
+            if not 0 <= size <= LARGEST_KB * 1024:
+                raise InputError(f"not a size in bytes: {size:g}")
+
+    @property
+    def sizes(self) -> tuple[float, ...]:
+        """All of them."""
+        return (
+            self.bytes_in,
+            self.bytes_in_each,
+            self.bytes_shared,
+            self.bytes_out,
+            self.bytes_out_each,
+        )
+
+    def divided(self, tasks: int, cores: int) -> Situation:
+        """The work as that many tasks of equal length, on that many cores."""
+        return Situation(
+            cores=cores,
+            sleep=np.full(tasks, self.seconds / tasks),
+            bytes_in=self.bytes_in / tasks + self.bytes_in_each,
+            bytes_shared=self.bytes_shared,
+            bytes_out=self.bytes_out / tasks + self.bytes_out_each,
+            warm=self.warm,
+        )
+
+
+def parse_time(option: str, text: str) -> float:
+    """Seconds, from `100s`, `2.5h` or `200 ms`. InputError names `option`."""
+    remedy = f"give a time such as 100s; units are {', '.join(_UNITS)}"
+    match = _TIME.match(text.strip())
+    if match is None or match[2] not in _UNITS or len(text) > 40:
+        raise InputError(f"{option}: `{shown(text)}` is not a time", remedy=remedy)
+    value = float(match[1]) * _UNITS[match[2]]
+    if not 0 < value <= LONGEST:
+        raise InputError(
+            f"{option}: {shown(text)} is not above 0 and up to {LONGEST:g} s", remedy=remedy
+        )
+    return value

@@ -1,0 +1,93 @@
+"""`gridbench model` on real runs, and on folders that hold none or too few."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conftest import MakeSetup, Run
+from gridbench.errors import InputError
+from gridbench.model.observation import Measured, Observation, observe, together
+from gridbench.model.source import read_source
+from synthetic import observations, situations
+
+
+def run_some(
+    gridbench: Run, make_setup: MakeSetup, cores: tuple[int, ...], blocks: tuple[int, ...]
+) -> None:
+    for nodes in cores:
+        for block in blocks:
+            setup = make_setup(nodes=nodes, tasks=nodes * block, sleep=0.01)
+            done = gridbench("run", setup, "--no-check", "--out", f"runs/{nodes}-{block}")
+            assert done.returncode == 0, done.stderr
+
+
+def test_a_model_is_fitted_to_real_runs(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    run_some(gridbench, make_setup, (1, 2, 3), (1, 2, 3, 5))
+    done = gridbench("model", "runs", "--no-test", "--out", "model.json", timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "gridrpc-native" in done.stdout
+    assert "start.constant" in done.stdout
+    (saved,) = json.loads((tmp_path / "model.json").read_text())["models"]
+    assert saved["runs"] == 12
+    assert saved["place"]["most_waiting_bytes"] > 0
+    found = {term["name"]: term["value"] for term in saved["terms"]}
+    # No more than the shortest run can take.
+    first = min(one.measured.total for one in read_source([tmp_path / "runs"]).observations)
+    assert 0 < found["start.constant"] < first
+
+
+def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_path: Path) -> None:
+    run_some(gridbench, make_setup, (2,), (1,))
+    done = gridbench("model", "runs")
+    assert done.returncode == 2
+    assert "1 runs are too few to fit a model to; missing are 11 more runs" in done.stderr
+    done = gridbench("model", "runs", "--engine", "ray")
+    assert done.returncode == 2
+    assert "there are no runs of the engine `ray` that can serve" in done.stderr
+    one = observe(tmp_path / "runs" / "2-1")
+    assert isinstance(one, Observation)
+    assert (one.situation.cores, one.situation.tasks, one.situation.warm) == (2, 2, False)
+    assert one.measured.total > one.ideal == pytest.approx(0.01)
+
+
+def test_a_folder_without_runs_is_refused(gridbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = gridbench("model", "empty")
+    assert done.returncode == 2
+    assert "empty: there are no runs in this folder" in done.stderr
+    assert "is not a folder" in gridbench("model", "nowhere").stderr
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"status": "complete", "valid": true}'])
+def test_what_is_no_record_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text)
+    (tmp_path / "timeline.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"run\.json"):
+        observe(tmp_path)
+
+
+def test_a_run_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"status": "interrupted", "valid": false}')
+    assert observe(tmp_path) == "it is not complete or not valid"
+
+
+def test_runs_of_one_case_count_as_their_median() -> None:
+    one = observations(situations()[:1])[0]
+    totals = (one.ideal + 0.1, one.ideal + 0.2, one.ideal + 0.9)
+    several = [replace(one, measured=replace(one.measured, total=total)) for total in totals]
+    (merged,) = together(several)
+    assert merged.runs == 3
+    assert merged.measured == Measured(
+        totals[1],
+        one.measured.first_calc_in,
+        one.measured.last_worker_calc_in,
+        one.measured.extra,
+    )
+    other = replace(one, place=replace(one.place, engine="another"))
+    assert len(together([one, other])) == 2

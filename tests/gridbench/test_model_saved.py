@@ -1,0 +1,91 @@
+"""Predictions, what lies outside of the measured, and models as files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gridbench.errors import InputError
+from gridbench.model.command import model_of
+from gridbench.model.model import Model
+from gridbench.model.observation import Situation
+from gridbench.model.saved import load_models, save_models
+from synthetic import COPIES, MB, observations, situations
+
+INSIDE = Situation(cores=8, sleep=np.full(16, 0.02), bytes_in=2 * MB)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return model_of(observations(situations(), noise=0.02), test=False, shape=COPIES)
+
+
+def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(model: Model) -> None:
+    found = model.predict(INSIDE)
+    assert found.ideal < found.low < found.total < found.high < 2 * found.total
+    assert found.extrapolated == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"cores": 64, "sleep": np.full(128, 0.02)}, "cores: 64 is outside"),
+        ({"sleep": np.full(1000, 0.02)}, "tasks: 1,000 is outside what was measured, 1 to 160"),
+        ({"sleep": np.full(16, 30.0)}, "time of a task: 30.00 s is outside"),
+        ({"bytes_in": 100.0 * MB}, "task data: 100 MB is outside"),
+    ],
+)
+def test_what_lies_outside_is_named(model: Model, changed: dict[str, object], told: str) -> None:
+    outside = model.predict(replace(INSIDE, **changed)).extrapolated  # type: ignore[arg-type]
+    assert any(text.startswith(told) for text in outside), outside
+
+
+def test_data_that_no_run_had_is_named() -> None:
+    bare = [one for one in situations() if not (one.bytes_shared or one.warm)]
+    model = model_of(observations(bare), test=False, shape=COPIES)
+    outside = model.predict(replace(INSIDE, bytes_shared=5.0, warm=True)).extrapolated
+    assert outside == ("no run had shared data, and this has 5 B", "no run had a warm start")
+
+
+def test_a_model_is_the_same_when_read_again(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save_models([model], path)
+    (again,) = load_models(path)
+    assert again == replace(model, fit=replace(model.fit, covariance=again.fit.covariance))
+    assert again.predict(INSIDE) == model.predict(INSIDE)
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda text: text[:-100], "is not a model"),
+        (lambda text: text[:0] + "[]", "it is no gridbench model"),
+        (lambda text: text.replace('"gridbench model"', '"something"'), "it is no gridbench model"),
+        (lambda text: text.replace('"format": 1', '"format": 9'), "its format is 9"),
+        (lambda text: text.replace('"name": "submit"', '"name": "magic"'), "`magic`"),
+        (lambda text: text.replace('"processors": 2', '"processors": 0'), "without processors"),
+        (lambda text: text.replace('"processors": 2', '"processors": "two"'), "processors"),
+    ],
+)
+def test_a_damaged_file_is_refused(model: Model, tmp_path: Path, damage: object, told: str) -> None:
+    path = tmp_path / "model.json"
+    save_models([model], path)
+    assert callable(damage)
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(InputError, match=told):
+        load_models(path)
+
+
+def test_the_saved_form_tells_terms_and_range_to_readers(model: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.json"
+    save_models([model], path)
+    (saved,) = json.loads(path.read_text())["models"]
+    assert {"name", "unit", "meaning", "value", "low", "high", "determined"} == set(
+        saved["terms"][0]
+    )
+    assert saved["measured"]["cores"] == {"low": 1, "high": 16}
+    assert saved["place"]["engine"] == "made-up"
