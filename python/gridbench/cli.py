@@ -770,14 +770,15 @@ def model(
 @click.option(
     "--against",
     metavar="DIR",
-    help="Simulate the cases that `gridbench scenario` has run, and compare; or `published`.",
+    help="Simulate the runs in a folder of `gridbench run` or `gridbench scenario`, and compare; or"
+    " `published`.",
 )
 @click.option(
     "--engine",
     default=_DEFAULT_ENGINE,
     show_default=True,
     metavar="NAME",
-    help="Whose model is meant in a file of several, and whose cases with --against.",
+    help="Whose model is meant in a file of several, and whose runs with --against.",
 )
 @click.option(
     "--out",
