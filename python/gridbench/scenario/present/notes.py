@@ -35,8 +35,8 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
     invalid = [cell for cell in cells if not cell.counts]
     if invalid:
         found.append(
-            f"{counted(len(invalid), 'case')} of {len(cells)} measured do not count, by the rules"
-            " below: they are drawn with hollow marks, and the words leave them out."
+            f"Marked invalid, so that they do not count: {len(invalid)} of {len(cells)} measured"
+            " cases. They are drawn with hollow marks, and the words leave them out."
         )
     busy = [result.load["busy"] for result in results if "busy" in result.load]
     full = sum(share >= _FULL for share in busy)
