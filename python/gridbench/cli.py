@@ -645,6 +645,103 @@ def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> No
     sys.exit(show_published(Request(tables=tables, as_json=as_json, out=out)))
 
 
+@cli.command(
+    cls=_Examples,
+    short_help="Fit a model of an engine to runs, and tell how wrong it is.",
+    examples=(
+        "gridbench model runs/scenario-4 runs/scenario-5",
+        "gridbench model runs/* --engine gridrpc-native --out model.json",
+    ),
+)
+@click.argument(
+    "folders", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FOLDER..."
+)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Engine to fit a model of; may be given several times. [default: all]",
+)
+@click.option(
+    "--test/--no-test",
+    default=True,
+    show_default=True,
+    help="Hold out runs, fit to the others, and tell the errors. Takes three more fits.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep the models."
+)
+def model(
+    *,
+    folders: tuple[Path, ...],
+    engines: tuple[str, ...],
+    test: bool,
+    as_json: bool,
+    out: Path | None,
+) -> None:
+    """Fit a model of each engine to the runs in FOLDERs.
+
+    The model follows every task through client, processors, links and workers, all of which serve
+    only so much at a time. What is fitted are the costs of each; they are told with intervals, and
+    those that the runs do not determine are told as such. Held out, to see how wrong it is, are a
+    random 30 % of the runs, those of the most cores, and those of the largest data.
+
+    Exit status 1 says that there were too few runs of one of the engines.
+    """
+    from gridbench.model.command import Request, fit_models
+
+    sys.exit(
+        fit_models(Request(folders=folders, engines=engines, test=test, as_json=as_json, out=out))
+    )
+
+
+@cli.command(
+    cls=_Examples,
+    short_help="Make links of known rate on this machine, and measure them.",
+    examples=(
+        "gridbench links --nodes 3 --link 1gbit",
+        "gridbench links --link 100mbit --json",
+        "gridbench links --clean               # remove what killed runs have left",
+    ),
+)
+@click.option(
+    "--nodes", type=int, default=1, show_default=True, metavar="K", help="How many nodes."
+)
+@click.option(
+    "--link",
+    default="1gbit",
+    show_default=True,
+    metavar="RATE",
+    help="Rate of each node's link and of the client's, in each direction.",
+)
+@click.option(
+    "--seconds",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="How long each rate is measured.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@click.option("--clean", is_flag=True, help="Only remove what killed runs have left.")
+def links(*, nodes: int, link: str, seconds: float, as_json: bool, clean: bool) -> None:
+    """Put K nodes behind links of a given rate, and measure what these links do.
+
+    Nodes are network namespaces, and links are pairs of virtual devices with a token bucket for
+    each direction, as workers get them that are put behind links. They are gone at the end.
+    Needs root and iproute2.
+    """
+    from gridbench.links.command import Request, show_links
+
+    sys.exit(
+        show_links(
+            Request(nodes=nodes, link=link, seconds=seconds, as_json=as_json, only_clean=clean)
+        )
+    )
+
+
 @cli.group(invoke_without_command=True)
 @click.pass_context
 def engines(context: click.Context) -> None:

@@ -1,23 +1,24 @@
 """A run as tasks on their way: client, link, perhaps a manager, workers, and back.
 
-    client -> (link -> manager) -> link -> worker: start, sleep -> link (-> link) -> client
+    client -> (link -> manager) -> link -> worker: take, sleep, answer -> link (-> link) -> client
 
 Each of these can do only so much at a time, and all of them work at once: that is what overlaps.
-`evaluate` follows every task through them and returns its stamps. Nothing is drawn at random.
+On one machine, client and workers also share its processors. `evaluate` follows every task through
+them and returns its stamps. Nothing is drawn at random.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.errors import InputError
-from gridbench.model.stages import Clock, Evenly, InTurn, Stage
+from gridbench.model.stages import Clock, Evenly, Freely, InTurn, Stage, Then, Through
 
 Sharing = Literal["in turn", "evenly"]
 
@@ -40,12 +41,42 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manager:
-    """A node between client and workers that takes all tasks and gives them to free workers."""
+    """What takes all tasks and gives them to free workers: a node of its own, or, with links that
+    take no time, a runtime in the client."""
 
-    inward: Link
+    inward: Link = Link()
     """From the client."""
-    outward: Link
+    outward: Link = Link()
     """To the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What something does with a message, in processor time."""
+
+    fixed: float = 0.0
+    """Seconds for each message."""
+    per_byte: float = 0.0
+    """Seconds for each of its bytes: copying it, or making the memory for it."""
+
+    def of(self, size: float) -> float:
+        """Seconds for a message of `size` bytes."""
+        return self.fixed + self.per_byte * size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How workers come up once they have been asked for, at the time their case gives."""
+
+    constant: float = 0.0
+    """Seconds before the first is made; besides, for each worker, `prepare`."""
+    prepare: float = 0.0
+    serial: float = 0.0
+    """Processor time of each in the process that makes one after the other."""
+    parallel: float = 0.0
+    """Each worker's own processor time, before it can take a task."""
+    all_first: bool = False
+    """No task is given out before all workers have been made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +92,44 @@ class Parameters:
     shared_rate: float = math.inf
     """Bytes per second of shared data, which each worker gets with its first task."""
     submit_cost: float = 0.0
-    """The client's own work to submit a task."""
+    """The client's own work to submit a task; so too the next."""
+    submit_per_byte: float = 0.0
     retrieve_cost: float = 0.0
-    """The client's own work to take a result."""
+    """The client's own work to take a result; so too the next."""
+    retrieve_per_byte: float = 0.0
     start_latency: float = 0.0
     """From the arrival of a task's data until it computes; keeps nobody else waiting."""
     return_latency: float = 0.0
     """From the arrival of a result until the client can take it; keeps nobody else waiting."""
+
+    # What a run on one machine has besides. All of it takes processor time.
+    start: Start | None = None
+    """None: workers are ready at the times that their case gives."""
+    share: Effort = field(default_factory=Effort)
+    """The client's own work to prepare the shared data, before the first task."""
+    take_shared: Effort = field(default_factory=Effort)
+    """A worker's to take it, before its first task."""
+    take: Effort = field(default_factory=Effort)
+    """A worker's to take a task, before it computes."""
+    make: Effort = field(default_factory=Effort)
+    """A worker's to wake up and to make its output, at the end of computing."""
+    processors: float = math.inf
+    """That client and workers have together."""
+    ahead: int = 0
+    """Tasks that a worker is sent before it has answered those it has; with a manager only."""
+    most_waiting_bytes: float = math.inf
+    """Data of tasks that wait for a worker; the client submits no more beyond it. With a manager
+    only; so too the next."""
+    most_outstanding: float = math.inf
+    """Tasks that the client has submitted and not taken."""
+
+    def __post_init__(self) -> None:
+        if self.manager is None and (self.ahead or self.start or self.share != Effort()):
+            raise InputError(
+                "a system without a manager has no tasks sent ahead, no start-up of its own, and"
+                " prepares no shared data",
+                remedy="give it a manager; its links need not take time",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +139,8 @@ class Case:
     sleep: Floats
     """Seconds of each task, in the order of submission, shape (tasks,)."""
     ready: Floats
-    """When each worker has started, shape (workers,), seconds."""
+    """When each worker has started, shape (workers,), seconds; or when it is asked for, in a system
+    with a `Start`."""
     bytes_in: float = 0.0
     """Bytes of each task's data; so too the two below."""
     bytes_out: float = 0.0
@@ -120,7 +183,7 @@ def evaluate(case: Case, parameters: Parameters) -> Stamps:
     """Follow all tasks of the case through the system: 10,000 of them take about 0.1 s."""
     run = _Run(case, parameters)
     run.clock.run()
-    return run.stamps
+    return run.stamps()
 
 
 class _Run:
@@ -130,107 +193,244 @@ class _Run:
         self.case = case
         self.parameters = parameters
         self.clock = Clock()
-        tasks = len(case.sleep)
-        self.stamps = Stamps(
-            submit=np.full(tasks, math.nan),
-            calc_in=np.full(tasks, math.nan),
-            calc_out=np.full(tasks, math.nan),
-            retrieve=np.full(tasks, math.nan),
-            worker=np.full(tasks, -1, dtype=np.int64),
-        )
+        tasks, workers = len(case.sleep), len(case.ready)
+        self.submit, self.calc_in = [math.nan] * tasks, [math.nan] * tasks
+        self.calc_out, self.retrieve = [math.nan] * tasks, [math.nan] * tasks
+        self.worker = [-1] * tasks
         self.sleep = case.sleep.tolist()
         self.waiting: deque[int] = deque()
         self.idle: deque[int] = deque()
+        self.spare: deque[int] = deque()
+        """Workers that are busy and may be sent a task ahead, each as often as it may."""
+        self.inbox: list[deque[int]] = [deque() for _ in range(workers)]
+        """Tasks whose data is with a worker that does another."""
+        self.busy = [False] * workers
         self.has_shared: set[int] = set()
-        self.to_workers = self._stage(parameters.to_workers)
-        self.from_workers = self._stage(parameters.from_workers)
-        self.client = InTurn(self.clock)
-        # With a manager one thread of the client submits, another takes results.
-        self.collector = self.client
-        if manager := parameters.manager:
-            self.collector = InTurn(self.clock)
-            self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
-            for task in range(tasks):
-                self.client.add(parameters.submit_cost, self.leaves_client, task)
+        self.unmade = workers
+        self.submitted = 0
+        self.outstanding = 0
+        self.submitting = False
+        self._make_stages()
+        if parameters.manager:
+            self.client.add(self._share_work(), self.shared, 0)
         else:
             self.waiting.extend(range(tasks))
         for worker, time in enumerate(case.ready.tolist()):
-            self.clock.at(time, self.worker_free, worker)
+            if parameters.start is None:
+                self.clock.at(time, self.worker_free, worker)
+            else:
+                self.clock.at(time + self._before_start(), self.wanted, worker)
+
+    def stamps(self) -> Stamps:
+        """Of all tasks, when nothing is left to happen."""
+        return Stamps(
+            submit=np.array(self.submit),
+            calc_in=np.array(self.calc_in),
+            calc_out=np.array(self.calc_out),
+            retrieve=np.array(self.retrieve),
+            worker=np.array(self.worker, dtype=np.int64),
+        )
+
+    def _make_stages(self) -> None:
+        parameters = self.parameters
+        self.processors: Stage = Freely(self.clock)
+        if math.isfinite(parameters.processors):
+            self.processors = Evenly(self.clock, parameters.processors)
+        # With shared data a link that takes no time for tasks may take some.
+        self.to_workers = self._stage(parameters.to_workers)
+        if math.isfinite(parameters.shared_rate) and isinstance(self.to_workers, Through):
+            self.to_workers = InTurn(self.clock)
+        self.from_workers = self._stage(parameters.from_workers)
+        self.maker = InTurn(self.clock, self.processors)
+        self.client = InTurn(self.clock, self.processors)
+        # With a manager one thread of the client submits, another takes results.
+        self.collector = self.client
+        if manager := parameters.manager:
+            self.collector = InTurn(self.clock, self.processors)
+            self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
 
     def _stage(self, link: Link) -> Stage:
+        if link.rate == math.inf and not link.per_message:
+            return Through()
         return Evenly(self.clock) if link.sharing == "evenly" else InTurn(self.clock)
+
+    def _before_start(self) -> float:
+        start = self.parameters.start
+        return start.constant + start.prepare * len(self.case.ready) if start else 0.0
+
+    def _share_work(self) -> float:
+        size = self.case.bytes_shared
+        return self.parameters.share.of(size) if size else 0.0
+
+    # Workers start.
+
+    def wanted(self, worker: int) -> None:
+        """It is to be made."""
+        assert self.parameters.start is not None
+        self.maker.add(self.parameters.start.serial, self.made, worker)
+
+    def made(self, worker: int) -> None:
+        """Its process is there, and starts up."""
+        start = self.parameters.start
+        assert start is not None
+        self.unmade -= 1
+        self.processors.add(start.parallel, self.worker_free, worker)
+        if start.all_first and not self.unmade:
+            self.dispatch()
+
+    # The client submits.
+
+    def shared(self, _: int) -> None:
+        """The shared data has been prepared."""
+        self.submit_next()
+
+    def submit_next(self) -> None:
+        """The client begins to submit another task, if there is one and room for it."""
+        parameters, case = self.parameters, self.case
+        if self.submitting or self.submitted == len(self.sleep):
+            return
+        full = self.waiting and (
+            (len(self.waiting) + 1) * case.bytes_in > parameters.most_waiting_bytes
+        )
+        if full or self.outstanding >= parameters.most_outstanding:
+            return
+        self.submitting = True
+        self.client.add(self._submit_work(), self.leaves_client, self.submitted)
+        self.submitted += 1
+        self.outstanding += 1
+
+    def _submit_work(self) -> float:
+        return self.parameters.submit_cost + self.parameters.submit_per_byte * self.case.bytes_in
 
     def leaves_client(self, task: int) -> None:
         """The client has done its part to submit it."""
         if manager := self.parameters.manager:
             self.inward.add(manager.inward.work(self.case.bytes_in), self.reaches_manager, task)
+            self.submitting = False
+            self.submit_next()
         else:
-            self.stamps.submit[task] = self.clock.now
+            self.submit[task] = self.clock.now
             self.send(task)
 
     def reaches_manager(self, task: int) -> None:
         """Its data is there."""
-        self.stamps.submit[task] = self.clock.now
+        self.submit[task] = self.clock.now
         self.waiting.append(task)
         self.dispatch()
+
+    # Tasks meet workers.
 
     def worker_free(self, worker: int) -> None:
         """It can take a task."""
         self.idle.append(worker)
+        self.spare.extend([worker] * self.parameters.ahead)
         self.dispatch()
 
     def dispatch(self) -> None:
         """Give waiting tasks to idle workers, both in the order in which they came."""
-        while self.waiting and self.idle:
+        start = self.parameters.start
+        if start and start.all_first and self.unmade:
+            return
+        while self.waiting and (self.idle or self.spare):
             task = self.waiting.popleft()
-            self.stamps.worker[task] = self.idle.popleft()
+            self.worker[task] = (self.idle or self.spare).popleft()
             if self.parameters.manager:
                 self.send(task)
+                self.submit_next()
             else:
                 # A client that has taken a result first makes use of the worker, and then takes
                 # the next one.
-                cost = self.parameters.submit_cost
-                self.client.add(cost, self.leaves_client, task, urgent=True)
+                self.client.add(self._submit_work(), self.leaves_client, task, urgent=True)
 
     def send(self, task: int) -> None:
         """Its data starts on its way to its worker."""
         work = self.parameters.to_workers.work(self.case.bytes_in)
-        worker = int(self.stamps.worker[task])
+        worker = self.worker[task]
         if worker not in self.has_shared:
             self.has_shared.add(worker)
             work += self.case.bytes_shared / self.parameters.shared_rate
-        self.to_workers.add(work, self.reaches_worker, task)
+            self.to_workers.add(work, self.shared_reaches_worker, task)
+        else:
+            self.to_workers.add(work, self.reaches_worker, task)
+
+    # The worker does one.
+
+    def shared_reaches_worker(self, task: int) -> None:
+        """The data of its worker's first task is there, and the shared data."""
+        if size := self.case.bytes_shared:
+            self._do(self.parameters.take_shared.of(size), self.reaches_worker, task)
+        else:
+            self.reaches_worker(task)
 
     def reaches_worker(self, task: int) -> None:
         """Its data is there."""
+        worker = self.worker[task]
+        if self.busy[worker]:
+            self.inbox[worker].append(task)
+            return
+        self.busy[worker] = True
+        self._do(self.parameters.take.of(self.case.bytes_in), self.taken, task)
+
+    def taken(self, task: int) -> None:
+        """The worker has it, and is about to compute."""
         begin = self.clock.now + self.parameters.start_latency
-        self.stamps.calc_in[task] = begin
-        self.clock.at(begin + self.sleep[task], self.computed, task)
+        self.calc_in[task] = begin
+        self.clock.at(begin + self.sleep[task], self.slept, task)
+
+    def slept(self, task: int) -> None:
+        """What is left is its output."""
+        self._do(self.parameters.make.of(self.case.bytes_out), self.computed, task)
 
     def computed(self, task: int) -> None:
         """Its result starts on its way back."""
-        self.stamps.calc_out[task] = self.clock.now
+        self.calc_out[task] = self.clock.now
         work = self.parameters.from_workers.work(self.case.bytes_out)
         self.from_workers.add(work, self.leaves_worker, task)
 
     def leaves_worker(self, task: int) -> None:
         """Its result is with the manager, or at the client's door."""
+        worker = self.worker[task]
+        self.busy[worker] = False
         if manager := self.parameters.manager:
-            self.worker_free(int(self.stamps.worker[task]))
+            if self.inbox[worker]:
+                self.reaches_worker(self.inbox[worker].popleft())
+            self.slot_free(worker)
             self.outward.add(manager.outward.work(self.case.bytes_out), self.reaches_client, task)
         else:
             self.reaches_client(task)
 
+    def slot_free(self, worker: int) -> None:
+        """It can be sent one more task."""
+        (self.spare if self.busy[worker] else self.idle).append(worker)
+        self.dispatch()
+
+    def _do(self, work: float, then: Then, task: int) -> None:
+        """A worker works."""
+        if work:
+            self.processors.add(work, then, task)
+        else:
+            then(task)
+
+    # The client takes results.
+
     def reaches_client(self, task: int) -> None:
         """Its result waits until the client takes it."""
-        self.clock.at(self.clock.now + self.parameters.return_latency, self.noticed, task)
+        if latency := self.parameters.return_latency:
+            self.clock.at(self.clock.now + latency, self.noticed, task)
+        else:
+            self.noticed(task)
 
     def noticed(self, task: int) -> None:
         """The client begins to take it when it has done what it was asked before."""
-        self.collector.add(self.parameters.retrieve_cost, self.retrieved, task)
+        parameters = self.parameters
+        work = parameters.retrieve_cost + parameters.retrieve_per_byte * self.case.bytes_out
+        self.collector.add(work, self.retrieved, task)
 
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""
-        self.stamps.retrieve[task] = self.clock.now
-        if not self.parameters.manager:
-            self.worker_free(int(self.stamps.worker[task]))
+        self.retrieve[task] = self.clock.now
+        if self.parameters.manager:
+            self.outstanding -= 1
+            self.submit_next()
+        else:
+            self.slot_free(self.worker[task])

@@ -1,12 +1,13 @@
 """The stages that tasks go through: each has work to do, and says when it is done.
 
 A clock holds what happens next. A stage serves its jobs in turn, or all of them evenly, each at
-its share of the speed, as connections share a network.
+its share of the speed, as connections share a network and processes the processors of a machine.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -42,30 +43,55 @@ class Stage(Protocol):
         """From now on do `work` (seconds, if there were no other), and then call `then(which)`."""
 
 
-class InTurn:
-    """One job at a time, in the order in which they come; none while there are urgent ones."""
+class Freely:
+    """Every job at once and at full speed: nobody waits for anybody."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+
+    def add(self, work: float, then: Then, which: int) -> None:
+        """See `Stage`."""
+        self._clock.at(self._clock.now + work, then, which)
+
+
+class Through:
+    """Nothing to be done: a job is done at once."""
+
+    def add(self, work: float, then: Then, which: int) -> None:
+        """See `Stage`; `work` is 0."""
+        del work
+        then(which)
+
+
+class InTurn:
+    """One job at a time, in the order in which they come; none while there are urgent ones.
+
+    `on` is the stage that does its work, for one that is itself a job among others: a thread on
+    the processors of its machine. Without it the work takes as long as it is.
+    """
+
+    def __init__(self, clock: Clock, on: Stage | None = None) -> None:
+        self._on = on or Freely(clock)
+        self._now: Then | None = None
+        """What follows the job under way."""
         self._urgent: deque[tuple[float, Then, int]] = deque()
         self._others: deque[tuple[float, Then, int]] = deque()
-        self._busy = False
 
     def add(self, work: float, then: Then, which: int, *, urgent: bool = False) -> None:
         """See `Stage`."""
         (self._urgent if urgent else self._others).append((work, then, which))
-        if not self._busy:
+        if self._now is None:
             self._begin()
 
     def _begin(self) -> None:
-        self._busy = True
-        work, then, which = (self._urgent or self._others).popleft()
-        self._clock.at(self._clock.now + work, lambda number: self._finish(then, number), which)
+        work, self._now, which = (self._urgent or self._others).popleft()
+        self._on.add(work, self._finish, which)
 
-    def _finish(self, then: Then, which: int) -> None:
+    def _finish(self, which: int) -> None:
         # What follows from this job may be urgent, and so has to be known before the next begins.
-        then(which)
-        self._busy = False
+        assert self._now is not None
+        self._now(which)
+        self._now = None
         if self._urgent or self._others:
             self._begin()
 
@@ -73,38 +99,62 @@ class InTurn:
 class Evenly:
     """All jobs at once, each at an equal share of the speed.
 
-    What counts is the work that a job would have got if it had been there all the time: a job is
+    There are `servers` of full speed, and none helps another with the same job: up to so many jobs
+    go on at full speed. A link has one, a machine as many as it has processors. What counts is the work that a job would have got if it had been there all the time: a job is
     done when that has grown by the job's own. So nothing has to be recomputed for each of them
     when their number changes.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, servers: float = 1) -> None:
         self._clock = clock
+        self._servers = servers
         self._given = 0.0
         self._since = 0.0
         self._jobs: list[tuple[float, int, Then, int]] = []
         self._number = 0
         self._plan = 0
+        self._planned = math.inf
+        """When the next job was found to be done; too early if others have come since."""
+        self._changed = False
+        """Others have come since."""
 
     def add(self, work: float, then: Then, which: int) -> None:
         """See `Stage`."""
-        if self._jobs:
-            self._given += (self._clock.now - self._since) / len(self._jobs)
-        self._since = self._clock.now
+        self._go_on()
         self._number += 1
         heapq.heappush(self._jobs, (self._given + work, self._number, then, which))
-        self._look_ahead()
+        if self._end() < self._planned:
+            self._look_ahead()
+        else:
+            self._changed = True
+
+    def _go_on(self) -> None:
+        if self._jobs:
+            passed = self._clock.now - self._since
+            self._given += passed * min(1.0, self._servers / len(self._jobs))
+        self._since = self._clock.now
+
+    def _end(self) -> float:
+        """When the next job is done if no other comes."""
+        left = max(0.0, self._jobs[0][0] - self._given)
+        return self._clock.now + left * max(1.0, len(self._jobs) / self._servers)
 
     def _look_ahead(self) -> None:
-        # A plan made for another number of jobs is void.
+        # A plan that was made before is void.
         self._plan += 1
+        self._planned = self._end() if self._jobs else math.inf
+        self._changed = False
         if self._jobs:
-            left = max(0.0, self._jobs[0][0] - self._given) * len(self._jobs)
-            self._clock.at(self._clock.now + left, self._finish, self._plan)
+            self._clock.at(self._planned, self._finish, self._plan)
 
     def _finish(self, plan: int) -> None:
         if plan != self._plan:
             return
+        if self._changed:
+            self._go_on()
+            if self._end() > self._clock.now:
+                self._look_ahead()
+                return
         # Set, not added up: rounding must not leave a rest of the job.
         self._given, _, then, which = heapq.heappop(self._jobs)
         self._since = self._clock.now

@@ -1,0 +1,94 @@
+"""`gridbench model`: fits a model to runs, and tells how wrong it is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from gridbench.errors import InputError
+from gridbench.model.fit import fit, workers_for
+from gridbench.model.held_out import held_out
+from gridbench.model.model import Model
+from gridbench.model.observation import Observation
+from gridbench.model.ranges import range_of
+from gridbench.model.saved import save_models, to_record
+from gridbench.model.source import Source, read_source
+from gridbench.model.terminal import place_told, print_model
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    folders: Sequence[Path]
+    engines: Sequence[str] = ()
+    """None: all that the folders have runs of."""
+    test: bool = True
+    """Hold out runs to see how wrong the model is."""
+    as_json: bool = False
+    out: Path | None = None
+
+
+def fit_models(request: Request) -> int:
+    """Fit, print and save; the exit status. 1: for an engine there are too few runs.
+
+    InputError if there are too few for all, or the folders cannot be used.
+    """
+    source = _chosen(read_source(request.folders), request.engines)
+    for reason, count in source.left_out.items():
+        print(f"gridbench: {count} runs left out: {reason}", file=sys.stderr)
+    console = Console(stderr=True, highlight=False)
+    models: list[Model] = []
+    refusals: list[InputError] = []
+    for place, observations in source.by_place().items():
+        console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
+        try:
+            with workers_for(observations) as executor:
+                models.append(model_of(observations, test=request.test, executor=executor))
+        except InputError as error:
+            refusals.append(error)
+            print(f"gridbench: {place_told(place)}: {error}", file=sys.stderr)
+    if not models:
+        raise refusals[0] if refusals else InputError("none of the runs can serve")
+    if request.out:
+        save_models(models, request.out)
+        print(f"model: {request.out}", file=sys.stderr)
+    if request.as_json:
+        click.echo(json.dumps(to_record(models), indent=1, allow_nan=False))
+    else:
+        for model in models:
+            print_model(Console(), model)
+    return 1 if refusals else 0
+
+
+def model_of(
+    observations: Sequence[Observation], *, test: bool, executor: Executor | None = None
+) -> Model:
+    """The model of one engine in one place. InputError if there are too few runs."""
+    found = fit(observations, executor=executor)
+    return Model(
+        fit=found,
+        measured=range_of([one.situation for one in observations]),
+        held_out=held_out(observations, executor) if test else (),
+    )
+
+
+def _chosen(source: Source, engines: Sequence[str]) -> Source:
+    known = sorted({one.place.engine for one in source.observations})
+    for name in engines:
+        if name not in known:
+            raise InputError(
+                f"there are no runs of the engine `{name}` that can serve",
+                remedy=f"those of these folders are of {', '.join(known) or 'none'}",
+            )
+    if not engines:
+        return source
+    kept = tuple(one for one in source.observations if one.place.engine in engines)
+    return Source(kept, source.left_out)

@@ -1,0 +1,303 @@
+"""Finding an engine's terms from runs, and how well the runs determine them.
+
+Least squares over logarithms of the terms, with a loss that lets single runs that went wrong pull
+little. A weak pull towards the initial guess holds terms that the runs say nothing of; such terms
+are told apart by the width of their interval, and not shown as results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, stats
+
+from gridbench.analysis.columns import Floats
+from gridbench.errors import InputError
+from gridbench.model.comparison import QUANTITIES, compare
+from gridbench.model.observation import Observation, Place
+from gridbench.model.terms import Movement, Shape, Term, relevant, terms_of
+
+_TYPICAL = 0.1
+"""Weighted difference from which on one pulls less and less."""
+_PULL = 4.0
+"""Standard deviation of the pull to the initial guess, in units of the logarithm: a factor of 55."""
+_STEP = 0.03
+"""Of the logarithm, for derivatives; small ones see the steps of a simulation with few tasks."""
+_WIDE = 4.0
+"""A term is not determined if its interval reaches to more than so many times its value."""
+_CONFIDENCE = 0.95
+_MOST_TRIED = 30
+"""Runs for which each shape is tried."""
+_ROUGH = 0.02
+"""What the cost may still change by, as a part of it, where shapes are compared."""
+_SPARE = 3
+"""Runs that there must be beyond the number of terms."""
+_PARALLEL = 2000
+"""Tasks in all runs from which on it pays to use all processors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What was found for a term."""
+
+    term: Term
+    value: float
+    low: float
+    """Of the 95 % interval; so too `high`."""
+    high: float
+    determined: bool
+    """The runs say what it is; otherwise they say at most that it is below `high`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The terms of an engine in a place."""
+
+    place: Place
+    shape: Shape
+    estimates: tuple[Estimate, ...]
+    runs: int
+    spread: float
+    """Typical difference between model and runs, as logarithm of a ratio."""
+    tried: tuple[tuple[Shape, float], ...]
+    """Shapes, each with the cost of its fit to some of the runs; the best first."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        """By name."""
+        return {one.term.name: one.value for one in self.estimates}
+
+
+def fit(
+    observations: Sequence[Observation],
+    *,
+    shape: Shape | None = None,
+    executor: Executor | None = None,
+) -> Fit:
+    """The model of the one engine that `observations` are of.
+
+    Without a shape all are tried that fit the place, on some of the runs. Raises InputError if
+    there are too few runs, and says which are missing.
+    """
+    place = one_place(observations)
+    shapes = [shape] if shape else shapes_of(place)
+    refuse_too_few(observations, shapes)
+    tried: list[tuple[Shape, float]] = []
+    if len(shapes) > 1:
+        few = _few(observations)
+        tried = [(one, _Problem(one, place, few, executor).solve(_ROUGH).cost) for one in shapes]
+        tried.sort(key=lambda pair: pair[1])
+        shapes = [tried[0][0]]
+    problem = _Problem(shapes[0], place, observations, executor)
+    found = problem.solve()
+    return Fit(
+        place=place,
+        shape=shapes[0],
+        estimates=problem.estimates(found),
+        runs=len(observations),
+        spread=problem.spread(found),
+        tried=tuple(tried),
+    )
+
+
+def one_place(observations: Sequence[Observation]) -> Place:
+    """Of all observations; InputError if they are of several."""
+    if not observations:
+        raise InputError("there are no runs to fit a model to", remedy="measure some first")
+    places = {one.place for one in observations}
+    if len(places) > 1:
+        raise InputError(
+            "these runs are of different engines, versions, machines or links",
+            remedy="fit one model to the runs of each",
+        )
+    return observations[0].place
+
+
+def shapes_of(place: Place) -> list[Shape]:
+    """Those that an engine in this place may have."""
+    movements: tuple[Movement, ...] = ("copies", "pipe")
+    if place.transport == "links":
+        movements = ("network",)
+    return [Shape(all_first, how) for how, all_first in product(movements, (False, True))]
+
+
+def refuse_too_few(observations: Sequence[Observation], shapes: Sequence[Shape]) -> None:
+    """InputError that says what is missing, if the model cannot be found from these runs."""
+    situations = [one.situation for one in observations]
+    terms = max((relevant(terms_of(shape), situations) for shape in shapes), key=len)
+    missing = []
+    if (short := len(terms) + _SPARE - len(observations)) > 0:
+        missing.append(f"{short} more runs, as {len(terms)} terms are to be found")
+    if len({one.cores for one in situations}) < 2:
+        missing.append("runs with another number of cores")
+    if len({one.tasks / one.cores for one in situations}) < 2:
+        missing.append("runs with more tasks on each core")
+    for what, sizes in (
+        ("task data", {one.bytes_in for one in situations}),
+        ("shared data", {one.bytes_shared for one in situations}),
+        ("output data", {one.bytes_out for one in situations}),
+    ):
+        if len(sizes) == 1 and sizes != {0.0}:
+            missing.append(f"runs with another size of {what}, or without")
+    if missing:
+        raise InputError(
+            f"{len(observations)} runs are too few to fit a model to; missing are "
+            + "; ".join(missing),
+            remedy="measure them with `gridbench run` or `gridbench scenario`",
+        )
+
+
+def workers_for(observations: Sequence[Observation]) -> AbstractContextManager[Executor | None]:
+    """Processes to evaluate the model in, where that pays."""
+    if sum(one.situation.tasks for one in observations) < _PARALLEL:
+        return nullcontext(None)
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor()
+
+
+def _few(observations: Sequence[Observation]) -> list[Observation]:
+    """At most `_MOST_TRIED` of them, drawn with a seed."""
+    if len(observations) <= _MOST_TRIED:
+        return list(observations)
+    chosen = np.random.default_rng(1).choice(len(observations), _MOST_TRIED, replace=False)
+    return [observations[index] for index in sorted(chosen)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where the search has ended."""
+
+    logarithms: Floats
+    cost: float
+
+
+class _Problem:
+    """Least squares for one shape. The unknowns are logarithms of the terms, shape (terms,)."""
+
+    def __init__(
+        self,
+        shape: Shape,
+        place: Place,
+        observations: Sequence[Observation],
+        executor: Executor | None,
+    ) -> None:
+        self._shape = shape
+        self._place = place
+        self._observations = observations
+        self._executor = executor
+        self._terms = relevant(terms_of(shape), [one.situation for one in observations])
+        self._guess = np.log([term.guess for term in self._terms])
+
+    def solve(self, most_change: float = 1e-3) -> _Found:
+        """Search from the guesses on, until the cost changes by less than this part of it."""
+        low = np.log([term.low for term in self._terms])
+        high = np.log([term.high for term in self._terms])
+        result = optimize.least_squares(
+            lambda at: np.concatenate([self._residuals(at).ravel(), self._pull(at)]),
+            self._guess,
+            jac=self._with_pull,
+            bounds=(low, high),
+            loss="soft_l1",
+            f_scale=_TYPICAL,
+            # Steps of less than a thousandth are below what the steps of a simulation show.
+            xtol=1e-3,
+            ftol=most_change,
+            max_nfev=30,
+        )
+        return _Found(np.asarray(result.x, dtype=np.float64), float(result.cost))
+
+    def spread(self, found: _Found) -> float:
+        """Robust standard deviation of the differences of totals."""
+        return float(np.median(np.abs(self._residuals(found.logarithms)[:, 0])) / 0.6745)
+
+    def estimates(self, found: _Found) -> tuple[Estimate, ...]:
+        """The terms with their intervals."""
+        at = found.logarithms
+        deviations, reach = self._deviations(at)
+        return tuple(
+            Estimate(
+                term=term,
+                value=math.exp(middle),
+                low=max(term.low, math.exp(middle - reach * deviation)),
+                high=min(term.high, math.exp(middle + reach * deviation)),
+                determined=bool(
+                    reach * deviation < math.log(_WIDE) and middle > math.log(term.low) + 0.1
+                ),
+            )
+            for term, middle, deviation in zip(self._terms, at, deviations, strict=True)
+        )
+
+    def _deviations(self, at: Floats) -> tuple[Floats, float]:
+        """Standard deviation of each logarithm, and how many of them an interval reaches.
+
+        The larger of two: of the curvature with the spread of all residuals, and of how much the
+        residuals of single runs pull, which holds also when those of one run go together.
+        """
+        residuals, jacobian = self._residuals(at), self._jacobian(at)
+        runs, unknowns = len(residuals), len(at)
+        weights = 1 / np.sqrt(1 + (residuals / _TYPICAL) ** 2)
+        free = max(1, runs - unknowns)
+        variance = float((weights * residuals**2).sum() / weights.sum()) * runs / free
+        weighted = jacobian * weights[:, :, np.newaxis]
+        curvature = np.einsum("rqi,rqj->ij", weighted, jacobian)
+        # The pull, as if the guess were one more observation of each term.
+        curvature += np.eye(unknowns) * variance / _PULL**2
+        inverse = np.linalg.pinv(curvature)
+        pulls = np.einsum("rqi,rq->ri", weighted, residuals)
+        sandwich = inverse @ (pulls.T @ pulls) @ inverse * (runs / free)
+        squares = np.maximum(np.diag(inverse) * variance, np.diag(sandwich))
+        reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
+        return np.sqrt(squares), reach
+
+    def _values(self, at: Floats) -> dict[str, float]:
+        return dict(zip([term.name for term in self._terms], np.exp(at).tolist(), strict=True))
+
+    def _residuals(self, at: Floats) -> Floats:
+        """Shape (runs, quantities)."""
+        values = self._values(at)
+        return self._evaluate([(values, one) for one in self._observations])
+
+    def _jacobian(self, at: Floats) -> Floats:
+        """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
+        places: list[tuple[int, int]] = []
+        jobs: list[tuple[Mapping[str, float], Observation]] = []
+        for column, term in enumerate(self._terms):
+            step = np.zeros(len(at))
+            step[column] = _STEP
+            values = self._values(at + step)
+            for row, one in enumerate(self._observations):
+                if term.touches(one.situation):
+                    places.append((row, column))
+                    jobs.append((values, one))
+        base = self._residuals(at)
+        jacobian = np.zeros((len(self._observations), QUANTITIES, len(at)))
+        for (row, column), residuals in zip(places, self._evaluate(jobs), strict=True):
+            jacobian[row, :, column] = (residuals - base[row]) / _STEP
+        return jacobian
+
+    def _pull(self, at: Floats) -> Floats:
+        return np.asarray((at - self._guess) * (_TYPICAL / _PULL), dtype=np.float64)
+
+    def _with_pull(self, at: Floats) -> npt.NDArray[np.float64]:
+        data = self._jacobian(at).reshape(-1, len(at))
+        return np.concatenate([data, np.eye(len(at)) * (_TYPICAL / _PULL)])
+
+    def _evaluate(self, jobs: Sequence[tuple[Mapping[str, float], Observation]]) -> Floats:
+        work = partial(_compare, self._shape, self._place)
+        if self._executor is None:
+            return np.array([work(job) for job in jobs])
+        return np.array(list(self._executor.map(work, jobs, chunksize=max(1, len(jobs) // 16))))
+
+
+def _compare(shape: Shape, place: Place, job: tuple[Mapping[str, float], Observation]) -> Floats:
+    values, observation = job
+    return compare(shape, values, place, observation)

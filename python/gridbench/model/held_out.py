@@ -1,0 +1,151 @@
+"""How wrong a model is about runs that it was not fitted to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridbench.errors import InputError
+from gridbench.model.fit import Fit, fit
+from gridbench.model.observation import Observation
+from gridbench.model.terms import run
+
+SHARE = 0.3
+"""Of all runs, drawn at random."""
+SEED = 1
+WEIGHTY = 0.2
+"""Share of the total from which on an overhead is worth predicting: below, it is mostly noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run that was held out; seconds."""
+
+    name: str
+    measured: float
+    predicted: float
+    ideal: float
+
+    @property
+    def weighty(self) -> bool:
+        """Its overhead is a good part of it."""
+        return self.measured - self.ideal >= WEIGHTY * self.measured
+
+    @property
+    def overhead_error(self) -> float:
+        """Of the overhead, as a share of the measured."""
+        return (self.predicted - self.measured) / (self.measured - self.ideal)
+
+    @property
+    def total_error(self) -> float:
+        """Of the total, as a share of the measured."""
+        return (self.predicted - self.measured) / self.measured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """One way of holding runs out."""
+
+    name: str
+    """"random", "cores" (all of the largest number) or "size" (all of the largest data)."""
+    what: str
+    """In words."""
+    fitted: int
+    """Runs that the model was fitted to."""
+    cases: tuple[Case, ...] = ()
+    refused: str = ""
+    """Why it could not be done."""
+
+    @property
+    def weighty(self) -> tuple[Case, ...]:
+        """Cases by whose overhead it is judged."""
+        return tuple(case for case in self.cases if case.weighty)
+
+    def overhead(self, percentile: float) -> float:
+        """Percentile of the sizes of errors of the overhead, over weighty cases; NaN: none."""
+        return _percentile([abs(case.overhead_error) for case in self.weighty], percentile)
+
+    def total(self, percentile: float) -> float:
+        """The same of the total, over all cases."""
+        return _percentile([abs(case.total_error) for case in self.cases], percentile)
+
+    @property
+    def spread(self) -> float:
+        """Robust standard deviation of the logarithm of predicted by measured overhead; 0: none."""
+        ratios = [
+            math.log((case.predicted - case.ideal) / (case.measured - case.ideal))
+            for case in self.weighty
+            if case.predicted > case.ideal
+        ]
+        return float(np.median(np.abs(ratios)) / 0.6745) if ratios else 0.0
+
+
+def held_out(
+    observations: Sequence[Observation], executor: Executor | None = None
+) -> tuple[HeldOut, ...]:
+    """All three ways; each fits a model of its own, its shape included, to the other runs."""
+    chosen = np.random.default_rng(SEED).random(len(observations)) < SHARE
+    most_cores = max(one.situation.cores for one in observations)
+    largest = max(map(_largest, observations))
+    drawn = {one.name for one, out in zip(observations, chosen, strict=True) if out}
+    return (
+        _hold("random", f"a random {SHARE:.0%}", lambda o: o.name in drawn, observations, executor),
+        _hold(
+            "cores",
+            f"all of {most_cores:,} cores",
+            lambda o: o.situation.cores == most_cores,
+            observations,
+            executor,
+        ),
+        _hold(
+            "size",
+            f"all with {largest / 2**20:.4g} MB",
+            lambda o: _largest(o) == largest,
+            observations,
+            executor,
+        ),
+    )
+
+
+def judge(found: Fit, observations: Sequence[Observation]) -> tuple[Case, ...]:
+    """Measured and predicted totals of all observations."""
+    return tuple(
+        Case(
+            one.name,
+            one.measured.total,
+            run(found.shape, found.values, found.place, one.situation).total,
+            one.situation.ideal,
+        )
+        for one in observations
+    )
+
+
+def _hold(
+    name: str,
+    what: str,
+    out: Callable[[Observation], bool],
+    observations: Sequence[Observation],
+    executor: Executor | None,
+) -> HeldOut:
+    held = [one for one in observations if out(one)]
+    rest = [one for one in observations if not out(one)]
+    try:
+        if not held:
+            raise InputError("no run was drawn")
+        found = fit(rest, executor=executor)
+    except InputError as error:
+        return HeldOut(name=name, what=what, fitted=len(rest), refused=error.what)
+    return HeldOut(name=name, what=what, fitted=len(rest), cases=judge(found, held))
+
+
+def _largest(observation: Observation) -> float:
+    situation = observation.situation
+    return max(situation.bytes_in, situation.bytes_shared, situation.bytes_out)
+
+
+def _percentile(values: Sequence[float], percentile: float) -> float:
+    return float(np.percentile(values, percentile)) if values else math.nan

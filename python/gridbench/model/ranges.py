@@ -1,0 +1,105 @@
+"""What was measured, so that nothing beyond it is predicted silently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gridbench.model.observation import Situation
+from gridbench.report.text import duration, size
+
+_SLACK = 1.05
+"""How far beyond the measured a value may be and still count as measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the smallest to the largest value that was measured."""
+
+    low: float
+    high: float
+
+    def holds(self, value: float) -> bool:
+        """Whether `value` lies in it, or next to it."""
+        return self.low / _SLACK <= value <= self.high * _SLACK
+
+    def factor(self, value: float) -> float:
+        """How many times `value` is beyond the nearer end; 1 within."""
+        if self.holds(value):
+            return 1.0
+        over = value / self.high if self.high else float("inf")
+        under = self.low / value if value else float("inf")
+        return max(over, under)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The span of each thing that decides what a run takes."""
+
+    cores: Span
+    tasks: Span
+    sleep: Span
+    """Mean seconds of a task."""
+    bytes_in: Span
+    bytes_shared: Span
+    bytes_out: Span
+    starts: tuple[Literal["cold", "warm"], ...]
+
+    def outside(self, situation: Situation) -> tuple[str, ...]:
+        """In which ways a situation is unlike all that was measured, as sentences without a
+        full stop. Sizes from 0 on count as measured where smaller ones were not."""
+        found = []
+        for span, value, what, shown in self._spans(situation):
+            if span.holds(value) or (shown is size and value < span.low):
+                continue
+            if span.high == 0:
+                found.append(f"no run had {what}, and this has {shown(value)}")
+            else:
+                found.append(
+                    f"{what}: {shown(value)} is outside what was measured,"
+                    f" {shown(span.low)} to {shown(span.high)}"
+                )
+        start = "warm" if situation.warm else "cold"
+        if start not in self.starts:
+            found.append(f"no run had a {start} start")
+        return tuple(found)
+
+    def _spans(
+        self, situation: Situation
+    ) -> list[tuple[Span, float, str, Callable[[float], str]]]:
+        return [
+            (self.cores, situation.cores, "cores", _count),
+            (self.tasks, situation.tasks, "tasks", _count),
+            (self.sleep, float(situation.sleep.mean()), "time of a task", duration),
+            (self.bytes_in, situation.bytes_in, "task data", size),
+            (self.bytes_shared, situation.bytes_shared, "shared data", size),
+            (self.bytes_out, situation.bytes_out, "output data", size),
+        ]
+
+
+def range_of(situations: Sequence[Situation]) -> Range:
+    """Of all of them; at least one."""
+
+    def span(value: Callable[[Situation], float]) -> Span:
+        values = [value(one) for one in situations]
+        return Span(min(values), max(values))
+
+    kinds: list[Literal["cold", "warm"]] = []
+    if any(not one.warm for one in situations):
+        kinds.append("cold")
+    if any(one.warm for one in situations):
+        kinds.append("warm")
+    return Range(
+        cores=span(lambda one: one.cores),
+        tasks=span(lambda one: one.tasks),
+        sleep=span(lambda one: float(one.sleep.mean())),
+        bytes_in=span(lambda one: one.bytes_in),
+        bytes_shared=span(lambda one: one.bytes_shared),
+        bytes_out=span(lambda one: one.bytes_out),
+        starts=tuple(kinds),
+    )
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"

@@ -1,0 +1,71 @@
+"""The runs that a model is fitted to: those of `gridbench run`, and those of `gridbench scenario`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.model.observation import Observation, Place, observe
+from gridbench.run.recorder import RECORD
+from gridbench.scenario.results import CASES, CaseResult, read_cases
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What was found in some folders."""
+
+    observations: tuple[Observation, ...]
+    left_out: Counter[str]
+    """Runs that cannot serve, by why."""
+
+    def by_place(self) -> dict[Place, list[Observation]]:
+        """Those of each engine, in each place, on its own."""
+        found: dict[Place, list[Observation]] = {}
+        for one in self.observations:
+            found.setdefault(one.place, []).append(one)
+        return found
+
+
+def read_source(folders: Sequence[Path]) -> Source:
+    """All runs in and below `folders`.
+
+    InputError if there are none, or for a folder that is none or holds damaged files.
+    """
+    found: dict[Path, Observation | str] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError("is not a folder", file=folder, remedy="give the folders of runs")
+        before = len(found)
+        scenarios = sorted(path.parent for path in folder.rglob(CASES))
+        for scenario in scenarios:
+            for case in read_cases(scenario):
+                if case.folder is not None:
+                    found[case.folder.resolve()] = _of_case(case, case.folder)
+        for record in sorted(folder.rglob(RECORD)):
+            place = record.parent
+            # What lies in a scenario's folder and is not in its results was not finished.
+            if not any(scenario in place.parents for scenario in scenarios):
+                found[place.resolve()] = observe(place)
+        if len(found) == before:
+            raise InputError(
+                "there are no runs in this folder",
+                file=folder,
+                remedy="give the folder of `gridbench run` or `gridbench scenario`",
+            )
+    usable = tuple(one for one in found.values() if isinstance(one, Observation))
+    return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))
+
+
+def _of_case(case: CaseResult, folder: Path) -> Observation | str:
+    if case.status != "done":
+        return f"it is {case.status}"
+    one = observe(folder)
+    if isinstance(one, str):
+        return one
+    place = replace(
+        one.place, transport=case.transport, nodes=case.nodes, link_rate=case.link_rate
+    )
+    return replace(one, place=place)

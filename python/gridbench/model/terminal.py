@@ -1,0 +1,140 @@
+"""A model in a terminal: its terms with intervals, and how wrong it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gridbench.model.fit import Estimate
+from gridbench.model.held_out import WEIGHTY, Case, HeldOut
+from gridbench.model.model import Model
+from gridbench.model.observation import Place
+from gridbench.model.ranges import Span
+from gridbench.report.text import NOTHING, counted, duration, percent, size
+
+_MB = 2**20
+_WORST = 3
+"""Cases named for each way of holding out."""
+
+
+def print_model(console: Console, model: Model) -> None:
+    """All of it."""
+    fit = model.fit
+    console.print(Text(place_told(fit.place), style="bold"))
+    console.print(
+        Text(
+            f"{fit.shape.told()}. Fitted to {counted(fit.runs, 'run')}: {_ranges(model)}. Overheads"
+            f" of these runs are {math.expm1(fit.spread):.1%} off, typically."
+        )
+    )
+    console.print(_terms(fit.estimates))
+    if loose := [one.term.name for one in fit.estimates if not one.determined]:
+        console.print(
+            Text(f"Not determined by these runs, except that they are no larger: {_list(loose)}.")
+        )
+    if model.held_out:
+        console.print(_errors(model.held_out))
+        for one in model.held_out:
+            console.print(Text(_worst(one)))
+    console.print()
+
+
+def place_told(place: Place) -> str:
+    """Engine, version, machine and links in one line."""
+    where = f"{place.engine} {place.version} on {place.host}, {place.processors} processors"
+    if place.transport == "one host":
+        return f"{where}, client and workers on one host"
+    rate = f" of {place.link_rate / 1e6:,.0f} Mbit/s" if place.link_rate else ""
+    return f"{where}, {counted(place.nodes, 'node')} behind links{rate}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A term's value: a time, or the time of a megabyte."""
+    return f"{duration(value * _MB)}/MB" if unit == "s/byte" else duration(value)
+
+
+def _terms(estimates: Sequence[Estimate]) -> Table:
+    table = Table()
+    for head in ("term", "what it is"):
+        table.add_column(head, overflow="fold")
+    for head in ("value", "95 % interval", "as a rate"):
+        table.add_column(head, justify="right")
+    for one in estimates:
+        unit = one.term.unit
+        interval = f"{amount(one.low, unit)} to {amount(one.high, unit)}"
+        rate = f"{1 / one.value / 1e6:,.0f} MB/s" if unit == "s/byte" else ""
+        table.add_row(
+            one.term.name,
+            one.term.meaning,
+            amount(one.value, unit) if one.determined else NOTHING,
+            interval if one.determined else f"below {amount(one.high, unit)}",
+            rate if one.determined else "",
+        )
+    return table
+
+
+def _errors(ways: Sequence[HeldOut]) -> Table:
+    table = Table(title=f"Errors of runs held out; overheads of at least {WEIGHTY:.0%} of the total")
+    for head in ("held out", "fitted", "held"):
+        table.add_column(head, justify="left" if head == "held out" else "right")
+    for head in ("overhead: runs", "median", "90th", "total: median", "90th"):
+        table.add_column(head, justify="right")
+    for one in ways:
+        if one.refused:
+            table.add_row(one.what, f"{one.fitted}", "0", "", "", "", "", "")
+            continue
+        table.add_row(
+            one.what,
+            f"{one.fitted}",
+            f"{len(one.cases)}",
+            f"{len(one.weighty)}",
+            percent(one.overhead(50)),
+            percent(one.overhead(90)),
+            percent(one.total(50)),
+            percent(one.total(90)),
+        )
+    return table
+
+
+def _worst(one: HeldOut) -> str:
+    if one.refused:
+        return f"{one.what}: not possible: {one.refused}"
+    worst = sorted(one.weighty, key=lambda case: -abs(case.overhead_error))[:_WORST]
+    return f"{one.what}: furthest off: " + ("; ".join(map(_case, worst)) or "none")
+
+
+def _case(case: Case) -> str:
+    return (
+        f"{case.name} ({duration(case.measured)}, predicted {duration(case.predicted)},"
+        f" ideal {duration(case.ideal)})"
+    )
+
+
+def _ranges(model: Model) -> str:
+    measured = model.measured
+    parts = [
+        f"{_span(measured.cores, '{:,.0f}'.format)} cores",
+        f"{_span(measured.tasks, '{:,.0f}'.format)} tasks",
+        f"of {_span(measured.sleep, duration)}",
+    ]
+    for span, what in (
+        (measured.bytes_in, "task data"),
+        (measured.bytes_shared, "shared data"),
+        (measured.bytes_out, "output"),
+    ):
+        parts.append(f"{_span(span, size)} of {what}" if span.high else f"no {what}")
+    return ", ".join([*parts, " and ".join(measured.starts) + " start"])
+
+
+def _span(span: Span, shown: Callable[[float], str]) -> str:
+    if span.low == span.high:
+        return shown(span.low)
+    return f"{shown(span.low)} to {shown(span.high)}"
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)

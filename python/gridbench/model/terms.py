@@ -1,0 +1,204 @@
+"""The terms of an engine's model: each a cost with a meaning, found by fitting.
+
+All are seconds, or seconds for each byte: 0 is a cost that is not there, and more of any makes no
+run shorter. How an engine works is a `Shape`; it decides where in the pipeline a term counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gridbench.model.observation import Place, Situation
+from gridbench.model.pipeline import (
+    Case,
+    Effort,
+    Link,
+    Manager,
+    Parameters,
+    Sharing,
+    Stamps,
+    Start,
+    evaluate,
+)
+
+Movement = Literal["copies", "pipe", "network"]
+Unit = Literal["s", "s/byte"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How an engine works, as far as that is a choice and not a number."""
+
+    all_first: bool = False
+    """No task is given out before all workers have been made."""
+    movement: Movement = "copies"
+    """How data travels: copied by client and workers, each with its own processor time; through one
+    pipe, one message after the other; or over a network that all messages share."""
+
+    def told(self) -> str:
+        """In words."""
+        start = (
+            "tasks are given out when all workers have been made"
+            if self.all_first
+            else "workers take tasks as they come up, one after another"
+        )
+        data = {
+            "copies": "data is copied by client and workers, at the same time as other work",
+            "pipe": "data goes through one pipe, one message after the other",
+            "network": "data goes over a network that all messages share",
+        }
+        return f"{start}; {data[self.movement]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A cost in the model."""
+
+    name: str
+    meaning: str
+    unit: Unit
+    guess: float
+    low: float
+    high: float
+    touches: Callable[[Situation], bool]
+    """Whether it counts in a situation at all."""
+
+
+def _any(_: Situation) -> bool:
+    return True
+
+
+def _cold(situation: Situation) -> bool:
+    return not situation.warm
+
+
+def _takes(situation: Situation) -> bool:
+    return situation.bytes_in > 0
+
+
+def _returns(situation: Situation) -> bool:
+    return situation.bytes_out > 0
+
+
+def _shares(situation: Situation) -> bool:
+    return situation.bytes_shared > 0
+
+
+def _seconds(
+    name: str,
+    meaning: str,
+    guess: float,
+    high: float,
+    touches: Callable[[Situation], bool] = _any,
+) -> Term:
+    return Term(name, meaning, "s", guess, 1e-7, high, touches)
+
+
+def _per_byte(name: str, meaning: str, guess: float, touches: Callable[[Situation], bool]) -> Term:
+    return Term(name, meaning, "s/byte", guess, 1e-12, 1e-4, touches)
+
+
+_START = (
+    _seconds("start.constant", "before the first worker is made", 0.05, 120.0, _cold),
+    _seconds("start.prepare", "for each worker, before the first is made", 1e-4, 1.0, _cold),
+    _seconds("start.serial", "to make a worker, one after the other", 1e-3, 10.0, _cold),
+    _seconds("start.parallel", "each worker's own start, beside others", 1e-3, 30.0, _cold),
+)
+_CALLS = (
+    _seconds("submit", "client, to submit a task", 5e-5, 1.0),
+    _seconds("take", "worker, to take a task", 1e-4, 1.0),
+    _seconds("latency", "on its way, of each task, while others go on", 2e-4, 10.0),
+    _seconds("finish", "worker, to wake up and answer", 1e-4, 1.0),
+    _seconds("retrieve", "client, to take a result", 1e-4, 1.0),
+)
+_COPIES = (
+    _per_byte("in.client", "client, to copy a task's data", 5e-10, _takes),
+    _per_byte("in.worker", "worker, to take a task's data", 3e-10, _takes),
+    _per_byte("out.worker", "worker, to make its output", 6e-10, _returns),
+    _per_byte("out.client", "client, to take the output", 1e-10, _returns),
+    _per_byte("shared.client", "client, to prepare shared data, once", 1e-9, _shares),
+    _per_byte("shared.worker", "each worker, to take shared data", 2e-10, _shares),
+)
+_WAYS = (
+    _per_byte("in.way", "task data on its way, for all together", 3e-9, _takes),
+    _per_byte("in.worker", "worker, to take a task's data", 3e-10, _takes),
+    _per_byte("out.worker", "worker, to make its output", 6e-10, _returns),
+    _per_byte("out.way", "output on its way, for all together", 3e-9, _returns),
+    _per_byte("shared.client", "client, to prepare shared data, once", 1e-9, _shares),
+    _per_byte("shared.worker", "each worker, to take shared data", 2e-10, _shares),
+)
+_SHARED_WAY = _per_byte("shared.way", "shared data on its way to each worker", 8e-9, _shares)
+
+
+def terms_of(shape: Shape) -> tuple[Term, ...]:
+    """The terms that a shape has, in the order in which they are shown."""
+    data = _COPIES if shape.movement == "copies" else _WAYS
+    more = (_SHARED_WAY,) if shape.movement == "network" else ()
+    return (*_START, *_CALLS, *data, *more)
+
+
+def relevant(terms: Sequence[Term], situations: Sequence[Situation]) -> tuple[Term, ...]:
+    """Those of `terms` that count in at least one of the situations."""
+    return tuple(term for term in terms if any(map(term.touches, situations)))
+
+
+def parameters_of(
+    shape: Shape, values: Mapping[str, float], place: Place, situation: Situation
+) -> Parameters:
+    """The pipeline's parameters; terms that `values` does not have cost nothing."""
+
+    def value(name: str) -> float:
+        return values.get(name, 0.0)
+
+    sharing: Sharing = "evenly" if shape.movement == "network" else "in turn"
+    ways = shape.movement != "copies"
+    start = Start(
+        constant=value("start.constant"),
+        prepare=value("start.prepare"),
+        serial=value("start.serial"),
+        parallel=value("start.parallel"),
+        all_first=shape.all_first,
+    )
+    return Parameters(
+        manager=Manager(),
+        to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf, sharing=sharing),
+        from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf, sharing=sharing),
+        shared_rate=_rate(value("shared.way")),
+        submit_cost=value("submit"),
+        submit_per_byte=value("in.client"),
+        retrieve_cost=value("retrieve"),
+        retrieve_per_byte=value("out.client"),
+        start_latency=value("latency"),
+        start=None if situation.warm else start,
+        share=Effort(per_byte=value("shared.client")),
+        take_shared=Effort(per_byte=value("shared.worker")),
+        take=Effort(fixed=value("take"), per_byte=value("in.worker")),
+        make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
+        processors=place.processors,
+        most_waiting_bytes=situation.most_waiting_bytes,
+        most_outstanding=situation.most_outstanding,
+    )
+
+
+def case_of(situation: Situation) -> Case:
+    """The pipeline's case."""
+    return Case(
+        situation.sleep,
+        np.zeros(situation.cores),
+        bytes_in=situation.bytes_in,
+        bytes_out=situation.bytes_out,
+        bytes_shared=situation.bytes_shared,
+    )
+
+
+def run(shape: Shape, values: Mapping[str, float], place: Place, situation: Situation) -> Stamps:
+    """What the model says of a situation."""
+    return evaluate(case_of(situation), parameters_of(shape, values, place, situation))
+
+
+def _rate(per_byte: float) -> float:
+    return 1 / per_byte if per_byte > 0 else np.inf
