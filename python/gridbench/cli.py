@@ -504,7 +504,7 @@ def micro(
 @click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
 @click.option(
     "--nodes",
-    type=click.IntRange(1, 1000),
+    type=click.IntRange(1, 250),
     metavar="K",
     help="Put the workers behind K shaped links; needs root and iproute2. [default: beside the"
     " client, on one host]",
