@@ -7,13 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.scenario.amounts import (
-    parse_cores,
-    parse_list,
-    parse_rate,
-    parse_size,
-    parse_stddev,
-)
+from gridbench.links.rates import parse_rate
+from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
 from gridbench.scenario.grids import Choice, parse_scenarios
 from gridbench.scenario.needs import Place
 from gridbench.scenario.plan import Limits
@@ -55,7 +50,7 @@ def request_of(
             remedy="add --nodes K, the number of places behind such links",
         )
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
-    rate = parse_rate("--link", link or _DEFAULT_LINK) if nodes is not None else None
+    rate = parse_rate(link or _DEFAULT_LINK) if nodes is not None else None
     return Request(
         scenarios=parse_scenarios(scenarios),
         engines=engines,

@@ -251,7 +251,7 @@ def _sixth(cells: Sequence[Cell]) -> list[str]:
             edge = "; it is at the edge of what was tried" if best.at_edge else ""
             one = f"; one task took {duration(own[1].total().value)}" if 1 in own else ""
             found.append(
-                f"{work:g} s of work on {cores:,} cores with {label} to each task:"
+                f"{work:g} s of work on {cores:,} cores with {label}:"
                 f" {best.tasks:,} tasks were best{also}, {duration(best.total.value)}"
                 f" (efficiency {percent(own[best.tasks].efficiency().value)}){one}{edge}."
             )

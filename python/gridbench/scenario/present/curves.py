@@ -55,6 +55,9 @@ class Picture:
         lines = [self._line(line, logarithmic=logarithmic) for line in self.lines if line.points]
         shown = [y for line in lines for y in line["y"]]
         y_axis = axis_of(shown, self.unit, logarithmic=logarithmic, from_zero=not logarithmic)
+        if self.unit == "%":
+            # Room for a mark at 100 %, and no more: there is no more.
+            y_axis["range"] = [0, 104]
         return {
             "x": {
                 "log": False,

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gridbench.links.rates import rate_text
 from gridbench.record_file import Header
 from gridbench.report.text import counted
-from gridbench.scenario.amounts import rate_text
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
 
@@ -35,8 +35,8 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
     invalid = [cell for cell in cells if not cell.counts]
     if invalid:
         found.append(
-            f"{counted(len(invalid), 'case')} of {len(cells)} measured do not count, by the rules"
-            " below: they are drawn with hollow marks, and the words leave them out."
+            f"Marked invalid, so that they do not count: {len(invalid)} of {len(cells)} measured"
+            " cases. They are drawn with hollow marks, and the words leave them out."
         )
     busy = [result.load["busy"] for result in results if "busy" in result.load]
     full = sum(share >= _FULL for share in busy)

@@ -114,6 +114,8 @@ def single_runs(cells: Sequence[Cell]) -> list[Study]:
         ]
         if not own:
             continue
+        # Where cores are left without work, a picture of them shows little.
+        own = [cell for cell in own if cell.one.tasks >= cell.one.cores] or own
         own.sort(key=lambda cell: (cell.one.cores, _data_of(cell.one), cell.one.tasks))
         most = [cell for cell in own if cell.one.cores == own[-1].one.cores]
         chosen += [cell.one for cell in {id(c): c for c in (*most[:1], *most[-1:])}.values()]
@@ -124,7 +126,7 @@ def single_runs(cells: Sequence[Cell]) -> list[Study]:
             (run,) = load_runs([one.folder])
         except InputError:  # the run's folder was removed; its figures are kept with the results
             continue
-        studies.append(study(replace(run, name=f"{one.engine}: {one.case}")))
+        studies.append(study(replace(run, name=f"{one.case}, {one.engine}")))
     return studies
 
 

@@ -279,7 +279,7 @@ def _sixth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
                 [
                     *lines_of(
                         own,
-                        lambda cell: f"{size_label(cell)} to each",
+                        size_label,
                         lambda cell: f"{cell.one.tasks:,}",
                         Cell.total,
                     ),

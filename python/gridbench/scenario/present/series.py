@@ -62,8 +62,8 @@ def work_of(cell: Cell) -> float:
 
 
 def size_label(cell: Cell) -> str:
-    """Scenario 6: the input of the case, of each task."""
-    return size_name(cell.one.bytes_in)
+    """Scenario 6: the input of each task, in words."""
+    return f"{size_text(cell.one.bytes_in)} to each task" if cell.one.bytes_in else "no data"
 
 
 def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
