@@ -1,4 +1,4 @@
-"""Sizes, rates and lists as people give them on the command line, and as they are shown."""
+"""Sizes and lists as people give them on the command line, and as they are shown."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
 _UNITS = {"": 1, "B": 1, "KB": KB, "MB": MB, "GB": GB}
 _SIZE = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([A-Za-z]*)\Z")
-_RATES = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-_SMALLEST_RATE, _LARGEST_RATE = 1e4, 1e12
 
 T = TypeVar("T")
 
@@ -54,22 +52,6 @@ def parse_cores(option: str, text: str) -> int:
     return int(text)
 
 
-def parse_rate(option: str, text: str) -> float:
-    """Bits per second, from `1gbit` or `100mbit`. InputError names `option`."""
-    match = _SIZE.match(text.replace("/s", ""))
-    unit = "" if match is None else match[2].lower()
-    remedy = "give a rate such as 1gbit, 100mbit or 500kbit"
-    if match is None or unit not in _RATES:
-        raise InputError(f"{option}: `{shown(text)}` is not a rate", remedy=remedy)
-    rate = float(match[1]) * _RATES[unit]
-    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
-        raise InputError(
-            f"{option}: {shown(text)} is not between 10 kbit and 1,000 gbit per second",
-            remedy=remedy,
-        )
-    return rate
-
-
 def parse_stddev(option: str, text: str) -> tuple[float, float]:
     """Seconds, and share of the mean: one of them is 0. From `5` or `20%`."""
     remedy = "give seconds, such as 5, or a share of the mean, such as 20%"
@@ -98,11 +80,3 @@ def exact_size(count: int) -> str:
         if count and count % _UNITS[unit] == 0:
             return f"{count // _UNITS[unit]}{unit}"
     return f"{count}B"
-
-
-def rate_text(rate: float) -> str:
-    """Bits per second in the unit that suits."""
-    for unit, step in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if rate >= step:
-            return f"{rate / step:.4g} {unit}"
-    return f"{rate:.4g} bit/s"

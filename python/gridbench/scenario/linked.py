@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 
 from gridbench.engines.environments import environment
 from gridbench.engines.registry import find_engine, load_engine
 from gridbench.errors import InputError
+from gridbench.links import iproute
 from gridbench.scenario.needs import Place
 
 
@@ -20,23 +19,12 @@ def refuse_links(place: Place, engines: Sequence[str]) -> None:
     for name in engines:
         # Engines with environments of their own cannot be imported here, and take none.
         point = find_engine(name)
-        if environment(name) is not None or not getattr(
-            load_engine(point), "takes_namespaces", False
-        ):
+        if environment(name) is not None or not load_engine(point).takes_namespaces:
             raise InputError(
                 f"the engine `{name}` cannot put its workers behind links",
                 remedy="leave out --nodes and --link, or choose gridrpc-native or gridrpc-python",
             )
-    if os.geteuid() != 0:
-        raise InputError(
-            "links between network namespaces can be made by root only",
-            remedy="run it as root, or leave out --nodes and --link",
-        )
-    for program in ("ip", "tc"):
-        if shutil.which(program) is None:
-            raise InputError(
-                f"links need the program `{program}`", remedy="install the package iproute2"
-            )
+    iproute.require()
 
 
 @contextlib.contextmanager

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
+from gridbench.links.rates import parse_rate
 from gridbench.scenario.amounts import (
     parse_cores,
     parse_list,
-    parse_rate,
     parse_size,
     parse_stddev,
 )

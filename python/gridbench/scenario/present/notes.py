@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gridbench.links.rates import rate_text
 from gridbench.record_file import Header
 from gridbench.report.text import counted
-from gridbench.scenario.amounts import rate_text
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
 
