@@ -351,7 +351,7 @@ def _report_scenarios(sources: Sequence[Path], out: Path) -> None:
 @click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
 @click.option(
     "--runs",
-    type=click.IntRange(1, 250),
+    type=click.IntRange(1, 1000),
     metavar="N",
     help="Runs of each case. [default: 5, with --full 7]",
 )
@@ -393,7 +393,7 @@ def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | N
 @click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 250),
+    type=click.IntRange(1, 1000),
     metavar="N",
     help="How often each is measured. [default: 5, with --quick 2; fewer for what takes long]",
 )
@@ -510,7 +510,7 @@ def micro(
 )
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 250),
+    type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
     metavar="N",

@@ -15,13 +15,15 @@ import numpy as np
 import psutil
 import pytest
 
-from conftest import DEADLINE, until
+from conftest import DEADLINE, Run, until
 from gridbench.engines.base import Cannot, Task
 from gridbench.engines.gridrpc_engines import NativeEngine, PythonEngine
 from gridbench.engines.process_pool import ProcessPoolEngine
 from gridbench.errors import InputError
 from gridbench.links.network import Network
+from gridbench.run.load import load_run
 from gridbench.run.participants import find_participant
+from gridbench.scenario.results import read_cases
 from gridrpc import ConfigError, Grid, StartError, WorkerLost
 from linking import in_namespace, left_of, moved, skip_without_links
 
@@ -243,3 +245,21 @@ def test_other_engines_say_that_they_cannot() -> None:
         ProcessPoolEngine().use_namespaces(["/run/netns/one"])
     with pytest.raises(InputError, match=r"process-pool cannot put.*\nhint: choose gridrpc-native"):
         find_participant("process-pool").use_namespaces(["/run/netns/one"])
+
+
+def test_scenarios_run_behind_links(gridbench: Run, tmp_path: Path) -> None:
+    small = ("--cores", "2", "--sizes", "100KB", "--time-scale", "0.0001", "--quick")
+    engines = ("--engine", "gridrpc-native", "--engine", "gridrpc-python")
+    links = ("--nodes", "2", "--link", "1gbit")
+    ran = gridbench("scenario", "4", *small, *engines, *links, "--out", "out")
+    assert ran.returncode == 0, ran.stderr
+    results = read_cases(tmp_path / "out")
+    assert {result.engine for result in results} == {"gridrpc-native", "gridrpc-python"}
+    for result in results:
+        # Whether a case counts depends on what else this machine does; that it ran does not.
+        assert result.status in ("done", "invalid")
+        assert (result.transport, result.nodes, result.link_rate) == ("links", 2, 1e9)
+        record, table = load_run(tmp_path / "out" / result.folder)
+        assert record["engine"]["configuration"]["transport"] == "tcp"
+        assert len(record["engine"]["configuration"]["namespaces"]) == 2
+        assert table.num_rows == result.tasks

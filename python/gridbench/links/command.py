@@ -37,7 +37,7 @@ class Request:
 def show_links(request: Request) -> int:
     """Measure and print. Returns the exit status."""
     if request.only_clean:
-        iproute.require_root()
+        iproute.require()
         left = remove_leftovers()
         for tag in left:
             click.echo(f"removed the network {tag}, whose process is gone")
@@ -48,7 +48,7 @@ def show_links(request: Request) -> int:
         raise InputError(
             f"--seconds: {request.seconds:g} is not from 0.01 to 3,600", remedy="leave it out"
         )
-    rate = parse_rate(request.link)
+    rate = parse_rate("--link", request.link)
     waiting = Console(stderr=True)
     with Network(request.nodes, rate) as network, waiting.status("") as status:
         figures = measure(network, request.seconds, status.update)

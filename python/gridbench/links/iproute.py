@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -16,13 +17,20 @@ _PATIENCE = 60.0  # seconds for what takes milliseconds
 _SYSTEM_FOLDERS = "/usr/sbin:/sbin:/usr/local/sbin"  # not in everybody's PATH
 
 
-def require_root() -> None:
-    """InputError unless this process is root's."""
+def require() -> None:
+    """InputError unless this process is root's and iproute2 is installed."""
     if os.geteuid() != 0:
         raise InputError(
             "links between network namespaces can be made by root only",
             remedy="run it as root, or measure on one host, without links",
         )
+    for program in ("ip", "tc"):
+        if shutil.which(program, path=environment()["PATH"]) is None:
+            raise InputError(
+                f"links need the program `{program}`, which is not installed",
+                remedy="install iproute2: `apt install iproute2`, or"
+                " `dnf install iproute iproute-tc`",
+            )
 
 
 def environment() -> dict[str, str]:
@@ -74,11 +82,6 @@ def _call(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]
             env={**environment(), "LC_ALL": "C"},
             start_new_session=True,
         )
-    except FileNotFoundError:
-        raise InputError(
-            f"links need the program `{command[0]}`, which is not installed",
-            remedy="install iproute2: `apt install iproute2` or `dnf install iproute iproute-tc`",
-        ) from None
     except subprocess.TimeoutExpired:
         raise InputError(
             f"`{command[0]}` did not end within {_PATIENCE:g} s",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import math
 import os
 import signal
 from collections.abc import Iterator
@@ -34,9 +35,10 @@ from gridbench.links.owners import (
     switch_of,
     tag_of,
 )
-from gridbench.links.rates import check_rate
+from gridbench.links.rates import rate_text
 
 MOST_NODES = 250
+SLOWEST, FASTEST = 64e3, 100e9  # bits per second
 MTU = 1500  # bytes: what Ethernet carries without further ado
 
 _RANGE = ipaddress.IPv4Network("198.18.0.0/15")  # set apart for benchmarks of networks by RFC 2544
@@ -62,7 +64,7 @@ class Network:
             raise InputError(
                 f"{nodes!r} nodes cannot be had", remedy=f"choose from 1 to {MOST_NODES}"
             )
-        check_rate(rate, option="the rate of links")
+        _check_rate(rate)
         self.nodes = nodes
         self.rate = float(rate)
         """Bits per second, in each direction of each link, headers included."""
@@ -94,7 +96,7 @@ class Network:
         return max(_SMALLEST_QUEUE, round(self.rate / 8 * _QUEUE)) + self.burst
 
     def __enter__(self) -> Network:
-        iproute.require_root()
+        iproute.require()
         try:
             with one_at_a_time():
                 for tag in leftovers():
@@ -177,6 +179,16 @@ class Network:
     def _take_down(self) -> None:
         with _uninterrupted(), one_at_a_time():
             remove(self._tag)
+
+
+def _check_rate(rate: float) -> None:
+    number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
+    if not number or not math.isfinite(rate) or not SLOWEST <= rate <= FASTEST:
+        told = rate_text(rate) if number and math.isfinite(rate) else repr(rate)
+        raise InputError(
+            f"links of {told} cannot be made here",
+            remedy=f"choose from {rate_text(SLOWEST)} to {rate_text(FASTEST)}",
+        )
 
 
 @contextmanager

@@ -11,11 +11,12 @@ import click
 from rich.console import Console
 
 from gridbench.errors import InputError
+from gridbench.links.rates import parse_rate
 from gridbench.report.files import write_page
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import available_memory
-from gridbench.scenario.amounts import parse_rate, parse_size
+from gridbench.scenario.amounts import parse_size
 from gridbench.simulate.account import Account, account
 from gridbench.simulate.compared import Against, against_runs
 from gridbench.simulate.fitted import Fitted, read_fitted

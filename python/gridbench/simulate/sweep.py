@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.scenario.amounts import parse_list, parse_rate, parse_size, rate_text, size_text
+from gridbench.links.rates import parse_rate, rate_text
+from gridbench.scenario.amounts import parse_list, parse_size, size_text
 from gridbench.simulate.account import Account
 from gridbench.simulate.work import MOST_TASKS
 from gridbench.workload.numbers import parse_real, parse_whole, shown

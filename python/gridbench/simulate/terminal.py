@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.scenario.amounts import rate_text, size_text
+from gridbench.links.rates import rate_text
+from gridbench.scenario.amounts import size_text
 from gridbench.simulate.account import Account
 from gridbench.simulate.compared import Against
 from gridbench.simulate.sweep import Swept
