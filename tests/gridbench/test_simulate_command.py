@@ -231,7 +231,7 @@ def test_real_runs_are_simulated_and_compared(
     # They were made by this simulator with these very times of tasks.
     assert [row["what"] for row in found["rows"]] == ["cold", "warm"]
     assert [row["error"] for row in found["rows"]] == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert found["left_out"] == ["1 runs: it is not complete or not valid"]
+    assert found["left_out"] == ["1 run: it is not complete or not valid"]
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from gridbench.errors import InputError
 from gridbench.model.observation import Place, Situation
 from gridbench.model.source import read_source
+from gridbench.report.text import counted
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import simulate
@@ -114,7 +115,7 @@ def against_runs(
     """
     source = read_source([folder])
     rows: list[Comparison] = []
-    left_out = [f"{count:,} runs: {why}" for why, count in source.left_out.items()]
+    left_out = [f"{counted(count, 'run')}: {why}" for why, count in source.left_out.items()]
     for run in source.observations:
         if run.place.engine != engine:
             continue
