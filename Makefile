@@ -95,7 +95,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser compilers engines ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser compilers simgrid engines ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -109,6 +109,10 @@ browser: ## see that Chromium and its driver are there
 .PHONY: compilers
 compilers: ## see that compilers for C++ and Fortran and OpenBLAS are there
 	@scripts/ensure-compilers
+
+.PHONY: simgrid
+simgrid: ## see that SimGrid is there
+	@scripts/ensure-simgrid
 
 .PHONY: engines
 engines: install ## install the engines that gridrpc is measured beside
@@ -148,6 +152,10 @@ bench-micro: install compilers engines ## compare all engines, in an hour, and w
 	$(BIN)/gridbench micro --out runs/micro || test $$? = 1  # a peer that fails is a result
 	cp runs/micro/performance.md docs/performance.md
 	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
+
+.PHONY: bench-simulate
+bench-simulate: install compilers simgrid ## hold the simulator against SimGrid: time, memory, stamps
+	$(BIN)/python scripts/bench-simulate
 
 bench-%: install $(STAMPS)/test-packages compilers ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full

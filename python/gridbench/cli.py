@@ -17,7 +17,9 @@ import click
 from gridbench.advise.options import advise
 from gridbench.command_with_examples import CommandWithExamples as _Examples
 from gridbench.errors import InputError
+from gridbench.links.options import links
 from gridbench.model.options import model
+from gridbench.simulate.options import simulate
 
 _DEFAULT_ENGINE = "gridrpc-native"
 
@@ -632,6 +634,10 @@ def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> No
     sys.exit(show_published(Request(tables=tables, as_json=as_json, out=out)))
 
 
+for _command in (links, model, simulate, advise):
+    cli.add_command(_command)
+
+
 @cli.group(invoke_without_command=True)
 @click.pass_context
 def engines(context: click.Context) -> None:
@@ -669,7 +675,3 @@ def remove(names: tuple[str, ...]) -> None:
     from gridbench.engines.commands import remove_engines
 
     sys.exit(remove_engines(names))
-
-
-cli.add_command(model)
-cli.add_command(advise)

@@ -27,6 +27,9 @@ class Config:
     """What they run: Python functions, or the built-in native ones."""
     transport: Transport = "unix"
     """Unix sockets with shared memory, or TCP on the loopback interface without."""
+    namespaces: tuple[str, ...] = ()
+    """Files of network namespaces, such as /run/netns/NAME, that workers live in, one after the
+    other, instead of the client's; with TCP only, and for root."""
     max_queued: int = 100_000
     """Calls that may wait for a worker before `submit` waits."""
     max_queued_bytes: int = 256 << 20

@@ -38,8 +38,8 @@ class Grid:
 
     `workers`: how many processes (default: one per processor); `config`: a TOML file whose
     table [grid] holds values for `Config`; `worker`: "python" or "native"; `transport`: "unix"
-    or "tcp"; `modules`: files of compiled modules, and folders with them. Arguments go above the
-    file.
+    or "tcp"; `modules`: files of compiled modules, and folders with them; `namespaces`: files of
+    network namespaces that workers live in. Arguments go above the file.
 
     Returns at once; the workers start meanwhile. Raises ConfigError.
     """
@@ -52,11 +52,14 @@ class Grid:
         worker: WorkerKind | None = None,
         transport: Transport | None = None,
         modules: Iterable[str | os.PathLike[str]] | None = None,
+        namespaces: Iterable[str | os.PathLike[str]] | None = None,
         **settings: Any,
     ) -> None:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
         if modules is not None:
             arguments["modules"] = _places(modules)
+        if namespaces is not None:
+            arguments["namespaces"] = _texts(namespaces)
         unknown = set(settings) - set(Config.__slots__)
         if unknown:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
@@ -67,6 +70,7 @@ class Grid:
                 workers=self.config.workers,
                 cores=processors(),
                 tcp=self.config.transport == "tcp",
+                namespaces=list(self.config.namespaces),
                 max_queued=self.config.max_queued,
                 max_queued_bytes=self.config.max_queued_bytes,
                 shared_threshold=self.config.shared_threshold,
@@ -346,13 +350,17 @@ def _refuse_idempotent(idempotent: bool) -> None:
 
 def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:
     """Files and folders that are there, as texts."""
-    if isinstance(modules, (str, os.PathLike)):
-        modules = [modules]
-    places = [os.fspath(place) for place in modules]
+    places = _texts(modules)
     for place in places:
         if not os.path.exists(place):
             raise ConfigError(f"`modules` names `{place}`, which is not there")
     return places
+
+
+def _texts(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    return [os.fspath(path) for path in paths]
 
 
 @atexit.register

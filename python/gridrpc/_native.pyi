@@ -115,6 +115,7 @@ class Grid:
         path: Sequence[str],
         modules: Sequence[str],
         tcp: bool,
+        namespaces: list[str],
         max_queued: int,
         max_queued_bytes: int,
         shared_threshold: int,

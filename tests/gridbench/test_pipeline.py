@@ -113,6 +113,20 @@ def test_a_block_of_tasks_shares_the_link(sharing: Sharing, starts: list[float])
     assert stamps.calc_in.tolist() == starts
 
 
+@pytest.mark.parametrize(("tasks", "start"), [(3, 4.0), (8, 8.0)])
+def test_a_message_goes_no_faster_than_a_worker_takes_it(tasks: int, start: float) -> None:
+    # Four of them fill the link.
+    link = Link(rate=100.0, each=25.0, sharing="evenly")
+    stamps = evaluate(case(tasks, tasks, bytes_in=100), replace(FREE, to_workers=link))
+    assert stamps.calc_in.tolist() == pytest.approx([start] * tasks)
+
+
+def test_messages_in_turn_wait_for_a_slow_worker() -> None:
+    link = Link(rate=100.0, each=25.0)
+    stamps = evaluate(case(3, 3, bytes_in=100), replace(FREE, to_workers=link))
+    assert stamps.calc_in.tolist() == [4.0, 8.0, 12.0]
+
+
 def test_a_message_takes_some_of_the_link_besides_its_bytes() -> None:
     link = Link(rate=100.0, per_message=0.5)
     stamps = evaluate(case(2, 2, bytes_in=100), replace(FREE, to_workers=link))

@@ -1,5 +1,6 @@
 //! A grid as Python sees it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ const SMALL: usize = 4096;
 fn to_python(error: GridError) -> PyErr {
     match error {
         GridError::Config(text) => PyValueError::new_err(text),
+        GridError::Node(error) => PyValueError::new_err(error.to_string()),
         GridError::System { error, .. } if error.kind() == std::io::ErrorKind::OutOfMemory => {
             PyMemoryError::new_err(error.to_string())
         }
@@ -83,7 +85,7 @@ impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
-                        tcp, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
+                        tcp, namespaces, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, labelled))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
@@ -96,6 +98,7 @@ impl Grid {
         path: Vec<String>,
         modules: Vec<String>,
         tcp: bool,
+        namespaces: Vec<PathBuf>,
         max_queued: usize,
         max_queued_bytes: u64,
         shared_threshold: usize,
@@ -114,6 +117,7 @@ impl Grid {
                 preparation: Preparation { directory, path, modules },
             },
             transport: if tcp { Transport::Tcp } else { Transport::Unix },
+            namespaces,
             settings: Settings {
                 workers,
                 cores,

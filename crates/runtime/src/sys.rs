@@ -147,6 +147,28 @@ pub fn receive_into(socket: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usiz
     check(unsafe { libc::recv(socket.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) })
 }
 
+/// Whether this is a TCP socket whose address is another than that of the loopback interface.
+#[must_use]
+pub fn comes_from_afar(socket: BorrowedFd<'_>) -> bool {
+    use nix::sys::socket::{SockaddrIn, getsockname};
+    getsockname::<SockaddrIn>(socket.as_raw_fd()).is_ok_and(|address| !address.ip().is_loopback())
+}
+
+/// The network namespace that a socket was made in.
+///
+/// # Errors
+/// As `ioctl(2)`: `EPERM` for those who may not enter it.
+pub fn network_namespace_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    /// From linux/sockios.h.
+    const SIOCGSKNS: libc::Ioctl = 0x894C;
+    // SAFETY: this request takes no argument; the descriptor returned is new and ours.
+    unsafe {
+        let namespace = libc::ioctl(socket.as_raw_fd(), SIOCGSKNS);
+        check(namespace as isize)?;
+        Ok(OwnedFd::from_raw_fd(namespace))
+    }
+}
+
 /// New memory that can be shared by passing its descriptor; it goes with its last user.
 ///
 /// # Errors

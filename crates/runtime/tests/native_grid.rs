@@ -20,6 +20,7 @@ fn open(workers: u32, transport: Transport) -> Grid {
             ..Launch::default()
         },
         transport,
+        namespaces: Vec::new(),
         settings: Settings { workers, cores: 2, ..Settings::default() },
         shared_threshold: 32 << 10,
         keep_free: 256 << 20,
@@ -255,6 +256,7 @@ fn a_program_that_cannot_start_workers_is_reported() {
         let grid = Grid::open(Config {
             launch: Launch { program: program.into(), arguments, ..Launch::default() },
             transport: Transport::Unix,
+            namespaces: Vec::new(),
             settings: Settings { workers: 2, ..Settings::default() },
             shared_threshold: 32 << 10,
             keep_free: 0,

@@ -7,6 +7,7 @@ entry-point group `gridbench.engines`; no file of gridbench has to change.
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -61,6 +62,10 @@ class Description:
     configuration: dict[str, Any] = field(default_factory=dict)
 
 
+class Cannot(Exception):
+    """The engine is not made for this; the message says why, for its row of the results."""
+
+
 class Engine(abc.ABC):
     """One system under test. `submit` and `next_outcome` are called from different threads."""
 
@@ -69,6 +74,17 @@ class Engine(abc.ABC):
     """Data goes through /dev/shm, whose size then limits a run."""
     patience: float = 180.0
     """Seconds that it may take to bring up the workers; who starts the engine sets it before."""
+
+    takes_namespaces: ClassVar[bool] = False
+    """Its workers can live in network namespaces: see `use_namespaces`."""
+
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """Have the workers live in these network namespaces (files), one after the other.
+
+        Called before all else. Raises Cannot if the engine has no way to do that.
+        """
+        del namespaces
+        raise Cannot(f"{self.name} cannot put its workers into network namespaces")
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """At most how many copies of the shared data exist at one time outside the client.

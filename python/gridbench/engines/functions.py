@@ -12,16 +12,12 @@ import queue
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-from gridbench.engines.base import Bytes, Engine, Outcome, Task
+from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
 from gridbench.engines.meeting import Meeting, meet
 from gridbench.engines.python_tasks import failure_of, outcome_of, perform
 
 Chunk = int | Literal["auto"]
 """How many items one call takes; "auto": as many as the engine finds best."""
-
-
-class Cannot(Exception):
-    """The engine is not made for this; the message says why, for its row of the results."""
 
 
 class FunctionEngine(Engine):

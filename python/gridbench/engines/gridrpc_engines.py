@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gridrpc
-from gridbench.engines.base import Description
-from gridbench.engines.functions import Cannot, Chunk, FunctionEngine
+from gridbench.engines.base import Cannot, Description
+from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.micro import work
 from gridbench.workload.task import TaskResult
@@ -20,14 +20,22 @@ class _GridEngine(FunctionEngine):
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
 
+    takes_namespaces: ClassVar[bool] = True
+
     def __init__(self) -> None:
         super().__init__()
         self._grid: gridrpc.Grid | None = None
+        self._place: dict[str, Any] = {}
+        """Settings of the grid that say where its workers are."""
+
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """Workers in other namespaces are reached by TCP."""
+        self._place = {"transport": "tcp", "namespaces": tuple(namespaces)}
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """Shared data is present once on a machine."""
-        del workers, warm
-        return 1
+        """Shared data is present once on a machine, but over TCP every worker has its own."""
+        del warm
+        return workers if self._place else 1
 
     def describe(self) -> Description:
         """The configuration is the resolved one of the grid."""
@@ -88,7 +96,7 @@ class PythonEngine(_GridEngine):
 
     def _open(self, workers: int) -> gridrpc.Grid:
         # What the tasks need is imported once, before the workers are forked.
-        return gridrpc.Grid(workers, preload=self.modules)
+        return gridrpc.Grid(workers, preload=self.modules, **self._place)
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The grid's `submit`, which waits when too many calls, or bytes of them, are queued."""
@@ -112,7 +120,7 @@ class NativeEngine(_GridEngine):
     """What stands for a Python function; results that say where and when are left out."""
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        return gridrpc.Grid(workers, worker="native")
+        return gridrpc.Grid(workers, worker="native", **self._place)
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The grid's `submit` with the built-in function; raises Cannot if there is none."""

@@ -61,7 +61,7 @@ def _serve(client: Client, items: list[dict[str, Any]], out: TextIO, orders: Tex
 
 def _measure(client: Client, item: dict[str, Any]) -> dict[str, Any]:
     """The point that the item's function found, or why there is none."""
-    from gridbench.engines.functions import Cannot
+    from gridbench.engines.base import Cannot
 
     module, _, name = item["measure"].partition(":")
     function = getattr(importlib.import_module(module), name)

@@ -33,10 +33,18 @@ class Link:
     """Seconds that each message takes of it besides its bytes."""
     sharing: Sharing = "in turn"
     """One message after the other, or all at once with equal shares."""
+    each: float = math.inf
+    """Bytes per second of one message at most: as much as a worker's own link takes."""
 
     def work(self, size: float) -> float:
         """Seconds that a message of `size` bytes takes when there is no other."""
-        return self.per_message + size / self.rate
+        return self.per_message + size / min(self.rate, self.each)
+
+    @property
+    def at_once(self) -> float:
+        """So many messages fill it, if all go at once; in turn it is one."""
+        evenly = self.sharing == "evenly" and self.each < self.rate
+        return self.rate / self.each if evenly else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,12 +189,12 @@ class Stamps:
 
 def evaluate(case: Case, parameters: Parameters) -> Stamps:
     """Follow all tasks of the case through the system: 10,000 of them take about 0.1 s."""
-    run = _Run(case, parameters)
+    run = Run(case, parameters)
     run.clock.run()
     return run.stamps()
 
 
-class _Run:
+class Run:
     """What goes on in one evaluation. Each method is something that happens to a task or worker."""
 
     def __init__(self, case: Case, parameters: Parameters) -> None:
@@ -250,9 +258,11 @@ class _Run:
             self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
 
     def _stage(self, link: Link) -> Stage:
-        if link.rate == math.inf and not link.per_message:
+        if link.work(1.0) == 0:
             return Through()
-        return Evenly(self.clock) if link.sharing == "evenly" else InTurn(self.clock)
+        if link.sharing == "evenly":
+            return Evenly(self.clock, link.at_once)
+        return InTurn(self.clock)
 
     def _before_start(self) -> float:
         start = self.parameters.start
@@ -348,7 +358,8 @@ class _Run:
         worker = self.worker[task]
         if worker not in self.has_shared:
             self.has_shared.add(worker)
-            work += self.case.bytes_shared / self.parameters.shared_rate
+            to_workers = self.parameters.to_workers
+            work += self.case.bytes_shared / min(self.parameters.shared_rate, to_workers.each)
             self.to_workers.add(work, self.shared_reaches_worker, task)
         else:
             self.to_workers.add(work, self.reaches_worker, task)

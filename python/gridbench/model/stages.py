@@ -14,6 +14,8 @@ from typing import Protocol
 
 Then = Callable[[int], None]
 """What happens next, to the task or worker of this number."""
+_BETWEEN_LOOKS = 10_000
+"""Events between two calls of what watches: about 20 ms."""
 
 
 class Clock:
@@ -29,11 +31,18 @@ class Clock:
         self._number += 1
         heapq.heappush(self._waiting, (time, self._number, then, which))
 
-    def run(self) -> None:
-        """Go on until nothing is left to happen."""
-        while self._waiting:
-            self.now, _, then, which = heapq.heappop(self._waiting)
-            then(which)
+    def run(self, watch: Callable[[], None] | None = None) -> None:
+        """Go on until nothing is left to happen. `watch` is called every now and then, and may
+        raise."""
+        waiting, pop = self._waiting, heapq.heappop
+        while waiting:
+            if watch:
+                watch()
+            for _ in range(_BETWEEN_LOOKS):
+                self.now, _, then, which = pop(waiting)
+                then(which)
+                if not waiting:
+                    break
 
 
 class Stage(Protocol):

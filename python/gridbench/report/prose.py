@@ -64,6 +64,13 @@ def notices(study: Study) -> list[Notice]:
     """What could mislead someone who only looks at the pictures."""
     summary, run = study.summary, study.run
     found = []
+    if run.record.get("simulated") is True:
+        found.append(
+            Notice(
+                "This run was simulated.",
+                "No task ran: its stamps are those of a model, with the parameters in its record.",
+            )
+        )
     reasons = _invalid_because(run)
     if reasons:
         found.append(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from gridbench.engines.base import Engine
+from gridbench.engines.base import Cannot, Engine
 from gridbench.engines.environments import Environment, environment
 from gridbench.engines.registry import find_engine, make_engine
 from gridbench.errors import InputError
@@ -24,6 +25,10 @@ class Participant(abc.ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @abc.abstractmethod
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        """Have its workers live in these network namespaces. InputError if they cannot."""
 
     @abc.abstractmethod
     def facts(self, workers: int, *, warm: bool) -> Facts:
@@ -52,6 +57,12 @@ class _Here(Participant):
         super().__init__(name)
         self._engine = engine
 
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        try:
+            self._engine.use_namespaces(namespaces)
+        except Cannot as error:
+            raise _no_namespaces(str(error)) from error
+
     def facts(self, workers: int, *, warm: bool) -> Facts:
         return Facts(
             asdict(self._engine.describe()),
@@ -75,6 +86,10 @@ class _Elsewhere(Participant):
         own.require()
         self._point = point
         self._own = own
+
+    def use_namespaces(self, namespaces: Sequence[str]) -> None:
+        del namespaces
+        raise _no_namespaces(f"{self.name}, in an environment of its own, takes no namespaces")
 
     def facts(self, workers: int, *, warm: bool) -> Facts:
         client = HostedClient(self._point, workers=workers, warm=warm)
@@ -101,3 +116,7 @@ class _Elsewhere(Participant):
     def environment(self) -> dict[str, Any] | None:
         packages = {one.package: one.version for one in self._own.required()}
         return {"folder": str(self._own.folder), "packages": packages}
+
+
+def _no_namespaces(why: str) -> InputError:
+    return InputError(why, remedy="choose gridrpc-native or gridrpc-python, or one host")

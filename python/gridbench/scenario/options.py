@@ -88,11 +88,17 @@ def _scale(value: float | None, *, quick: bool) -> float:
     if value is None:
         return _QUICK_SCALE if quick else 1.0
     if not math.isfinite(value) or not 0 <= value <= 1000:
-        raise InputError(f"--time-scale must be from 0 to 1,000, not {value:g}")
+        raise InputError(
+            f"--time-scale must be from 0 to 1,000, not {value:g}",
+            remedy="0.01 makes every task sleep a hundredth of its time",
+        )
     return value
 
 
 def _time(option: str, value: float | None) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{option} must be a number of seconds above 0, not {value:g}")
+        raise InputError(
+            f"{option} must be a number of seconds above 0, not {value:g}",
+            remedy="leave it out to allow any time",
+        )
     return value

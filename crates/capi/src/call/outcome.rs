@@ -116,7 +116,8 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         GridError::Refused(Refusal::Closed) | GridError::Forked => ErrorCode::NotInitialized,
         GridError::Refused(Refusal::UnknownBlob(_))
         | GridError::System { .. }
-        | GridError::Config(_) => ErrorCode::Other,
+        | GridError::Config(_)
+        | GridError::Node(_) => ErrorCode::Other,
     };
     Failure::new(code, format!("{what}: {error}"))
 }

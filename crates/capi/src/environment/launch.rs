@@ -60,6 +60,7 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
             },
         },
         transport: Transport::Unix,
+        namespaces: Vec::new(),
         settings: Bounds {
             workers,
             cores: processors,

@@ -18,6 +18,7 @@ use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::nodes::{Node, NodeError};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
@@ -34,7 +35,7 @@ use crate::sys;
 pub enum Transport {
     /// Unix sockets, with large sections in shared memory.
     Unix,
-    /// TCP on the loopback interface; everything goes through the socket.
+    /// TCP, on the loopback interface if there are no nodes; everything goes through the socket.
     Tcp,
 }
 
@@ -69,6 +70,8 @@ pub struct Config {
     pub launch: Launch,
     /// How frames reach them.
     pub transport: Transport,
+    /// Files of network namespaces that workers live in, one after the other; with TCP only.
+    pub namespaces: Vec<PathBuf>,
     /// The bounds of the core.
     pub settings: Settings,
     /// Sections of so many bytes and more go through shared memory.
@@ -99,6 +102,9 @@ pub enum GridError {
     /// The configuration makes no sense.
     #[error("{0}")]
     Config(String),
+    /// Workers cannot live where they are to.
+    #[error(transparent)]
+    Node(#[from] NodeError),
 }
 
 /// A call to be submitted.
@@ -232,6 +238,7 @@ impl Grid {
     /// When the configuration makes no sense or the system refuses a thread or a descriptor.
     pub fn open(config: Config) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
+        let nodes = open_nodes(&config)?;
         check_workers(workers)?;
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
@@ -252,7 +259,7 @@ impl Grid {
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
-        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config)
+        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, nodes)
             .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
@@ -567,6 +574,15 @@ impl Drop for Grid {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// All of them, even if there are fewer workers now: more can be asked for later.
+fn open_nodes(config: &Config) -> Result<Vec<Node>, GridError> {
+    if !config.namespaces.is_empty() && config.transport != Transport::Tcp {
+        let wrong = "`namespaces` are for TCP: give transport = \"tcp\" as well";
+        return Err(GridError::Config(wrong.to_owned()));
+    }
+    Ok(config.namespaces.iter().map(|path| Node::open(path)).collect::<Result<_, _>>()?)
 }
 
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {

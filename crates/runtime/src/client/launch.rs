@@ -47,7 +47,7 @@ impl Spawner {
     }
 }
 
-/// A connection for one worker.
+/// A connection for one worker on this host.
 pub(crate) fn connect(transport: Transport) -> io::Result<Pair> {
     match transport {
         Transport::Unix => unix_pair(),

@@ -10,7 +10,7 @@ use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
 use crate::client::grid::{Common, Transport};
-use crate::client::launch::{Spawner, connect, do_not_block, output_pipe};
+use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::state::Outlet;
@@ -98,7 +98,7 @@ impl Reactor {
         for worker in workers {
             let index = worker.0;
             self.make_place(index);
-            let pair = connect(self.config.transport)?;
+            let pair = self.connect(index)?;
             let (stderr, their_stderr) = output_pipe()?;
             let (stdout, their_stdout) = match &own_stdout {
                 Some(stdout) => (None, Arc::clone(stdout)),
@@ -153,6 +153,13 @@ impl Reactor {
         let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
         spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
         flush_control(&mut spawner.sender)
+    }
+
+    fn connect(&self, worker: u32) -> io::Result<Pair> {
+        match self.nodes.len() {
+            0 => connect(self.config.transport),
+            count => self.nodes[worker as usize % count].connect().map_err(io::Error::other),
+        }
     }
 
     /// Places are numbered in the order in which they are first asked for.

@@ -12,6 +12,7 @@ mod grid;
 pub mod invoke;
 mod launch;
 mod lifecycle;
+mod nodes;
 mod output;
 mod reactor;
 mod seat;
@@ -27,5 +28,6 @@ pub use function::FunctionRef;
 pub use grid::{
     Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
 };
+pub use nodes::NodeError;
 pub use output::Output;
 pub use shared::SharedData;

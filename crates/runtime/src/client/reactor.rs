@@ -15,6 +15,7 @@ use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
+use crate::client::nodes::Node;
 use crate::client::output;
 use crate::client::seat::Read;
 use crate::link::{LinkError, Received, Receiver};
@@ -100,6 +101,8 @@ pub(crate) struct Reactor {
     pub(super) common: Arc<Common>,
     pub(super) epoll: Arc<Epoll>,
     pub(super) config: Config,
+    /// Where workers live: worker i in node i modulo their number; nowhere else if there are none.
+    pub(super) nodes: Vec<Node>,
     pub(super) spawner: Option<Spawner>,
     pub(super) spawner_tail: Option<output::Outlet>,
     pub(super) runner: Arc<Runner>,
@@ -181,6 +184,7 @@ impl Reactor {
         common: Arc<Common>,
         runner: Arc<Runner>,
         config: Config,
+        nodes: Vec<Node>,
     ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
         // Only what is touched takes memory.
@@ -200,6 +204,7 @@ impl Reactor {
             common,
             epoll,
             config,
+            nodes,
             spawner: None,
             spawner_tail: None,
             runner,

@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use gridrpc_wire::{Message, Prepare};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setpgid};
 
 use crate::link::{LinkError, Received, Receiver, Sender};
+use crate::sys;
 
 /// What became of the process that called [`Spawner::run`].
 #[derive(Debug)]
@@ -199,7 +201,8 @@ impl Spawner {
             };
             match fork() {
                 Ok(None) => {
-                    self.become_worker(*worker, ours, &stdout, &stderr).map_err(LinkError::from)?;
+                    self.become_worker(*worker, ours, &connection, &stdout, &stderr)
+                        .map_err(LinkError::from)?;
                     return Ok(Some(connection));
                 }
                 Ok(Some(pid)) => {
@@ -221,6 +224,7 @@ impl Spawner {
         &self,
         worker: u32,
         parent: Pid,
+        connection: &OwnedFd,
         stdout: &OwnedFd,
         stderr: &OwnedFd,
     ) -> io::Result<()> {
@@ -234,6 +238,11 @@ impl Spawner {
         }
         let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
         nix::sys::prctl::set_name(&name)?;
+        if sys::comes_from_afar(connection.as_fd()) {
+            // What the worker's functions connect to is to be reached from there as well.
+            let namespace = sys::network_namespace_of(connection.as_fd())?;
+            setns(namespace, CloneFlags::CLONE_NEWNET)?;
+        }
         Ok(())
     }
 

@@ -1,0 +1,115 @@
+"""`gridbench links`: makes a network, and shows what its links do beside what they are to do."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from gridbench.errors import InputError
+from gridbench.links import iproute
+from gridbench.links.measure import Figures, Rates, measure
+from gridbench.links.network import MTU, Network
+from gridbench.links.owners import remove_leftovers
+from gridbench.links.rates import parse_rate, rate_text
+
+_ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
+_SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is the limit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    nodes: int = 1
+    link: str = "1gbit"
+    seconds: float = 1.0
+    """For each rate."""
+    as_json: bool = False
+    only_clean: bool = False
+    """Only remove what killed runs have left."""
+
+
+def show_links(request: Request) -> int:
+    """Measure and print. Returns the exit status."""
+    if request.only_clean:
+        iproute.require_root()
+        left = remove_leftovers()
+        for tag in left:
+            click.echo(f"removed the network {tag}, whose process is gone")
+        if not left:
+            click.echo("nothing has been left")
+        return 0
+    if not math.isfinite(request.seconds) or not 0.01 <= request.seconds <= 3600:
+        raise InputError(
+            f"--seconds: {request.seconds:g} is not from 0.01 to 3,600", remedy="leave it out"
+        )
+    rate = parse_rate(request.link)
+    waiting = Console(stderr=True)
+    with Network(request.nodes, rate) as network, waiting.status("") as status:
+        figures = measure(network, request.seconds, status.update)
+    if request.as_json:
+        click.echo(json.dumps(_record(network, figures), indent=2))
+    else:
+        _print(network, figures)
+    return 0
+
+
+def payload_rate(rate: float) -> float:
+    """What of a link's rate is left for data in full packets: headers take the rest."""
+    return rate * (MTU - _HEADERS) / (MTU + _ETHERNET)
+
+
+def _record(network: Network, figures: Figures) -> dict[str, object]:
+    return {
+        "nodes": network.nodes,
+        "rate": network.rate,
+        "payload_rate": payload_rate(network.rate),
+        "burst_bytes": network.burst,
+        "queue_bytes": network.queue,
+        "mtu": MTU,
+        "measured": asdict(figures),
+    }
+
+
+def _print(network: Network, figures: Figures) -> None:
+    console = Console()
+    nominal = rate_text(network.rate)
+    nodes = "1 node" if network.nodes == 1 else f"{network.nodes} nodes"
+    table = Table(title=f"{nodes} behind links of {nominal}", title_justify="left")
+    table.add_column("with")
+    for column in ("round trip", "to node", "of nominal", "from node", "of nominal"):
+        table.add_column(column, justify="right")
+    for node in figures.nodes:
+        trip = f"{1e6 * node.round_trip:,.0f} us"
+        table.add_row(f"node {node.number}", trip, *_cells(node.rates, network.rate))
+    if network.nodes > 1:
+        table.add_row("all at once", "", *_cells(figures.together, network.rate))
+    console.print(table)
+    console.print(
+        f"Of {nominal}, {rate_text(payload_rate(network.rate))} can carry data: Ethernet, IP and"
+        " TCP headers take the rest. All nodes share the client's link.",
+        highlight=False,
+    )
+    least = min(min(rates.out, rates.back) for rates in _all(figures))
+    if least < _SHORT * network.rate:
+        console.print(
+            f"The least of these rates is {least / network.rate:.0%} of the nominal one: this"
+            " machine does not keep up with such links, or is busy with something else.",
+            highlight=False,
+        )
+
+
+def _all(figures: Figures) -> list[Rates]:
+    return [*(node.rates for node in figures.nodes), figures.together]
+
+
+def _cells(rates: Rates, nominal: float) -> list[str]:
+    cells = []
+    for rate in (rates.out, rates.back):
+        cells += [rate_text(rate), f"{rate / nominal:.1%}"]
+    return cells

@@ -1,0 +1,54 @@
+"""The options of `gridbench links`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Make links of known rate on this machine, and measure them.",
+    examples=(
+        "gridbench links --nodes 3 --link 1gbit",
+        "gridbench links --link 100mbit --json",
+        "gridbench links --clean               # remove what killed runs have left",
+    ),
+)
+@click.option(
+    "--nodes", type=int, default=1, show_default=True, metavar="K", help="How many nodes."
+)
+@click.option(
+    "--link",
+    default="1gbit",
+    show_default=True,
+    metavar="RATE",
+    help="Rate of each node's link and of the client's, in each direction.",
+)
+@click.option(
+    "--seconds",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="S",
+    help="How long each rate is measured.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@click.option("--clean", is_flag=True, help="Only remove what killed runs have left.")
+def links(*, nodes: int, link: str, seconds: float, as_json: bool, clean: bool) -> None:
+    """Put K nodes behind links of a given rate, and measure what these links do.
+
+    Nodes are network namespaces, and links are pairs of virtual devices with a token bucket for
+    each direction, as workers get them that are put behind links. They are gone at the end.
+    Needs root and iproute2.
+    """
+    from gridbench.links.command import Request, show_links
+
+    sys.exit(
+        show_links(
+            Request(nodes=nodes, link=link, seconds=seconds, as_json=as_json, only_clean=clean)
+        )
+    )

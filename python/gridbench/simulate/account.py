@@ -1,0 +1,110 @@
+"""What is told of a simulated run: its figures, where the time goes, and what limits it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from gridbench.analysis.breakdown import job_cost
+from gridbench.analysis.lanes import assign_lanes
+from gridbench.report.study import label
+from gridbench.simulate.limits import Gain, Use, gains, limit, uses
+from gridbench.simulate.observed import Watch
+from gridbench.simulate.simulation import Simulation
+from gridbench.simulate.systems import ASSUMPTION, System
+from gridbench.simulate.throttling import Level, Pressure
+from gridbench.simulate.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A simulated run without its stamps. Times are seconds."""
+
+    work: Work
+    system: System
+    total: float
+    ideal: float
+    efficiency: float
+    first_start: float
+    """When the first task begins to compute."""
+    last_start: float
+    """When the last of the workers begins its first task."""
+    parts: dict[str, float]
+    """What the time of a worker goes into, in the mean; together they are the total."""
+    uses: list[Use]
+    gains: list[Gain]
+    limit: str
+    """What limits, in a sentence."""
+    pressure: Pressure | None
+
+    @property
+    def notices(self) -> list[str]:
+        """What the reader must know of these figures."""
+        return notices(self.system, self.work.cores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        pressure = self.pressure
+        return {
+            "profile": self.system.name,
+            "link_bits_per_second": None if self.system.one_host else self.system.link,
+            "work": asdict(self.work),
+            "total_s": self.total,
+            "ideal_s": self.ideal,
+            "efficiency": None if math.isnan(self.efficiency) else self.efficiency,
+            "first_start_s": self.first_start,
+            "last_start_s": self.last_start,
+            "parts_s": self.parts,
+            "uses": [asdict(use) for use in self.uses],
+            "gains": [asdict(gain) for gain in self.gains],
+            "limit": self.limit,
+            "memory": pressure
+            and {
+                "most_bytes": pressure.most,
+                "paged_tasks": pressure.paged,
+                "throttling": Level(pressure.worst).name.lower(),
+            },
+            "notices": self.notices,
+        }
+
+
+def account(done: Simulation, table: pa.Table, watch: Watch | None = None) -> Account:
+    """Work it out; `table` is the run's timeline."""
+    busy, gained = uses(done), gains(done, watch)
+    lanes = assign_lanes(table)
+    cost = job_cost(table, lanes, done.work.cores, cold=True)
+    stamps = done.stamps
+    first = lanes.previous < 0
+    return Account(
+        work=done.work,
+        system=done.system,
+        total=done.total,
+        ideal=done.ideal,
+        efficiency=done.efficiency,
+        first_start=float(stamps.calc_in.min()),
+        last_start=float(stamps.calc_in[first].max()),
+        parts={label(name): part for name, part in cost.parts().items()} if cost else {},
+        uses=busy,
+        gains=gained,
+        limit=limit(done, busy, gained),
+        pressure=done.pressure,
+    )
+
+
+def notices(system: System, cores: int) -> list[str]:
+    """What is not known of a system with so many cores."""
+    found = []
+    if system.measured_cores is None:
+        found.append("How many cores the profile's parameters were measured with is not known.")
+    elif cores > system.measured_cores:
+        found.append(
+            f"The profile's parameters were measured with up to {system.measured_cores:,} cores: "
+            f"what is said of {cores:,} is an extrapolation."
+        )
+    assumed = [one.name for one in system.given if one.source.startswith(ASSUMPTION)]
+    if assumed:
+        found.append(f"Assumptions, measured by nobody: {'; '.join(assumed)}.")
+    return found

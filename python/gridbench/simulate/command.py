@@ -1,0 +1,283 @@
+"""The whole of `gridbench simulate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from gridbench.errors import InputError
+from gridbench.report.files import write_page
+from gridbench.run.folders import default_folder, prepare
+from gridbench.run.interrupt import Interrupt
+from gridbench.run.machine import available_memory
+from gridbench.scenario.amounts import parse_rate, parse_size
+from gridbench.simulate.account import Account, account
+from gridbench.simulate.compared import Against, against_runs
+from gridbench.simulate.fitted import Fitted, read_fitted
+from gridbench.simulate.page import write_sweep
+from gridbench.simulate.profile_file import profile_text, read_profile
+from gridbench.simulate.progress import Progress, Stopped
+from gridbench.simulate.published_runs import PUBLISHED, against_published
+from gridbench.simulate.simulation import simulate
+from gridbench.simulate.sweep import Sweep, Swept, parse_sweep
+from gridbench.simulate.systems import SYSTEMS, System, system
+from gridbench.simulate.terminal import (
+    heading,
+    print_account,
+    print_against,
+    print_swept,
+)
+from gridbench.simulate.timeline import table_of, write_folder
+from gridbench.simulate.work import Work
+from gridbench.workload.task_times import LONGEST_TIME
+
+_TASKS_PER_CORE = 10
+_BYTES_PER_TASK = 1_500
+_BYTES_PER_CORE = 1_500
+"""Memory that a simulation takes, as measured with a million tasks on 100,000 cores, and more."""
+_PAGE = "sweep.html"
+_VALUES = "sweep.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the command line asks for."""
+
+    profile: str
+    """A name, or the path of a file."""
+    cores: int
+    tasks: int | None = None
+    """None: as many for each core as `tasks_per_core` says."""
+    tasks_per_core: int | None = None
+    sleep: float = 30.0
+    stddev: float = 0.0
+    input: str = "0"
+    shared: str = "0"
+    output: str = "0"
+    link: str | None = None
+    node_link: str | None = None
+    """Of each worker's own link."""
+    start_up: float | None = None
+    seed: int = 1
+    sweep: str | None = None
+    against: str | None = None
+    """A folder of results of scenarios, or `published`."""
+    engine: str = "gridrpc-native"
+    """Whose results are meant in such a folder."""
+    out: Path | None = None
+    replace: bool = False
+    as_json: bool = False
+    show: bool = False
+    """Print the profile as a file, and nothing else."""
+
+
+def run_simulation(request: Request) -> int:
+    """Do what is asked for; the exit status. Raises InputError."""
+    fitted = _fitted(request)
+    if fitted and request.against not in (None, PUBLISHED):
+        return _watched(lambda progress, _: _compare(request, fitted, progress))
+    chosen = fitted.only() if fitted else _system(request)
+    if request.link is not None:
+        chosen = chosen.on_link(parse_rate("--link", request.link))
+    if request.node_link is not None:
+        chosen = chosen.behind(parse_rate("--node-link", request.node_link))
+    if request.show:
+        click.echo(profile_text(chosen), nl=False)
+        return 0
+    if request.against is not None:
+        return _watched(lambda progress, _: _compare(request, chosen, progress))
+    if request.sweep is not None:
+        sweep = parse_sweep(request.sweep)
+        return _watched(
+            lambda progress, interrupt: _sweep(request, chosen, sweep, progress, interrupt)
+        )
+    return _watched(lambda progress, _: _single(request, chosen, progress))
+
+
+def _watched(do: Callable[[Progress, Interrupt], int]) -> int:
+    """Do it with a progress bar, and with a clean end if the user wants one."""
+    console = Console(stderr=True, highlight=False)
+    with Interrupt() as interrupt, Progress(console, interrupt) as progress:
+        try:
+            return do(progress, interrupt)
+        except Stopped:
+            console.print("gridbench: the simulation was interrupted, and nothing was written")
+            return interrupt.exit_status
+
+
+def _fitted(request: Request) -> Fitted | None:
+    """What `gridbench model` has written, if that is asked for."""
+    if request.profile in SYSTEMS or not request.profile.endswith(".json"):
+        return None
+    return read_fitted(Path(request.profile), request.engine)
+
+
+def _system(request: Request) -> System:
+    name = request.profile
+    is_file = name not in SYSTEMS and (name.endswith(".toml") or Path(name).exists())
+    return read_profile(Path(name)) if is_file else system(name)
+
+
+def _work(request: Request, cores: int | None = None) -> Work:
+    if request.tasks is not None and request.tasks_per_core is not None:
+        raise InputError(
+            "--tasks and --tasks-per-core cannot both be given", remedy="leave one of them out"
+        )
+    cores = request.cores if cores is None else cores
+    per_core = request.tasks_per_core or _TASKS_PER_CORE
+    return Work(
+        cores=cores,
+        tasks=cores * per_core if request.tasks is None else request.tasks,
+        sleep=request.sleep,
+        stddev=request.stddev,
+        bytes_in=parse_size("--input", request.input),
+        bytes_shared=parse_size("--shared", request.shared),
+        bytes_out=parse_size("--output", request.output),
+        seed=request.seed,
+    )
+
+
+def _check(request: Request, works: Sequence[Work]) -> None:
+    """Refuse what cannot be done, before anything is begun."""
+    start_up = request.start_up
+    if start_up is not None and not 0 <= start_up <= LONGEST_TIME:
+        raise InputError(f"--start-up must be from 0 to {LONGEST_TIME:,.0f} s, not {start_up:g}")
+    available = available_memory()
+    for work in works:
+        needed = work.tasks * _BYTES_PER_TASK + work.cores * _BYTES_PER_CORE
+        if needed > available:
+            raise InputError(
+                f"{work.tasks:,} tasks on {work.cores:,} cores need about {needed / 2**30:.1f} GB"
+                f" of memory, and {available / 2**30:.1f} GB are available",
+                remedy="take fewer tasks: what limits shows with some thousands of cores as well",
+            )
+
+
+def _single(request: Request, chosen: System, progress: Progress) -> int:
+    work = _work(request)
+    _check(request, [work])
+    folder = request.out
+    if folder is not None:
+        folder = prepare(folder, [chosen.name], replace=request.replace)[chosen.name]
+    progress.begin(heading(work), work.tasks)
+    done = simulate(work, chosen, start_up=request.start_up, watch=progress.watch)
+    table = table_of(done)
+    told = account(done, table, progress.watch)
+    if folder is not None:
+        write_folder(folder, done, table)
+    if request.as_json:
+        click.echo(json.dumps(told.to_dict(), indent=2))
+    else:
+        print_account(Console(highlight=False), told)
+    if folder is not None:
+        click.echo(f"results: {folder}", err=True)
+    return 0
+
+
+# Sweeps.
+
+
+def _sweep(
+    request: Request, chosen: System, sweep: Sweep, progress: Progress, interrupt: Interrupt
+) -> int:
+    cases = [_varied(request, chosen, sweep, value) for value in sweep.values]
+    _check(request, [work for work, _ in cases])
+    folder = _sweep_folder(request)
+    accounts: list[Account] = []
+    stopped = False
+    for work, varied in cases:
+        progress.begin(heading(work), work.tasks)
+        try:
+            done = simulate(work, varied, start_up=request.start_up, watch=progress.watch)
+            accounts.append(account(done, table_of(done), progress.watch))
+        except Stopped:
+            stopped = True
+            break
+    if stopped and not accounts:
+        raise Stopped
+    swept = Swept(sweep, accounts)
+    text = json.dumps(swept.to_dict(), indent=2)
+    write_page(folder / _VALUES, text + "\n")
+    write_sweep(swept, folder / _PAGE)
+    if request.as_json:
+        click.echo(text)
+    else:
+        print_swept(Console(highlight=False), swept)
+    click.echo(f"page: {folder / _PAGE}", err=True)
+    if stopped:
+        left = len(cases) - len(accounts)
+        click.echo(f"gridbench: interrupted; the last {left} are missing", err=True)
+    return interrupt.exit_status if stopped else 0
+
+
+def _varied(request: Request, chosen: System, sweep: Sweep, value: float) -> tuple[Work, System]:
+    """The work and the system with this value."""
+    name = sweep.axis.name
+    if name == "link":
+        return _work(request), chosen.on_link(value)
+    if name == "node-link":
+        return _work(request), chosen.behind(value)
+    if name == "cores":
+        return _work(request, int(value)), chosen
+    if name == "tasks":
+        request = replace(request, tasks=int(value))
+    elif name == "tasks-per-core":
+        request = replace(request, tasks_per_core=int(value))
+    elif name == "sleep":
+        request = replace(request, sleep=value)
+    elif name == "stddev":
+        request = replace(request, stddev=value)
+    elif name == "input":
+        request = replace(request, input=f"{value:.0f}")
+    elif name == "shared":
+        request = replace(request, shared=f"{value:.0f}")
+    else:
+        request = replace(request, output=f"{value:.0f}")
+    return _work(request), chosen
+
+
+def _sweep_folder(request: Request) -> Path:
+    folder = request.out or default_folder()
+    ours = {_PAGE, _VALUES}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise InputError(
+            f"cannot use the output folder: {error.strerror}",
+            file=folder,
+            remedy="choose another --out, one that can be written",
+        ) from None
+    if held - ours or (held and not request.replace):
+        raise InputError(
+            "the output folder is not empty",
+            file=folder,
+            remedy="choose another --out"
+            + ("" if held - ours else ", or add --force to replace the sweep in it"),
+        )
+    return folder
+
+
+# Reality.
+
+
+def _compare(request: Request, chosen: System | Fitted, progress: Progress) -> int:
+    assert request.against is not None
+    found: list[Against]
+    if request.against == PUBLISHED:
+        found = against_published(progress.begin, progress.watch)
+    else:
+        folder = Path(request.against)
+        found = [against_runs(folder, chosen, request.engine, progress.begin, progress.watch)]
+    if request.as_json:
+        click.echo(json.dumps([one.to_dict() for one in found], indent=2))
+        return 0
+    console = Console(highlight=False)
+    for one in found:
+        print_against(console, one)
+    return 0

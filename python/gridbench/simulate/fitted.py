@@ -1,0 +1,97 @@
+"""Systems whose parameters `gridbench model` has fitted to runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gridbench.errors import InputError
+from gridbench.model.model import Model
+from gridbench.model.observation import Situation
+from gridbench.model.profiles import Given
+from gridbench.model.saved import load_models
+from gridbench.model.terms import parameters_of
+from gridbench.scenario.amounts import rate_text
+from gridbench.scenario.results import CaseResult
+from gridbench.simulate.start_up import Batch
+from gridbench.simulate.systems import GIGABIT, System
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The models of an engine, each for a place."""
+
+    path: Path
+    models: Sequence[Model]
+
+    def only(self) -> System:
+        """The one system of the file. InputError if it has several."""
+        if len(self.models) > 1:
+            places = "; ".join(_place(model) for model in self.models)
+            raise InputError(
+                f"holds models of several places: {places}",
+                file=self.path,
+                remedy="fit a model to the runs of one place",
+            )
+        return _system(self.models[0])
+
+    def for_case(self, case: CaseResult) -> System | None:
+        """The system in the place of a case; None if there is no model of it."""
+        for model in self.models:
+            place = model.fit.place
+            if (place.transport, place.nodes, place.link_rate) == (
+                case.transport,
+                case.nodes,
+                case.link_rate,
+            ):
+                return _system(model)
+        return None
+
+
+def read_fitted(path: Path, engine: str) -> Fitted:
+    """The models of an engine in a file. InputError if there is none."""
+    models = load_models(path)
+    found = [model for model in models if model.fit.place.engine == engine]
+    if not found:
+        engines = sorted({model.fit.place.engine for model in models})
+        raise InputError(
+            f"holds no model of `{engine}`",
+            file=path,
+            remedy=f"give --engine: there are {', '.join(engines)}" if engines else "",
+        )
+    return Fitted(path, found)
+
+
+def _system(model: Model) -> System:
+    fit = model.fit
+    # Of a situation only its start and its bounds count here; these are set for each run.
+    cold = Situation(cores=1, sleep=np.zeros(1))
+    return System(
+        name=fit.place.engine,
+        title=f"{fit.place.engine}, fitted to {fit.runs} runs on {_place(model)}",
+        parameters=parameters_of(fit.shape, fit.values, fit.place, cold),
+        start_up=Batch(constant=0.0, per_worker=0.0),
+        link=fit.place.link_rate or GIGABIT,
+        one_host=fit.place.transport == "one host",
+        measured_cores=int(model.measured.cores.high),
+        given=tuple(
+            Given(
+                one.term.meaning,
+                one.value,
+                one.term.unit,
+                f"fitted: {one.low:.3g} to {one.high:.3g}"
+                + ("" if one.determined else ", not determined"),
+            )
+            for one in fit.estimates
+        ),
+    )
+
+
+def _place(model: Model) -> str:
+    place = model.fit.place
+    if place.link_rate is None:
+        return f"{place.transport}, {place.processors} processors"
+    return f"{place.nodes} nodes behind links of {rate_text(place.link_rate)}"

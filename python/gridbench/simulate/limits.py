@@ -1,0 +1,189 @@
+"""What limited a simulated run: what was busy, and what would be gained without it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gridbench.model.pipeline import Case, Link, Manager, Parameters
+from gridbench.simulate.observed import Watch
+from gridbench.simulate.simulation import Simulation, total_of
+from gridbench.simulate.systems import System
+
+MOST_TASKS = 50_000
+"""With more, what would be gained is not worked out: it takes several runs."""
+_BUSY = 0.8
+"""Share of the time from which on something that is busy is what limits."""
+_WORTH = 0.02
+"""Of the total time; less is not worth a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How long something was busy."""
+
+    what: str
+    busy: float
+    """Seconds; of workers, the mean of all."""
+    share: float
+    """Of the total time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What the total time would be without something."""
+
+    without: str
+    total: float
+    """Seconds."""
+    saved: float
+    """Seconds less than with it; below 0 if it did good."""
+
+
+def uses(done: Simulation) -> list[Use]:
+    """What was busy how long, the busiest first; what had nothing to do is left out."""
+    case, known = done.case, done.system.parameters
+    tasks = len(case.sleep)
+    submit = tasks * (known.submit_cost + known.submit_per_byte * case.bytes_in)
+    retrieve = tasks * (known.retrieve_cost + known.retrieve_per_byte * case.bytes_out)
+    seen = len(np.unique(done.stamps.worker))
+    inward = tasks * known.to_workers.work(case.bytes_in)
+    inward += seen * case.bytes_shared / min(known.shared_rate, known.to_workers.each)
+    inward /= known.to_workers.at_once
+    outward = tasks * known.from_workers.work(case.bytes_out) / known.from_workers.at_once
+    computing = float((done.stamps.calc_out - done.stamps.calc_in).sum()) / len(case.ready)
+    if manager := known.manager:
+        # One thread submits and another takes results.
+        busy = [
+            ("the client, submitting", submit),
+            ("the client, taking results", retrieve),
+            ("the link from the client to the manager", tasks * manager.inward.work(case.bytes_in)),
+            (
+                "the link from the manager to the client",
+                tasks * manager.outward.work(case.bytes_out),
+            ),
+        ]
+    else:
+        busy = [("the client, submitting and taking results", submit + retrieve)]
+    busy += [
+        ("the link to the workers", inward),
+        ("the link from the workers", outward),
+        ("the workers, computing", computing),
+    ]
+    if math.isfinite(known.processors):
+        busy.append(("the machine's processors", _processor_time(done) / known.processors))
+    if done.pressure:
+        busy.append(("the manager's disk", done.pressure.disk_busy))
+    total = done.total
+    found = [Use(what, time, time / total) for what, time in busy if time > 0 and total > 0]
+    return sorted(found, key=lambda use: -use.share)
+
+
+def _processor_time(done: Simulation) -> float:
+    """Seconds that client and workers compute on the machine they share."""
+    case, known = done.case, done.system.parameters
+    each = known.submit_cost + known.submit_per_byte * case.bytes_in
+    each += known.retrieve_cost + known.retrieve_per_byte * case.bytes_out
+    each += known.take.of(case.bytes_in) + known.make.of(case.bytes_out)
+    worker = known.start.serial + known.start.parallel if known.start else 0.0
+    once = 0.0
+    if case.bytes_shared:
+        worker += known.take_shared.of(case.bytes_shared)
+        once = known.share.of(case.bytes_shared)
+    return len(case.sleep) * each + len(case.ready) * worker + once
+
+
+def gains(done: Simulation, watch: Watch | None = None) -> list[Gain]:
+    """What the total would be without each thing that costs time, the largest gain first.
+
+    Each is a run of its own: of more than `MOST_TASKS` tasks none is made.
+    """
+    if len(done.case.sleep) > MOST_TASKS:
+        return []
+    found = []
+    for what, case, system in _without(done.case, done.system):
+        total = total_of(case, system, watch)
+        found.append(Gain(what, total, done.total - total))
+    return sorted(found, key=lambda gain: gain.total)
+
+
+def _without(case: Case, system: System) -> list[tuple[str, Case, System]]:
+    known = system.parameters
+    found = []
+    if case.ready.max() > 0 or known.start:
+        there = replace(case, ready=np.zeros_like(case.ready))
+        found.append(("start-up", there, _with(system, replace(known, start=None))))
+    if case.bytes_in or case.bytes_out or case.bytes_shared:
+        free = replace(case, bytes_in=0.0, bytes_out=0.0, bytes_shared=0.0)
+        found.append(("data", free, system))
+    if case.bytes_shared:
+        found.append(("shared data", replace(case, bytes_shared=0.0), system))
+    if _handling(known):
+        found.append(("work and waits for each task", case, _with(system, _unhandled(known))))
+    if case.sleep.min() < case.sleep.max():
+        even = np.full_like(case.sleep, case.sleep.mean())
+        found.append(("differences between tasks", replace(case, sleep=even), system))
+    if system.throttling:
+        found.append(("throttling", case, replace(system, throttling=None)))
+    return found
+
+
+def _with(system: System, parameters: Parameters) -> System:
+    return replace(system, parameters=parameters)
+
+
+def _handling(known: Parameters) -> bool:
+    return _unhandled(known) != known
+
+
+def _unhandled(known: Parameters) -> Parameters:
+    """Only data takes time."""
+
+    def bare(link: Link) -> Link:
+        return replace(link, per_message=0.0)
+
+    manager = known.manager and Manager(
+        inward=bare(known.manager.inward), outward=bare(known.manager.outward)
+    )
+    return replace(
+        known,
+        manager=manager,
+        to_workers=bare(known.to_workers),
+        from_workers=bare(known.from_workers),
+        submit_cost=0.0,
+        retrieve_cost=0.0,
+        start_latency=0.0,
+        return_latency=0.0,
+        take=replace(known.take, fixed=0.0),
+        make=replace(known.make, fixed=0.0),
+    )
+
+
+def limit(done: Simulation, busy: list[Use], gained: list[Gain]) -> str:
+    """What limited the run, in a sentence."""
+    top = busy[0] if busy else None
+    best = max(gained, key=lambda gain: gain.saved, default=None)
+    if top and top.share >= _BUSY:
+        if top.what == "the workers, computing":
+            return f"The tasks themselves: the workers compute for {top.share:.0%} of the time."
+        return f"{top.what[0].upper()}{top.what[1:]}: it is busy for {top.share:.0%} of the time."
+    if best and best.saved > _WORTH * done.total:
+        return (
+            f"{best.without[0].upper()}{best.without[1:]}: without it the total would be "
+            f"{best.total:,.4g} s, {best.saved / done.total:.0%} less."
+        )
+    if done.efficiency > 1 - _WORTH:
+        return "Nothing: it takes hardly longer than the tasks themselves."
+    if gained or top is None:
+        return "Nothing alone: several things take their part."
+    return _guessed(done, top)
+
+
+def _guessed(done: Simulation, top: Use) -> str:
+    """What can be said without runs that leave things out."""
+    start = float(done.case.ready.max())
+    if start > top.busy:
+        return f"Start-up: the last worker is there after {start:,.4g} s of {done.total:,.4g} s."
+    return f"Nothing alone: most used is {top.what}, for {top.share:.0%} of the time."

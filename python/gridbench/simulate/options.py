@@ -1,0 +1,162 @@
+"""The options of `gridbench simulate`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Simulate a workload on systems that are not here.",
+    examples=(
+        "gridbench simulate --profile symphony --cores 400 --sleep 30 --input 1MB",
+        "gridbench simulate --profile ninfg --cores 1000 --tasks 5000 --sleep 10 --link 100mbit",
+        "gridbench simulate --sweep cores=1000,10000,100000 --input 100KB --out runs/cores",
+        "gridbench simulate --profile symphony --show > mine.toml      # a profile to change",
+        "gridbench simulate --profile mine.toml --cores 1000 --out runs/mine",
+        "gridbench simulate --profile model.json --against runs/scenario-6",
+        "gridbench simulate --against published",
+    ),
+)
+@click.option(
+    "--profile",
+    default="gridrpc",
+    show_default=True,
+    metavar="NAME",
+    help="symphony, ninfg, condor, gridrpc, or a file: a profile (.toml), or what `gridbench model`"
+    " has fitted (.json).",
+)
+@click.option("--cores", type=int, default=100, show_default=True, metavar="N")
+@click.option("--tasks", type=int, metavar="M", help="How many. [default: 10 for each core]")
+@click.option("--tasks-per-core", type=click.IntRange(1), metavar="K", help="Instead of --tasks.")
+@click.option(
+    "--sleep", type=float, default=30.0, show_default=True, metavar="S", help="Mean time of a task."
+)
+@click.option(
+    "--stddev",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Standard deviation of these times.",
+)
+@click.option("--input", default="0", show_default=True, metavar="SIZE", help="Data of each task.")
+@click.option("--shared", default="0", show_default=True, metavar="SIZE", help="Shared data.")
+@click.option(
+    "--output", default="0", show_default=True, metavar="SIZE", help="What each task returns."
+)
+@click.option(
+    "--link",
+    metavar="RATE",
+    help="Of the client's link, and the manager's. [default: the profile's, 1gbit]",
+)
+@click.option(
+    "--node-link",
+    metavar="RATE",
+    help="Of each worker's own link. [default: it is never what limits]",
+)
+@click.option(
+    "--start-up",
+    type=float,
+    metavar="S",
+    help="Seconds until all workers are there; 0: they are. [default: as the profile says]",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Of the task times: same seed, same times.",
+)
+@click.option(
+    "--sweep",
+    metavar="WHAT=LIST",
+    help="Vary one of them: cores, tasks, tasks-per-core, sleep, stddev, input, shared, output,"
+    " link, node-link.",
+)
+@click.option(
+    "--against",
+    metavar="DIR",
+    help="Simulate the cases that `gridbench scenario` has run, and compare; or `published`.",
+)
+@click.option(
+    "--engine",
+    default="gridrpc-native",
+    show_default=True,
+    metavar="NAME",
+    help="Whose model is meant in a file of several, and whose cases with --against.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write timeline, log and report there, or the page of a sweep.",
+)
+@click.option("--force", is_flag=True, help="Replace what DIR holds of an earlier simulation.")
+@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@click.option("--show", is_flag=True, help="Print the profile as a file, and exit.")
+def simulate(
+    *,
+    profile: str,
+    cores: int,
+    tasks: int | None,
+    tasks_per_core: int | None,
+    sleep: float,
+    stddev: float,
+    input: str,
+    shared: str,
+    output: str,
+    link: str | None,
+    node_link: str | None,
+    start_up: float | None,
+    seed: int,
+    sweep: str | None,
+    against: str | None,
+    engine: str,
+    out: Path | None,
+    force: bool,
+    as_json: bool,
+    show: bool,
+) -> None:
+    """Simulate a workload on a system that is not here, old or new, with up to a million cores.
+
+    Tasks go through the same model of a run as in `gridbench published`: client, links, perhaps a
+    manager, workers. Told are the total time, where it goes, what was busy, and what limits.
+    Sizes are such as 10KB or 1MB (1,024 KB), rates such as 100mbit or 1gbit, times seconds.
+
+    DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.
+    """
+    from gridbench.simulate.command import Request, run_simulation
+
+    sys.exit(
+        run_simulation(
+            Request(
+                profile=profile,
+                cores=cores,
+                tasks=tasks,
+                tasks_per_core=tasks_per_core,
+                sleep=sleep,
+                stddev=stddev,
+                input=input,
+                shared=shared,
+                output=output,
+                link=link,
+                node_link=node_link,
+                start_up=start_up,
+                seed=seed,
+                sweep=sweep,
+                against=against,
+                engine=engine,
+                out=out,
+                replace=force,
+                as_json=as_json,
+                show=show,
+            )
+        )
+    )

@@ -1,0 +1,98 @@
+"""A sweep as one HTML page that holds all it needs; the pictures are drawn by sweep.js."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from gridbench.report.document import document
+from gridbench.report.files import asset, write_page
+from gridbench.report.text import escape, table
+from gridbench.simulate.account import Account
+from gridbench.simulate.sweep import Swept
+from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, seconds, share, sweep_rows
+
+_ASSETS = "gridbench.simulate"
+_WIDE = 20
+"""Values that differ by more than this factor are shown on a logarithmic axis."""
+
+
+def write_sweep(swept: Swept, path: Path) -> None:
+    """Write the page, completely or not at all. InputError if `path` cannot be written."""
+    write_page(path, render(swept))
+
+
+def render(swept: Swept) -> str:
+    """The whole page as HTML."""
+    first = swept.accounts[0]
+    axis = swept.sweep.axis.name
+    body = Template(asset("sweep.html", _ASSETS)).substitute(
+        heading=escape(f"{first.system.title}, simulated"),
+        subheading=escape(f"{axis} varied; first: {heading(first.work)}; {links(first.system)}"),
+        notices=_notices(swept.accounts[-1]),
+        table=table([axis, *SWEEP_HEAD[1:]], sweep_rows(swept)),
+        profile=table(
+            ["", "value", "from"],
+            [
+                [given.name, f"{given.value:.6g} {given.unit}", given.source]
+                for given in first.system.given
+            ],
+        ),
+    )
+    return document(
+        f"gridbench simulate: {first.system.name}",
+        body,
+        _data(swept),
+        scripts=[asset("sweep.js", _ASSETS)],
+    )
+
+
+def _notices(one: Account) -> str:
+    told = ["No run was made: these are figures of a model.", *one.notices]
+    items = "".join(f"<li>{escape(text)}</li>" for text in told)
+    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
+
+
+def _data(swept: Swept) -> dict[str, Any]:
+    accounts = swept.accounts
+    x = list(swept.sweep.values)[: len(accounts)]
+    used = list(dict.fromkeys(use.what for one in accounts for use in one.uses))
+    shares = [{use.what: use.share for use in one.uses} for one in accounts]
+    parts = list(dict.fromkeys(name for one in accounts for name in one.parts))
+    return {
+        "axis": swept.sweep.axis.name,
+        "log": min(x) > 0 and max(x) > _WIDE * min(x),
+        "x": x,
+        "texts": [swept.sweep.axis.text(value) for value in x],
+        "total": {
+            "lines": [
+                _line("total", [one.total for one in accounts], seconds),
+                _line("ideal", [one.ideal for one in accounts], seconds, quiet=True),
+            ]
+        },
+        "efficiency": {
+            "lines": [
+                _line("efficiency", [one.efficiency for one in accounts], share),
+                *(_line(name, [of.get(name, 0.0) for of in shares], share) for name in used),
+            ]
+        },
+        "parts": {
+            "lines": [_line(name, [_part(one, name) for one in accounts], share) for name in parts]
+        },
+    }
+
+
+def _part(one: Account, name: str) -> float:
+    return one.parts.get(name, 0.0) / one.total if one.total else math.nan
+
+
+def _line(name: str, values: Sequence[float], text: Any, *, quiet: bool = False) -> dict[str, Any]:
+    return {
+        "name": name,
+        "y": [value if math.isfinite(value) else None for value in values],
+        "texts": [text(value) for value in values],
+        "quiet": quiet,
+    }

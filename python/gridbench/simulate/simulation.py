@@ -1,0 +1,98 @@
+"""One simulated run: a workload through a system, its stamps, and what was busy how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gridbench.analysis.columns import Floats
+from gridbench.analysis.summary import ideal_time
+from gridbench.model.pipeline import Case, Stamps
+from gridbench.simulate.observed import ObservedRun, Watch
+from gridbench.simulate.systems import System
+from gridbench.simulate.throttling import Pressure, ThrottledRun
+from gridbench.simulate.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A run that was simulated. Times are seconds."""
+
+    work: Work
+    system: System
+    case: Case
+    """What the model was given."""
+    stamps: Stamps
+    sent: Floats
+    """When each task's data started on its way to its worker, shape (tasks,)."""
+    ideal: float
+    """The same tasks on as many cores with no overhead at all."""
+    pressure: Pressure | None
+    """Of the manager's memory, if the system has one with bounds."""
+
+    @property
+    def total(self) -> float:
+        """From t = 0 until the last result is in the client's hand."""
+        return self.stamps.total
+
+    @property
+    def efficiency(self) -> float:
+        """Ideal by total time; NaN if there is neither."""
+        return self.ideal / self.total if self.total > 0 else float("nan")
+
+
+def simulate(
+    work: Work,
+    system: System,
+    *,
+    start_up: float | None = None,
+    times: Floats | None = None,
+    watch: Watch | None = None,
+) -> Simulation:
+    """Follow all tasks of the work through the system: a million of them take about a minute.
+
+    With `start_up`, all workers are there after so many seconds, whatever the system's own start-up
+    is like. `times` are those of the tasks, shape (tasks,), if they are not to be drawn.
+    """
+    if start_up is not None and system.parameters.start is not None:
+        system = replace(system, parameters=replace(system.parameters, start=None))
+    case = case_of(work, system, start_up, work.times() if times is None else times)
+    run = _run(case, system)
+    run.follow(watch)
+    return Simulation(
+        work=work,
+        system=system,
+        case=case,
+        stamps=run.stamps(),
+        sent=np.array(run.sent),
+        ideal=ideal_time(case.sleep, work.cores),
+        pressure=run.pressure if isinstance(run, ThrottledRun) else None,
+    )
+
+
+def case_of(work: Work, system: System, start_up: float | None, times: Floats) -> Case:
+    """What the model is given for a workload."""
+    ready = system.start_up.ready(work.cores) if start_up is None else np.full(work.cores, start_up)
+    # A system that sends all files with each task has nothing that is shared.
+    again = work.bytes_shared if system.files_per_task else 0.0
+    return Case(
+        times,
+        ready,
+        bytes_in=work.bytes_in + again,
+        bytes_out=work.bytes_out,
+        bytes_shared=work.bytes_shared - again,
+    )
+
+
+def total_of(case: Case, system: System, watch: Watch | None = None) -> float:
+    """The total time alone, seconds."""
+    run = _run(case, system)
+    run.follow(watch)
+    return run.stamps().total
+
+
+def _run(case: Case, system: System) -> ObservedRun:
+    if system.throttling is None:
+        return ObservedRun(case, system.parameters)
+    return ThrottledRun(case, system.parameters, system.throttling)

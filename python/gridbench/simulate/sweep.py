@@ -1,0 +1,110 @@
+"""One value of a simulation after another: `--sweep cores=1000,10000,100000`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gridbench.errors import InputError
+from gridbench.scenario.amounts import parse_list, parse_rate, parse_size, rate_text, size_text
+from gridbench.simulate.account import Account
+from gridbench.simulate.work import MOST_TASKS
+from gridbench.workload.numbers import parse_real, parse_whole, shown
+from gridbench.workload.task_times import LONGEST_TIME
+
+OPTION = "--sweep"
+MOST_VALUES = 100
+
+
+def _count(option: str, text: str) -> float:
+    return _parsed(option, lambda: parse_whole(text, 1, MOST_TASKS))
+
+
+def _seconds(option: str, text: str) -> float:
+    return _parsed(option, lambda: parse_real(text.removesuffix("s"), 0.0, LONGEST_TIME))
+
+
+def _parsed(option: str, parse: Callable[[], float]) -> float:
+    try:
+        return parse()
+    except ValueError as error:
+        raise InputError(f"{option}: the value {error}") from None
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _time(value: float) -> str:
+    return f"{value:g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Something that can be varied."""
+
+    name: str
+    parse: Callable[[str, str], float]
+    text: Callable[[float], str]
+
+
+AXES = {
+    axis.name: axis
+    for axis in (
+        Axis("cores", _count, _plain),
+        Axis("tasks", _count, _plain),
+        Axis("tasks-per-core", _count, _plain),
+        Axis("sleep", _seconds, _time),
+        Axis("stddev", _seconds, _time),
+        Axis("input", parse_size, size_text),
+        Axis("shared", parse_size, size_text),
+        Axis("output", parse_size, size_text),
+        Axis("link", parse_rate, rate_text),
+        Axis("node-link", parse_rate, rate_text),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What is varied, and its values."""
+
+    axis: Axis
+    values: Sequence[float]
+
+
+def parse_sweep(text: str) -> Sweep:
+    """From `cores=1000,10000`. Raises InputError."""
+    name, equals, values = text.partition("=")
+    if not equals or name not in AXES:
+        raise InputError(
+            f"{OPTION}: `{shown(text)}` does not say what to vary",
+            remedy=f"for example {OPTION} cores=1000,10000; also {', '.join(list(AXES)[1:])}",
+        )
+    axis = AXES[name]
+    parsed = parse_list(OPTION, values, axis.parse)
+    if len(parsed) > MOST_VALUES:
+        raise InputError(f"{OPTION} has {len(parsed):,} values, more than {MOST_VALUES}")
+    return Sweep(axis, parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What came of a sweep, as far as it got."""
+
+    sweep: Sweep
+    accounts: Sequence[Account]
+    """Of the first values, or all."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        axis, values = self.sweep.axis, self.sweep.values
+        return {
+            "sweep": axis.name,
+            "complete": len(self.accounts) == len(values),
+            "points": [
+                {axis.name: value, **one.to_dict()}
+                for value, one in zip(values, self.accounts, strict=False)
+            ],
+        }

@@ -1,0 +1,57 @@
+"""What is simulated: a workload on so many cores, as it is asked for on the command line."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gridbench.analysis.columns import Floats
+from gridbench.errors import InputError
+from gridbench.workload.setup_file import LARGEST_KB
+from gridbench.workload.task_times import LONGEST_TIME, draw_task_times
+
+MOST_CORES = 1_000_000
+MOST_TASKS = 10_000_000
+_LARGEST = LARGEST_KB * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A workload and the number of cores. Raises InputError for what makes no sense."""
+
+    cores: int
+    tasks: int
+    sleep: float
+    """Mean time of a task, seconds."""
+    stddev: float = 0.0
+    """Standard deviation of these times, seconds."""
+    bytes_in: float = 0.0
+    """Data of each task."""
+    bytes_shared: float = 0.0
+    bytes_out: float = 0.0
+    seed: int = 1
+    """Of the task times: the same seed gives the same times."""
+
+    def __post_init__(self) -> None:
+        for name, count, most in (
+            ("--cores", self.cores, MOST_CORES),
+            ("--tasks", self.tasks, MOST_TASKS),
+        ):
+            if not 1 <= count <= most:
+                raise InputError(f"{name} must be from 1 to {most:,}, not {count:,}")
+        for name, seconds in (("--sleep", self.sleep), ("--stddev", self.stddev)):
+            if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_TIME):
+                raise InputError(
+                    f"{name} must be from 0 to {LONGEST_TIME:,.0f} seconds, not {seconds:g}"
+                )
+        for name, size in (
+            ("--input", self.bytes_in),
+            ("--shared", self.bytes_shared),
+            ("--output", self.bytes_out),
+        ):
+            if not 0 <= size <= _LARGEST:
+                raise InputError(f"{name} must be from 0 bytes to a terabyte, not {size:g}")
+
+    def times(self) -> Floats:
+        """Seconds of each task, normally distributed and truncated at 0, shape (tasks,)."""
+        return draw_task_times(self.tasks, self.sleep, self.stddev, self.seed)

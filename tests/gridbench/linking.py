@@ -1,0 +1,73 @@
+"""What the tests of links need, and whether they can run here at all."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMESPACES = Path("/run/netns")
+
+
+@functools.cache
+def why_not() -> str:
+    """Why there can be no links here; empty if there can. Asks the system itself, not gridbench."""
+    if os.geteuid() != 0:
+        return "links need root"
+    for program in ("ip", "tc"):
+        if shutil.which(program) is None:
+            return f"links need iproute2: there is no `{program}`"
+    probe = f"linktest-{os.getpid()}"
+    try:
+        for command in (
+            f"ip netns add {probe}",
+            f"ip -n {probe} link add name one type veth peer name other",
+            f"ip -n {probe} link add name bridge type bridge",
+            f"tc -n {probe} qdisc add dev one root tbf rate 1mbit burst 3000 limit 40000",
+        ):
+            ran = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+            if ran.returncode != 0:
+                return f"`{command}`: {ran.stderr.strip()}"
+        return ""
+    finally:
+        subprocess.run(["ip", "netns", "delete", probe], capture_output=True, check=False)
+
+
+def skip_without_links() -> None:
+    """Skip the tests of this module, with the reason, where there can be no links."""
+    if why := why_not():
+        pytest.skip(why, allow_module_level=True)
+
+
+def ask(program: str, *arguments: str, namespace: str = "") -> list[dict[str, Any]]:
+    """What `ip -json` or `tc -json` answers."""
+    inside = ["-n", namespace] if namespace else []
+    command = [program, *inside, "-json", *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(ran.stdout or "[]")  # type: ignore[no-any-return]
+
+
+def in_namespace(path: Path) -> int:
+    """What names a network namespace, or that of a process (its file in /proc)."""
+    return path.stat().st_ino
+
+
+def moved(interface: str, *, namespace: str = "") -> tuple[int, int]:
+    """Bytes that a device has received and sent."""
+    (link,) = ask("ip", "-s", "link", "show", "dev", interface, namespace=namespace)
+    return link["stats64"]["rx"]["bytes"], link["stats64"]["tx"]["bytes"]
+
+
+def left_of(pid: int) -> list[str]:
+    """Namespaces and devices of this machine that a process's networks have left."""
+    names = os.listdir(NAMESPACES) if NAMESPACES.exists() else []
+    devices = [link["ifname"] for link in ask("ip", "link")]
+    return [name for name in names if name.startswith(f"gridbench-{pid}-")] + [
+        name for name in devices if name.startswith(f"gb{pid}n")
+    ]

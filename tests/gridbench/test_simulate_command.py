@@ -1,0 +1,290 @@
+"""`gridbench simulate`: what it prints and writes, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from browsing import drawn, opened
+from conftest import Run
+from gridbench.analysis.summary import summarise
+from gridbench.errors import InputError
+from gridbench.record_file import Header
+from gridbench.run.folders import prepare
+from gridbench.run.load import load_run
+from gridbench.scenario.results import CaseResult, open_cases
+from gridbench.simulate import command
+from gridbench.simulate.command import Request, run_simulation
+from gridbench.simulate.compared import Comparison
+from gridbench.simulate.published_runs import against_published
+from gridbench.simulate.simulation import simulate
+from gridbench.simulate.sweep import parse_sweep
+from gridbench.simulate.systems import SYSTEMS, system
+from gridbench.simulate.timeline import table_of, write_folder
+from gridbench.simulate.work import Work
+from gridbench.tasklog import read_task_log
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    values = json.loads(capsys.readouterr().out)
+    assert isinstance(values, dict)
+    return values
+
+
+def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
+    done = gridbench(
+        "simulate", "--profile", "symphony", "--cores", "50", "--sleep", "2", "--input", "1MB"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in (
+        "Platform Symphony",
+        "500 tasks of 2 s on 50 cores, input 1MB",
+        "efficiency",
+        "Where the time goes",
+        "What was busy",
+        "What the total would be without",
+        "What limits:",
+        "mind: Assumptions",
+    ):
+        assert words in done.stdout
+
+
+@pytest.mark.parametrize("name", list(SYSTEMS))
+def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_simulation(Request(profile=name, cores=5, sleep=1.0, as_json=True)) == 0
+    values = told(capsys)
+    assert values["profile"] == name
+    assert values["total_s"] >= values["ideal_s"] == 10.0
+    assert values["limit"]
+
+
+def test_a_folder_is_like_that_of_a_run(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    request = Request(
+        profile="ninfg", cores=4, tasks=12, sleep=1.0, input="10KB", out=out, as_json=True
+    )
+    assert run_simulation(request) == 0
+    record, table = load_run(out)
+    assert record["simulated"] is True
+    assert record["setup"]["NTasks"] == table.num_rows == 12
+    assert record["summary"] == summarise(table, 12, 4).to_dict()
+    header, logged = read_task_log(out / "tasks.log")
+    assert (header.ntasks, logged.num_rows) == (12, 12)
+    assert "This run was simulated." in (out / "report.html").read_text()
+    with pytest.raises(InputError, match="holds a run already"):
+        run_simulation(request)
+
+
+def test_a_sweep_makes_a_table_and_a_page(
+    driver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sweep"
+    request = Request(
+        profile="symphony", cores=1, sleep=1.0, input="1MB", sweep="cores=10,20,40", out=out
+    )
+    assert run_simulation(request) == 0
+    printed = capsys.readouterr().out
+    assert "cores" in printed
+    assert "400" in printed
+    values = json.loads((out / "sweep.json").read_text())
+    assert values["complete"] is True
+    assert [point["cores"] for point in values["points"]] == [10, 20, 40]
+    assert [point["work"]["tasks"] for point in values["points"]] == [100, 200, 400]
+    opened(driver, out / "sweep.html")
+    found = drawn(driver)
+    assert set(found) == {"total", "efficiency", "parts"}
+    assert all(picture["marks"] > 3 for picture in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values"),
+    [
+        ("cores=10,20", "cores", [10, 20]),
+        ("tasks-per-core=1,2,3", "tasks-per-core", [1, 2, 3]),
+        ("sleep=0.5,1s", "sleep", [0.5, 1.0]),
+        ("input=0,1KB,1MB", "input", [0, 1024, 1 << 20]),
+        ("link=100mbit,1gbit", "link", [1e8, 1e9]),
+    ],
+)
+def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
+    sweep = parse_sweep(text)
+    assert (sweep.axis.name, list(sweep.values)) == (name, values)
+    request = Request(profile="gridrpc", cores=2, sweep=text)
+    made = [command._varied(request, system("gridrpc"), sweep, value) for value in sweep.values]
+    assert len({(work, on.link) for work, on in made}) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cores", "0"], "--cores must be from 1"),
+        (["--cores", "2000000"], "--cores must be from 1 to 1,000,000"),
+        (["--tasks", "0"], "--tasks must be from 1"),
+        (["--tasks", "100000000"], "--tasks must be from 1 to 10,000,000"),
+        (["--tasks", "1", "--tasks-per-core", "2"], "cannot both be given"),
+        (["--sleep", "-1"], "--sleep must be from 0"),
+        (["--sleep", "nan"], "--sleep must be from 0"),
+        (["--stddev", "inf"], "--stddev must be from 0"),
+        (["--input", "-1"], "--input: `-1` is not a size"),
+        (["--output", "9000TB"], "--output: `9000TB` is not a size"),
+        (["--shared", "2000GB"], "more than a terabyte"),
+        (["--link", "0gbit"], "--link: 0gbit is not between"),
+        (["--link", "fast"], "--link: `fast` is not a rate"),
+        (["--start-up", "-5"], "--start-up must be from 0"),
+        (["--profile", "gridserver"], "there is no profile `gridserver`"),
+        (["--profile", "none.toml"], "cannot read the profile"),
+        (["--profile", "none.json"], "cannot be read"),
+        (["--sweep", "hosts=1,2"], "does not say what to vary"),
+        (["--sweep", "cores=1,,2"], "is a list of values"),
+        (["--sweep", "cores=many"], "--sweep: the value must be a whole number"),
+        (["--sweep", "input=big"], "is not a size"),
+        (["--against", "nowhere"], "holds no results of a scenario"),
+        (["--out", "setup.xml"], "the output folder is a file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    arguments: list[str], message: str, gridbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "setup.xml").touch()
+    done = gridbench("simulate", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "available_memory", lambda: 1 << 20)
+    with pytest.raises(InputError, match=r"need about .* GB of memory"):
+        run_simulation(Request(profile="gridrpc", cores=1000))
+
+
+@pytest.mark.parametrize("sweep", [None, "cores=5000,6000"])
+def test_an_interrupted_simulation_ends_at_once_and_writes_nothing(
+    sweep: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    begin = command.Progress.begin
+
+    def interrupted(self: command.Progress, title: str, tasks: int) -> None:
+        begin(self, title, tasks)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(command.Progress, "begin", interrupted)
+    out = tmp_path / "out"
+    assert run_simulation(Request(profile="gridrpc", cores=5000, sweep=sweep, out=out)) == 130
+    assert list(out.iterdir()) == []
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_sweep_that_is_interrupted_keeps_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = command.Progress.begin
+
+    def interrupted(self: command.Progress, title: str, tasks: int) -> None:
+        begin(self, title, tasks)
+        if tasks == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(command.Progress, "begin", interrupted)
+    out = tmp_path / "out"
+    assert run_simulation(Request(profile="gridrpc", cores=1, sweep="cores=1,2,3", out=out)) == 130
+    values = json.loads((out / "sweep.json").read_text())
+    assert values["complete"] is False
+    assert [point["cores"] for point in values["points"]] == [1]
+
+
+# Against reality.
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A folder as `gridbench scenario` leaves it, whose runs were simulated."""
+    folder = tmp_path / "results"
+    header = Header(machine={}, versions={}, options={}, started="", seed=1)
+    cases = open_cases(folder, header, fresh=True)
+    for name, warm in (("cold", False), ("warm", True)):
+        work = Work(cores=4, tasks=20, sleep=0.1, stddev=0.02)
+        done = simulate(work, system("gridrpc"), start_up=0.0 if warm else None)
+        place = Path("runs", name, "gridrpc-native")
+        prepare(folder / place, ["gridrpc-native"], replace=False)
+        write_folder(folder / place, done, table_of(done))
+        cases.add(
+            CaseResult(
+                scenario=6,
+                case=name,
+                engine="gridrpc-native",
+                cores=4,
+                tasks=20,
+                sleep_s=0.1,
+                stddev_s=0.02,
+                time_scale=1.0,
+                bytes_in=0,
+                bytes_shared=0,
+                bytes_out=0,
+                start="warm" if warm else "cold",
+                status="done",
+                total_s=done.total,
+                ideal_s=done.ideal,
+                folder=place,
+            )
+        )
+    cases.add(
+        CaseResult(
+            scenario=6,
+            case="large",
+            engine="gridrpc-native",
+            cores=4,
+            tasks=4,
+            sleep_s=1.0,
+            time_scale=1.0,
+            bytes_in=0,
+            bytes_shared=0,
+            bytes_out=0,
+            status="skipped",
+            reason="memory",
+        )
+    )
+    cases.close()
+    return folder
+
+
+def test_runs_of_scenarios_are_simulated_and_compared(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = Request(profile="gridrpc", cores=1, against=str(results), as_json=True)
+    assert run_simulation(request) == 0
+    found = json.loads(capsys.readouterr().out)[0]
+    # They were made by this simulator with these very times of tasks.
+    assert [row["error"] for row in found["rows"]] == pytest.approx([0.0, 0.0], abs=1e-9)
+    assert found["left_out"] == ["large: skipped, memory"]
+
+
+def test_runs_of_no_such_engine_are_refused(results: Path) -> None:
+    request = Request(profile="gridrpc", cores=1, against=str(results), engine="ray")
+    with pytest.raises(InputError) as caught:
+        run_simulation(request)
+    assert "there are cases of gridrpc-native" in str(caught.value)
+
+
+def test_the_simulator_against_the_published_tables() -> None:
+    into_nodes, back, symphony, ninfg = against_published(lambda *_: None)
+    # What the documentation says of them.
+    assert _largest_error(into_nodes.rows, "1 MB") < 0.1
+    assert _largest_error(back.rows, "1 MB", "10 MB") < 0.3
+    assert symphony.errors()["total, median"] < 0.01
+    assert ninfg.errors()["total, median"] < 0.15
+
+
+def _largest_error(rows: Sequence[Comparison], *sizes: str) -> float:
+    found = [abs(row.error) for row in rows if row.what.split(",")[0] in sizes]
+    assert len(found) >= 3
+    return max(found)
