@@ -35,13 +35,20 @@ def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(model: 
     [
         ({"cores": 64, "sleep": np.full(128, 0.02)}, "cores: 64 is outside"),
         ({"sleep": np.full(1000, 0.02)}, "tasks: 1,000 is outside what was measured, 1 to 160"),
-        ({"sleep": np.full(16, 30.0)}, "time of a task: 30.00 s is outside"),
+        ({"sleep": np.full(16, 1e-5)}, "time of a task: 10.00 µs is outside"),
         ({"bytes_in": 100.0 * MB}, "task data: 100 MB is outside"),
     ],
 )
 def test_what_lies_outside_is_named(model: Model, changed: dict[str, object], told: str) -> None:
     outside = model.predict(replace(INSIDE, **changed)).extrapolated  # type: ignore[arg-type]
     assert any(text.startswith(told) for text in outside), outside
+
+
+def test_less_data_and_longer_tasks_are_nothing_new() -> None:
+    some = [replace(one, bytes_in=one.bytes_in + MB) for one in situations()]
+    model = model_of(observations(some), test=False, shape=COPIES)
+    easy = replace(INSIDE, sleep=np.full(16, 30.0), bytes_in=1.0)
+    assert model.predict(easy).extrapolated == ()
 
 
 def test_data_that_no_run_had_is_named() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 
-_BLOCKS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+_BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25, 40, 65, 100)
 """Tasks for each core that are tried."""
 _PATIENCE = 4
 """Numbers of tasks in a row that are no better, until no more are tried."""
@@ -29,9 +29,14 @@ def best_split(model: Model, work: Work) -> Split:
     """The one with the smallest total; of those that are as good, that with the fewest cores."""
     # Cores that get no task only cost: never more of them than tasks.
     most = min(work.cores, work.most_tasks)
-    found = [best_of_cores(model, work, cores) for cores in cores_tried(most)]
-    least = min(split.total for split in found)
-    good = [split for split in found if split.total <= least * (1 + _ALIKE)]
+    found = {cores: best_of_cores(model, work, cores) for cores in cores_tried(most)}
+    around = min(found.values(), key=lambda split: split.total).cores
+    for factor in (0.75, 0.87, 1.15, 1.3):
+        cores = round(around * factor)
+        if 1 <= cores <= most and cores not in found:
+            found[cores] = best_of_cores(model, work, cores)
+    least = min(split.total for split in found.values())
+    good = [split for split in found.values() if split.total <= least * (1 + _ALIKE)]
     return min(good, key=lambda split: split.cores)
 
 
@@ -51,10 +56,10 @@ def best_of_cores(model: Model, work: Work, cores: int) -> Split:
 
 
 def cores_tried(most: int) -> list[int]:
-    """From one to `most`, in steps of about a fifth."""
+    """From one to `most`, in steps of a half."""
     found, cores = [most], float(most)
     while cores > 1:
-        cores /= 1.2
+        cores /= 1.5
         found.append(max(1, round(cores)))
     return sorted(set(found))
 

@@ -48,10 +48,16 @@ class Range:
 
     def outside(self, situation: Situation) -> tuple[str, ...]:
         """In which ways a situation is unlike all that was measured, as sentences without a
-        full stop. Sizes from 0 on count as measured where smaller ones were not."""
+        full stop.
+
+        Less data than in any run, and tasks that sleep longer, ask nothing of an engine that it
+        was not seen to do.
+        """
         found = []
         for span, value, what, shown in self._spans(situation):
             if span.holds(value) or (shown is size and value < span.low):
+                continue
+            if shown is duration and value > span.high:
                 continue
             if span.high == 0:
                 found.append(f"no run had {what}, and this has {shown(value)}")
