@@ -50,7 +50,7 @@ def request_of(
             remedy="add --nodes K, the number of places behind such links",
         )
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
-    rate = parse_rate(link or _DEFAULT_LINK) if nodes is not None else None
+    rate = parse_rate("--link", link or _DEFAULT_LINK) if nodes is not None else None
     return Request(
         scenarios=parse_scenarios(scenarios),
         engines=engines,

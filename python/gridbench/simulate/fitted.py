@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from gridbench.errors import InputError
+from gridbench.links.rates import rate_text
 from gridbench.model.model import Model
 from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
 from gridbench.model.saved import load_models
 from gridbench.model.terms import parameters_of
-from gridbench.scenario.amounts import rate_text
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import GIGABIT, System
 
