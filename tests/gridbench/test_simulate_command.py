@@ -14,10 +14,8 @@ from browsing import drawn, opened
 from conftest import Run
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
-from gridbench.record_file import Header
 from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
-from gridbench.scenario.results import CaseResult, open_cases
 from gridbench.simulate import command
 from gridbench.simulate.command import Request, run_simulation
 from gridbench.simulate.compared import Comparison
@@ -143,7 +141,7 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--sweep", "cores=1,,2"], "is a list of values"),
         (["--sweep", "cores=many"], "--sweep: the value must be a whole number"),
         (["--sweep", "input=big"], "is not a size"),
-        (["--against", "nowhere"], "holds no results of a scenario"),
+        (["--against", "nowhere"], "is not a folder"),
         (["--out", "setup.xml"], "the output folder is a file"),
     ],
 )
@@ -207,72 +205,40 @@ def test_a_sweep_that_is_interrupted_keeps_what_is_done(
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """A folder as `gridbench scenario` leaves it, whose runs were simulated."""
+    """A folder of runs on an engine; they were simulated, though their records do not say so."""
     folder = tmp_path / "results"
-    header = Header(machine={}, versions={}, options={}, started="", seed=1)
-    cases = open_cases(folder, header, fresh=True)
-    for name, warm in (("cold", False), ("warm", True)):
-        work = Work(cores=4, tasks=20, sleep=0.1, stddev=0.02)
-        done = simulate(work, system("gridrpc"), start_up=0.0 if warm else None)
-        place = Path("runs", name, "gridrpc-native")
-        prepare(folder / place, ["gridrpc-native"], replace=False)
-        write_folder(folder / place, done, table_of(done))
-        cases.add(
-            CaseResult(
-                scenario=6,
-                case=name,
-                engine="gridrpc-native",
-                cores=4,
-                tasks=20,
-                sleep_s=0.1,
-                stddev_s=0.02,
-                time_scale=1.0,
-                bytes_in=0,
-                bytes_shared=0,
-                bytes_out=0,
-                start="warm" if warm else "cold",
-                status="done",
-                total_s=done.total,
-                ideal_s=done.ideal,
-                folder=place,
-            )
+    for name, status in (("cold", "complete"), ("warm", "complete"), ("cut", "interrupted")):
+        done = simulate(
+            Work(cores=4, tasks=20, sleep=0.1, stddev=0.02),
+            system("gridrpc"),
+            start_up=0.0 if name == "warm" else None,
         )
-    cases.add(
-        CaseResult(
-            scenario=6,
-            case="large",
-            engine="gridrpc-native",
-            cores=4,
-            tasks=4,
-            sleep_s=1.0,
-            time_scale=1.0,
-            bytes_in=0,
-            bytes_shared=0,
-            bytes_out=0,
-            status="skipped",
-            reason="memory",
-        )
-    )
-    cases.close()
+        place = prepare(folder / name, ["gridrpc-native"], replace=False)["gridrpc-native"]
+        write_folder(place, done, table_of(done))
+        record = json.loads((place / "run.json").read_text())
+        record["engine"]["name"] = "gridrpc-native"
+        record |= {"status": status, "start": "warm" if name == "warm" else "cold"}
+        (place / "run.json").write_text(json.dumps(record))
     return folder
 
 
-def test_runs_of_scenarios_are_simulated_and_compared(
+def test_real_runs_are_simulated_and_compared(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     request = Request(profile="gridrpc", cores=1, against=str(results), as_json=True)
     assert run_simulation(request) == 0
     found = json.loads(capsys.readouterr().out)[0]
     # They were made by this simulator with these very times of tasks.
+    assert [row["what"] for row in found["rows"]] == ["cold", "warm"]
     assert [row["error"] for row in found["rows"]] == pytest.approx([0.0, 0.0], abs=1e-9)
-    assert found["left_out"] == ["large: skipped, memory"]
+    assert found["left_out"] == ["1 runs: it is not complete or not valid"]
 
 
 def test_runs_of_no_such_engine_are_refused(results: Path) -> None:
     request = Request(profile="gridrpc", cores=1, against=str(results), engine="ray")
     with pytest.raises(InputError) as caught:
         run_simulation(request)
-    assert "there are cases of gridrpc-native" in str(caught.value)
+    assert "there are runs of gridrpc-native" in str(caught.value)
 
 
 def test_the_simulator_against_the_published_tables() -> None:

@@ -66,9 +66,9 @@ class Request:
     seed: int = 1
     sweep: str | None = None
     against: str | None = None
-    """A folder of results of scenarios, or `published`."""
+    """A folder of runs, or `published`."""
     engine: str = "gridrpc-native"
-    """Whose results are meant in such a folder."""
+    """Whose runs are meant in such a folder."""
     out: Path | None = None
     replace: bool = False
     as_json: bool = False

@@ -1,8 +1,9 @@
-"""Real figures beside simulated ones, and those of real runs of scenarios."""
+"""Real figures beside simulated ones, and those of real runs."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gridbench.analysis.columns import Floats, seconds
-from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
-from gridbench.run.load import load_run
-from gridbench.scenario.results import CaseResult, read_cases
+from gridbench.model.observation import Place, Situation
+from gridbench.model.source import read_source
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import simulate
@@ -108,44 +107,42 @@ def _known(value: float) -> float | None:
 def against_runs(
     folder: Path, profile: System | Fitted, engine: str, tell: Tell, watch: Watch | None = None
 ) -> Against:
-    """Each case that `gridbench scenario` has run on an engine, simulated with a profile.
+    """Each run on an engine in a folder of `gridbench run` or `gridbench scenario`, simulated.
 
     The times of tasks are those that the run's timeline says were asked for. Raises InputError if
-    the folder has no case of the engine.
+    the folder has no run of the engine that can serve.
     """
+    source = read_source([folder])
     rows: list[Comparison] = []
-    left_out: list[str] = []
-    cases = [case for case in read_cases(folder) if case.engine == engine]
-    for case in cases:
-        if case.status != "done" or case.total_s is None:
-            left_out.append(f"{case.case}: {case.status}, {case.reason}")
+    left_out = [f"{count:,} runs: {why}" for why, count in source.left_out.items()]
+    for run in source.observations:
+        if run.place.engine != engine:
             continue
-        placed = _placed(profile, case)
+        situation, name = run.situation, os.path.relpath(run.name, folder)
+        placed = _placed(profile, run.place, situation)
         if placed is None:
-            left_out.append(f"{case.case}: there is no model of its place")
+            left_out.append(f"{name}: there is no model of its place")
             continue
-        tell(case.case, case.tasks)
-        times = _times(case)
-        work = _work(case)
+        tell(name, situation.tasks)
         found = simulate(
-            work,
+            _work(situation),
             placed,
-            start_up=0.0 if case.start == "warm" else None,
-            times=times,
+            start_up=0.0 if situation.warm else None,
+            times=situation.sleep,
             watch=watch,
         )
-        ideal = ideal_time(times, case.cores)
-        rows.append(Comparison(case.case, case.total_s, found.total, ideal))
+        rows.append(Comparison(name, run.measured.total, found.total, situation.ideal))
     if not rows:
-        others = sorted({case.engine for case in read_cases(folder)})
+        others = sorted({run.place.engine for run in source.observations})
         raise InputError(
-            f"holds no finished case of the engine `{engine}`",
+            f"holds no run of the engine `{engine}` that can serve"
+            + "".join(f"; {line}" for line in left_out[:3]),
             file=folder,
-            remedy=f"give --engine; there are cases of {', '.join(others)}" if others else "",
+            remedy=f"give --engine: there are runs of {', '.join(others)}" if others else "",
         )
-    name = profile.path.name if isinstance(profile, Fitted) else profile.name
+    used = profile.path.name if isinstance(profile, Fitted) else profile.name
     return Against(
-        f"{name} against {engine}",
+        f"{used} against {engine}",
         "Totals of real runs; times of tasks are those of the run. Overhead is what is above the "
         f"ideal, where that is more than {MATTERS:.0%} of the total.",
         rows,
@@ -153,31 +150,21 @@ def against_runs(
     )
 
 
-def _work(case: CaseResult) -> Work:
+def _work(situation: Situation) -> Work:
     return Work(
-        cores=case.cores,
-        tasks=case.tasks,
-        sleep=case.sleep_s,
-        stddev=case.stddev_s,
-        bytes_in=case.bytes_in,
-        bytes_shared=case.bytes_shared,
-        bytes_out=case.bytes_out,
+        cores=situation.cores,
+        tasks=situation.tasks,
+        sleep=float(situation.sleep.mean()),
+        stddev=float(situation.sleep.std()),
+        bytes_in=situation.bytes_in,
+        bytes_shared=situation.bytes_shared,
+        bytes_out=situation.bytes_out,
     )
 
 
-def _times(case: CaseResult) -> Floats:
-    if case.folder is not None and case.folder.is_dir():
-        _, timeline = load_run(case.folder)
-        asked = seconds(timeline, "sleep")
-        order = np.argsort(seconds(timeline, "submit"), kind="stable")
-        if len(asked) == case.tasks and np.isfinite(asked).all():
-            return asked[order]
-    return _work(case).times()
-
-
-def _placed(profile: System | Fitted, case: CaseResult) -> System | None:
-    """The profile on the links of a case; on one host data takes no time, unless a model of just
+def _placed(profile: System | Fitted, place: Place, situation: Situation) -> System | None:
+    """The profile on the links of a run; on one host data takes no time, unless a model of just
     that place says what it takes."""
     if isinstance(profile, Fitted):
-        return profile.for_case(case)
-    return profile.on_link(math.inf if case.link_rate is None else case.link_rate)
+        return profile.for_run(place, situation)
+    return profile.on_link(math.inf if place.link_rate is None else place.link_rate)

@@ -10,12 +10,11 @@ import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.model.model import Model
-from gridbench.model.observation import Situation
+from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
 from gridbench.model.saved import load_models
 from gridbench.model.terms import parameters_of
 from gridbench.scenario.amounts import rate_text
-from gridbench.scenario.results import CaseResult
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import GIGABIT, System
 
@@ -36,18 +35,19 @@ class Fitted:
                 file=self.path,
                 remedy="fit a model to the runs of one place",
             )
-        return _system(self.models[0])
+        # Of a situation only its start and its bounds count here.
+        return _system(self.models[0], Situation(cores=1, sleep=np.zeros(1)))
 
-    def for_case(self, case: CaseResult) -> System | None:
-        """The system in the place of a case; None if there is no model of it."""
+    def for_run(self, place: Place, situation: Situation) -> System | None:
+        """The system in the place of a run, with its bounds; None if there is no model of it."""
         for model in self.models:
-            place = model.fit.place
-            if (place.transport, place.nodes, place.link_rate) == (
-                case.transport,
-                case.nodes,
-                case.link_rate,
+            known = model.fit.place
+            if (known.transport, known.nodes, known.link_rate) == (
+                place.transport,
+                place.nodes,
+                place.link_rate,
             ):
-                return _system(model)
+                return _system(model, situation)
         return None
 
 
@@ -65,14 +65,12 @@ def read_fitted(path: Path, engine: str) -> Fitted:
     return Fitted(path, found)
 
 
-def _system(model: Model) -> System:
+def _system(model: Model, situation: Situation) -> System:
     fit = model.fit
-    # Of a situation only its start and its bounds count here; these are set for each run.
-    cold = Situation(cores=1, sleep=np.zeros(1))
     return System(
         name=fit.place.engine,
         title=f"{fit.place.engine}, fitted to {fit.runs} runs on {_place(model)}",
-        parameters=parameters_of(fit.shape, fit.values, fit.place, cold),
+        parameters=parameters_of(fit.shape, fit.values, fit.place, situation),
         start_up=Batch(constant=0.0, per_worker=0.0),
         link=fit.place.link_rate or GIGABIT,
         one_host=fit.place.transport == "one host",

@@ -83,14 +83,15 @@ from gridbench.command_with_examples import CommandWithExamples
 @click.option(
     "--against",
     metavar="DIR",
-    help="Simulate the cases that `gridbench scenario` has run, and compare; or `published`.",
+    help="Simulate the runs in a folder of `gridbench run` or `gridbench scenario`, and compare; or"
+    " `published`.",
 )
 @click.option(
     "--engine",
     default="gridrpc-native",
     show_default=True,
     metavar="NAME",
-    help="Whose model is meant in a file of several, and whose cases with --against.",
+    help="Whose model is meant in a file of several, and whose runs with --against.",
 )
 @click.option(
     "--out",

@@ -102,7 +102,7 @@ def _record(done: Simulation) -> dict[str, Any]:
         "ended": now,
         "command": sys.argv,
         "simulated": True,
-        "engine": {"name": f"{system.name}, simulated", **described(system)},
+        "engine": {"name": f"{system.name}, simulated", "version": "-", **described(system)},
         "start": "cold",
         "time_scale": 1.0,
         "setup": {
