@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 #: A call's overhead is to be at most this share of the time that its items take.
-SHARE = 0.025
+SHARE = 0.0125
 #: What a worker spends between two calls, ns: as long as it has not been seen, and its bounds.
 OVERHEAD = 25_000
 LEAST_OVERHEAD, MOST_OVERHEAD = 20_000, 250_000
