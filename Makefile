@@ -95,7 +95,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser compilers simgrid engines ## end to end, with real processes and a browser
+test-python: install $(STAMPS)/test-packages browser compilers simgrid links engines ## end to end, with real processes and a browser
 	$(BIN)/python -m pytest
 
 .PHONY: test-docs
@@ -113,6 +113,10 @@ compilers: ## see that compilers for C++ and Fortran and OpenBLAS are there
 .PHONY: simgrid
 simgrid: ## see that SimGrid is there
 	@scripts/ensure-simgrid
+
+.PHONY: links
+links: ## see that what makes shaped links is there
+	@scripts/ensure-links
 
 .PHONY: engines
 engines: install ## install the engines that gridrpc is measured beside
