@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from types import TracebackType
 
 from rich import progress as bars
 from rich.console import Console
+
+from gridbench.terminal_bars import TerminalBars
 
 _BETWEEN_REDRAWS = 0.1  # seconds
 _BETWEEN_LINES = 5.0  # seconds, where lines pile up instead of being redrawn
 _RATE_SPAN = 10.0  # seconds over which the rate is taken
 
 
-class Progress:
+class Progress(TerminalBars):
     """Progress of one pass: tasks done, running, rate, remaining time.
 
     A bar on a terminal; elsewhere a plain line every few seconds. It is drawn only from
@@ -22,37 +23,21 @@ class Progress:
     """
 
     def __init__(self, console: Console, title: str, ntasks: int, nnodes: int) -> None:
-        self._console = console
+        super().__init__(
+            console,
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            bars.TextColumn("{task.fields[state]}"),
+            bars.TimeElapsedColumn(),
+        )
         self._title = title
         self._ntasks = ntasks
         self._nnodes = nnodes
         self._started = time.monotonic()
         self._drawn = self._started
         self._counts: list[tuple[float, int]] = [(self._started, 0)]
-        self._bars = bars.Progress(
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.MofNCompleteColumn(),
-            bars.TextColumn("{task.fields[state]}"),
-            bars.TimeElapsedColumn(),
-            console=console,
-            auto_refresh=False,
-        )
         self._bar = self._bars.add_task(title, total=ntasks, state="starting")
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
 
     def update(
         self, done: int, submitted: int, failed: int, *, doing: str = "", last: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 
 from rich import progress as bars
 from rich.console import Console
@@ -11,11 +10,12 @@ from rich.console import Console
 from gridbench.micro.progress import duration
 from gridbench.report.text import duration as exact
 from gridbench.scenario.results import CaseResult
+from gridbench.terminal_bars import TerminalBars
 
 _BETWEEN_REDRAWS = 0.25  # seconds
 
 
-class Progress:
+class Progress(TerminalBars):
     """How far all cases are, and when the last of them is expected to end.
 
     A bar on a terminal; elsewhere a line for each case.
@@ -23,7 +23,13 @@ class Progress:
 
     def __init__(self, console: Console, cases: int, seconds: float) -> None:
         """`seconds`: how long all cases are expected to take."""
-        self._console = console
+        super().__init__(
+            console,
+            bars.TextColumn("{task.fields[cases]}"),
+            bars.BarColumn(),
+            bars.TaskProgressColumn(),
+            bars.TextColumn("{task.fields[state]}"),
+        )
         self._cases = cases
         self._number = 0
         self._what = ""
@@ -31,29 +37,7 @@ class Progress:
         self._done = 0.0
         self._began = self._drawn = time.monotonic()
         self._expected = 0.0
-        self._bars = bars.Progress(
-            bars.TextColumn("{task.fields[cases]}"),
-            bars.BarColumn(),
-            bars.TaskProgressColumn(),
-            bars.TextColumn("{task.fields[state]}"),
-            console=console,
-            auto_refresh=False,
-        )
         self._bar = self._bars.add_task("", total=max(seconds, 1e-9), cases="", state="")
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
 
     def begin(self, what: str, expected: float, left: float) -> None:
         """A case begins that is expected to take so many seconds; `left`: all from here on."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 
 from rich import progress as bars
 from rich.console import Console
 
 from gridbench.run.interrupt import Interrupt
+from gridbench.terminal_bars import TerminalBars
 
 _BETWEEN_REDRAWS = 0.1  # seconds
 _BETWEEN_LINES = 10.0  # seconds, where lines pile up instead of being redrawn
@@ -18,40 +18,24 @@ class Stopped(Exception):
     """The user wants an end."""
 
 
-class Progress:
+class Progress(TerminalBars):
     """Tasks that have come back, of one run after another: a bar on a terminal, elsewhere a plain
     line every few seconds. It raises `Stopped` when the user has asked for an end."""
 
     def __init__(self, console: Console, interrupt: Interrupt) -> None:
-        self._console = console
-        self._interrupt = interrupt
-        self._title = ""
-        self._tasks = 0
-        self._drawn = time.monotonic()
-        self._bars = bars.Progress(
+        super().__init__(
+            console,
             bars.TextColumn("{task.description}"),
             bars.BarColumn(),
             bars.MofNCompleteColumn(),
             bars.TimeElapsedColumn(),
-            console=console,
-            auto_refresh=False,
             transient=True,
         )
+        self._interrupt = interrupt
+        self._title = ""
+        self._tasks = 0
+        self._drawn = time.monotonic()
         self._bar = self._bars.add_task("", total=None)
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
 
     def begin(self, title: str, tasks: int) -> None:
         """Another run begins, of so many tasks."""
