@@ -18,6 +18,7 @@ TRUE = {
     "start.prepare": 2e-4,
     "start.serial": 1e-3,
     "start.parallel": 2e-3,
+    "start.adopt": 4e-4,
     "submit": 2e-4,
     "take": 3e-4,
     "latency": 1e-3,
@@ -25,7 +26,11 @@ TRUE = {
     "retrieve": 3e-4,
     "in.client": 1e-9,
     "in.worker": 5e-10,
+    "in.new": 1e-9,
+    "in.piece": 1e-3,
     "out.worker": 2e-9,
+    "out.new": 2e-9,
+    "out.piece": 1e-3,
     "out.client": 4e-10,
     "shared.client": 1e-9,
     "shared.worker": 1e-9,
@@ -39,8 +44,9 @@ def situations() -> list[Situation]:
     for cores in (1, 4, 16):
         for blocks, sleep in ((1, 0.1), (3, 0.02), (10, 0.001)):
             found.append(Situation(cores=cores, sleep=np.full(cores * blocks, sleep)))
-        for size in (MB, 8 * MB):
-            tasks = np.full(2 * cores, 0.02)
+        # One task for each core in new memory, many in such as others have left.
+        for size, blocks in ((MB, 1), (8 * MB, 2), (MB, 8)):
+            tasks = np.full(blocks * cores, 0.02)
             found.append(Situation(cores=cores, sleep=tasks, bytes_in=size))
             found.append(Situation(cores=cores, sleep=tasks, bytes_out=size))
             found.append(Situation(cores=cores, sleep=tasks, bytes_shared=size))

@@ -316,6 +316,27 @@ def test_a_worker_takes_shared_data_once_and_task_data_each_time() -> None:
     assert stamps.calc_in.tolist() == pytest.approx([1 + 2 + 0.6, 3.6 + 1 + 0.6])
 
 
+def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
+    parameters = replace(ONE_HOST, new_input=Effort(fixed=0.1, per_byte=0.01))
+    stamps = evaluate(case(3, 1, bytes_in=100), replace(parameters, most_outstanding=1))
+    # The first task's memory takes 1.1 s, and serves the others as well.
+    assert stamps.submit.tolist() == pytest.approx([1.1, 2.1, 3.1])
+    assert evaluate(case(3, 1, bytes_in=100), replace(parameters, kept_from=101)).total == 3
+
+
+def test_each_worker_makes_memory_for_its_first_output() -> None:
+    parameters = replace(ONE_HOST, new_output=Effort(fixed=0.1, per_byte=0.01))
+    stamps = evaluate(case(4, 2, bytes_out=100), parameters)
+    assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 3.1, 3.1])
+
+
+def test_the_client_takes_a_worker_in_when_it_has_come_up() -> None:
+    start = Start(serial=0.1, adopt=1.0)
+    stamps = evaluate(case(4, 2), replace(ONE_HOST, start=start))
+    # One worker after the other, and each before the result that comes at the same time.
+    assert stamps.calc_in.tolist() == pytest.approx([1.1, 2.1, 2.1, 3.1])
+
+
 def test_a_task_sent_ahead_travels_while_its_worker_computes() -> None:
     parameters = replace(MANAGED, to_workers=Link(rate=100.0))
     alone = evaluate(case(3, 1, bytes_in=50), parameters)

@@ -18,6 +18,7 @@ from gridbench.model.held_out import held_out
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, together
 from gridbench.model.ranges import range_of
+from gridbench.model.repeated import repeated
 from gridbench.model.saved import save_models, to_record
 from gridbench.model.source import Source, read_source
 from gridbench.model.terminal import place_told, print_model
@@ -86,6 +87,7 @@ def model_of(
         fit=found,
         measured=range_of([one.situation for one in cases]),
         held_out=held_out(cases, shape=shape, executor=executor) if test else (),
+        repeated=repeated(observations),
     )
 
 

@@ -1,8 +1,10 @@
 """Finding an engine's terms from runs, and how well the runs determine them.
 
-Least squares over logarithms of the terms, with a loss that lets single runs that went wrong pull
-little. A weak pull towards the initial guess holds terms that the runs say nothing of; such terms
-are told apart by the width of their interval, and not shown as results.
+Least squares over the terms, each in multiples of its guess, with a loss that lets single runs that
+went wrong pull little. A search over their logarithms would lose terms: one that has become small
+has no slope there, and does not come back. A weak pull towards the initial guess holds terms that
+the runs say nothing of; such terms are told apart by the width of their interval, and not shown as
+results.
 """
 
 from __future__ import annotations
@@ -29,15 +31,22 @@ _TYPICAL = 0.1
 """Weighted difference from which on one pulls less and less."""
 _PULL = 8.0
 """Standard deviation of the pull to the initial guess, of the logarithm: it is next to nothing."""
-_STEP = 0.03
-"""Of the logarithm, for derivatives; small ones see the steps of a simulation with few tasks."""
+_STEP, _LEAST_STEP = 0.03, 0.01
+"""For derivatives: a share of the term, and at least of its guess; small ones see the steps of a
+simulation with few tasks."""
 _WIDE = 2.5
 """A term is not determined if its interval reaches to more than so many times its value."""
+_INSIDE = 1.5
+"""How far from the ends of what a term may be a search begins."""
 _CONFIDENCE = 0.95
 _LEAST_VARIANCE = 1e-8
 """Of weighted differences; no fit is better than its steps."""
-_MOST_TRIED = 30
-"""Runs for which each shape is tried."""
+_MOST_TRIED = 60
+"""Runs on which a search begins, for each shape."""
+_MOST_TASKS = 20_000
+"""Of all runs that a search goes on with."""
+_MOST_STEPS, _MOST_MORE_STEPS = 30, 6
+"""Of a search; of one that goes on with all runs."""
 _SMALL = 300
 """Tasks of a run that takes no long to evaluate."""
 _ROUGH = 0.02
@@ -69,6 +78,9 @@ class Fit:
     shape: Shape
     estimates: tuple[Estimate, ...]
     runs: int
+    """That it was fitted to."""
+    known: int
+    """Runs of which these were drawn."""
     covariance: Floats
     """Of the logarithms of the terms, shape (terms, terms)."""
     spread: float
@@ -96,21 +108,30 @@ def fit(
     place = one_place(observations)
     shapes = [shape] if shape else shapes_of(place)
     refuse_too_few(observations, shapes)
+    # A search takes as many evaluations on few runs as on many, so most of it is done on few.
+    many = _affordable(observations)
+    few = _few(many)
     tried: list[tuple[Shape, float]] = []
-    if len(shapes) > 1:
-        few = _few(observations)
-        tried = [(one, _Problem(one, place, few, executor).solve(_ROUGH).cost) for one in shapes]
-        tried.sort(key=lambda pair: pair[1])
-        shapes = [tried[0][0]]
-    problem = _Problem(shapes[0], place, observations, executor)
-    found = problem.solve()
+    begin: Mapping[str, float] = {}
+    if len(shapes) > 1 or len(few) < len(many):
+        searches = []
+        for one in shapes:
+            rough = _Problem(one, place, few, executor)
+            searches.append((one, rough.solve(most_change=_ROUGH), rough))
+        searches.sort(key=lambda search: search[1].cost)
+        tried = [(one, found.cost) for one, found, _ in searches]
+        best, found, rough = searches[0]
+        shapes, begin = [best], rough.values(found.at)
+    problem = _Problem(shapes[0], place, many, executor)
+    found = problem.solve(begin)
     covariance, reach = problem.covariance(found)
     return Fit(
         place=place,
         shape=shapes[0],
         estimates=problem.estimates(found, np.sqrt(np.diag(covariance)) * reach),
         covariance=covariance,
-        runs=len(observations),
+        runs=len(many),
+        known=len(observations),
         spread=problem.spread(found),
         tried=tuple(tried),
     )
@@ -172,6 +193,22 @@ def workers_for(observations: Sequence[Observation]) -> AbstractContextManager[E
     return ProcessPoolExecutor()
 
 
+def _affordable(observations: Sequence[Observation]) -> list[Observation]:
+    """All of them, or as many, drawn with a seed, as have no more than so many tasks together."""
+    left = _MOST_TASKS
+    drawn = []
+    for index in np.random.default_rng(1).permutation(len(observations)):
+        if (tasks := observations[index].situation.tasks) <= left:
+            left -= tasks
+            drawn.append(int(index))
+    # Runs that are all too large to afford more than some are all taken.
+    return (
+        [observations[index] for index in sorted(drawn)]
+        if len(drawn) >= _MOST_TRIED
+        else list(observations)
+    )
+
+
 def _few(observations: Sequence[Observation]) -> list[Observation]:
     """At most `_MOST_TRIED` of them, drawn with a seed, without those that take long to evaluate
     if there are enough others."""
@@ -187,12 +224,13 @@ def _few(observations: Sequence[Observation]) -> list[Observation]:
 class _Found:
     """Where the search has ended."""
 
-    logarithms: Floats
+    at: Floats
     cost: float
 
 
 class _Problem:
-    """Least squares for one shape. The unknowns are logarithms of the terms, shape (terms,)."""
+    """Least squares for one shape. The unknowns are the terms as multiples of their guesses, shape
+    (terms,)."""
 
     def __init__(
         self,
@@ -206,37 +244,43 @@ class _Problem:
         self._observations = observations
         self._executor = executor
         self._terms = relevant(terms_of(shape), [one.situation for one in observations])
-        self._guess = np.log([term.guess for term in self._terms])
+        self._guess = np.array([term.guess for term in self._terms])
         self._known: tuple[bytes, Floats] = (b"", np.empty(0))
         """Where the residuals were wanted last, and what they are."""
 
-    def solve(self, most_change: float = 1e-3) -> _Found:
-        """Search from the guesses on, until the cost changes by less than this part of it."""
-        low = np.log([term.low for term in self._terms])
-        high = np.log([term.high for term in self._terms])
+    def solve(self, begin: Mapping[str, float] | None = None, most_change: float = 1e-3) -> _Found:
+        """Search from these values on, or the guesses, until the cost changes by less than this
+        part of it."""
+        begin = begin or {}
+        start = np.array([begin.get(term.name, term.guess) for term in self._terms])
+        low = np.array([term.low for term in self._terms])
+        high = np.array([term.high for term in self._terms])
         result = optimize.least_squares(
             lambda at: np.concatenate([self._residuals(at).ravel(), self._pull(at)]),
-            self._guess,
+            np.clip(start, low * _INSIDE, high / _INSIDE) / self._guess,
             jac=self._with_pull,
-            bounds=(low, high),
+            bounds=(low / self._guess, high / self._guess),
+            x_scale="jac",
             loss="soft_l1",
             f_scale=_TYPICAL,
             # Steps of less than a thousandth are below what the steps of a simulation show.
             xtol=1e-3,
             ftol=most_change,
-            max_nfev=30,
+            max_nfev=_MOST_STEPS if not begin else _MOST_MORE_STEPS,
         )
         return _Found(np.asarray(result.x, dtype=np.float64), float(result.cost))
 
     def spread(self, found: _Found) -> float:
         """Robust standard deviation of the differences of totals."""
-        return float(np.median(np.abs(self._residuals(found.logarithms)[:, 0])) / 0.6745)
+        return float(np.median(np.abs(self._residuals(found.at)[:, 0])) / 0.6745)
 
     def estimates(self, found: _Found, reaches: Floats) -> tuple[Estimate, ...]:
         """The terms with their intervals, of which `reaches` are half, as logarithms."""
         return tuple(
             _estimate(term, middle, reach)
-            for term, middle, reach in zip(self._terms, found.logarithms, reaches, strict=True)
+            for term, middle, reach in zip(
+                self._terms, np.log(found.at * self._guess), reaches, strict=True
+            )
         )
 
     def covariance(self, found: _Found) -> tuple[Floats, float]:
@@ -245,8 +289,8 @@ class _Problem:
         The larger of two: of the curvature with the spread of all residuals, and of how much the
         residuals of single runs pull, which holds also when those of one run go together.
         """
-        at = found.logarithms
-        residuals, jacobian = self._residuals(at), self._jacobian(at)
+        at = found.at
+        residuals, jacobian = self._residuals(at), self._jacobian(at) * at
         runs, unknowns = len(residuals), len(at)
         weights = 1 / np.sqrt(1 + (residuals / _TYPICAL) ** 2)
         free = max(1, runs - unknowns)
@@ -264,13 +308,15 @@ class _Problem:
         reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
         return both * np.outer(larger, larger), reach
 
-    def _values(self, at: Floats) -> dict[str, float]:
-        return dict(zip([term.name for term in self._terms], np.exp(at).tolist(), strict=True))
+    def values(self, at: Floats) -> dict[str, float]:
+        """By name."""
+        names = [term.name for term in self._terms]
+        return dict(zip(names, (self._guess * at).tolist(), strict=True))
 
     def _residuals(self, at: Floats) -> Floats:
         """Shape (runs, quantities)."""
         if self._known[0] != at.tobytes():
-            values = self._values(at)
+            values = self.values(at)
             residuals = self._evaluate([(values, one) for one in self._observations])
             self._known = (at.tobytes(), residuals)
         return self._known[1]
@@ -279,10 +325,11 @@ class _Problem:
         """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
         places: list[tuple[int, int]] = []
         jobs: list[tuple[Mapping[str, float], Observation]] = []
+        steps = np.maximum(_STEP * at, _LEAST_STEP)
         for column, term in enumerate(self._terms):
             step = np.zeros(len(at))
-            step[column] = _STEP
-            values = self._values(at + step)
+            step[column] = steps[column]
+            values = self.values(at + step)
             for row, one in enumerate(self._observations):
                 if term.touches(one.situation):
                     places.append((row, column))
@@ -290,15 +337,15 @@ class _Problem:
         base = self._residuals(at)
         jacobian = np.zeros((len(self._observations), QUANTITIES, len(at)))
         for (row, column), residuals in zip(places, self._evaluate(jobs), strict=True):
-            jacobian[row, :, column] = (residuals - base[row]) / _STEP
+            jacobian[row, :, column] = (residuals - base[row]) / steps[column]
         return jacobian
 
     def _pull(self, at: Floats) -> Floats:
-        return np.asarray((at - self._guess) * (_TYPICAL / _PULL), dtype=np.float64)
+        return np.asarray(np.log(at) * (_TYPICAL / _PULL), dtype=np.float64)
 
     def _with_pull(self, at: Floats) -> npt.NDArray[np.float64]:
         data = self._jacobian(at).reshape(-1, len(at))
-        return np.concatenate([data, np.eye(len(at)) * (_TYPICAL / _PULL)])
+        return np.concatenate([data, np.diag(_TYPICAL / _PULL / at)])
 
     def _evaluate(self, jobs: Sequence[tuple[Mapping[str, float], Observation]]) -> Floats:
         work = partial(_compare, self._shape, self._place)

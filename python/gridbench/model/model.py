@@ -12,6 +12,7 @@ from gridbench.model.fit import Fit
 from gridbench.model.held_out import HeldOut
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import Range
+from gridbench.model.repeated import Repeated
 from gridbench.model.terms import run
 
 _STEP = 0.03
@@ -47,6 +48,8 @@ class Model:
     fit: Fit
     measured: Range
     held_out: tuple[HeldOut, ...] = ()
+    repeated: Repeated | None = None
+    """None: no case was run more than once."""
 
     def total(self, situation: Situation, changed: Mapping[str, float] | None = None) -> float:
         """Seconds that it takes, with some terms changed if wanted."""

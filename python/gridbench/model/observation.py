@@ -78,6 +78,8 @@ class Place:
     most_waiting_bytes: int | None = None
     """Data of tasks that the engine lets wait for workers before it lets the client wait; None:
     any."""
+    kept_from: int = 0
+    """Bytes from which on the engine gives data memory of its own, which it uses again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +105,18 @@ def together(observations: Sequence[Observation]) -> list[Observation]:
 
     So that no run of a case that is held out is among those that the model is fitted to.
     """
-    alike: dict[tuple[object, ...], list[Observation]] = {}
+    return [_median(several) for several in alike(observations)]
+
+
+def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
+    """Runs of the same situation beside each other; in order of the first."""
+    found: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
         its = one.situation
         sizes = (its.bytes_in, its.bytes_shared, its.bytes_out)
         key = (one.place, its.cores, its.sleep.tobytes(), *sizes, its.warm)
-        alike.setdefault(key, []).append(one)
-    return [_median(several) for several in alike.values()]
+        found.setdefault(key, []).append(one)
+    return list(found.values())
 
 
 def _median(several: Sequence[Observation]) -> Observation:
@@ -210,6 +217,7 @@ def _place(record: dict[str, Any]) -> Place:
         transport="links" if namespaces else "one host",
         nodes=len(namespaces) or 1,
         most_waiting_bytes=_settings(record).get("max_queued_bytes"),
+        kept_from=int(_settings(record).get("shared_threshold", 0)),
     )
 
 

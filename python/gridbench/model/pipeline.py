@@ -83,6 +83,8 @@ class Start:
     """Processor time of each in the process that makes one after the other."""
     parallel: float = 0.0
     """Each worker's own processor time, before it can take a task."""
+    adopt: float = 0.0
+    """The client's own work for each worker that has come up, in turn with taking results."""
     all_first: bool = False
     """No task is given out before all workers have been made."""
 
@@ -121,6 +123,12 @@ class Parameters:
     """A worker's to take a task, before it computes."""
     make: Effort = field(default_factory=Effort)
     """A worker's to wake up and to make its output, at the end of computing."""
+    new_input: Effort = field(default_factory=Effort)
+    """The client's own, besides, where a task's data needs memory that no earlier one has left."""
+    new_output: Effort = field(default_factory=Effort)
+    """A worker's, the same for its output."""
+    kept_from: float = 0.0
+    """Bytes from which on data has memory of its own; less goes within messages."""
     processors: float = math.inf
     """That client and workers have together."""
     ahead: int = 0
@@ -214,6 +222,10 @@ class Run:
         """Tasks whose data is with a worker that does another."""
         self.busy = [False] * workers
         self.has_shared: set[int] = set()
+        self.left_inputs = 0
+        """Pieces of memory that earlier tasks have left to the client."""
+        self.left_outputs = [0] * workers
+        """The same, to each worker."""
         self.unmade = workers
         self.submitted = 0
         self.outstanding = 0
@@ -284,9 +296,14 @@ class Run:
         start = self.parameters.start
         assert start is not None
         self.unmade -= 1
-        self.processors.add(start.parallel, self.worker_free, worker)
+        self.processors.add(start.parallel, self.came_up, worker)
         if start.all_first and not self.unmade:
             self.dispatch()
+
+    def came_up(self, worker: int) -> None:
+        """It is ready, and the client gets to know of it."""
+        assert self.parameters.start is not None
+        self.collector.add(self.parameters.start.adopt, self.worker_free, worker)
 
     # The client submits.
 
@@ -310,7 +327,14 @@ class Run:
         self.outstanding += 1
 
     def _submit_work(self) -> float:
-        return self.parameters.submit_cost + self.parameters.submit_per_byte * self.case.bytes_in
+        parameters, size = self.parameters, self.case.bytes_in
+        work = parameters.submit_cost + parameters.submit_per_byte * size
+        if size and size >= parameters.kept_from:
+            if self.left_inputs:
+                self.left_inputs -= 1
+            else:
+                work += parameters.new_input.of(size)
+        return work
 
     def leaves_client(self, task: int) -> None:
         """The client has done its part to submit it."""
@@ -390,7 +414,14 @@ class Run:
 
     def slept(self, task: int) -> None:
         """What is left is its output."""
-        self._do(self.parameters.make.of(self.case.bytes_out), self.computed, task)
+        parameters, size, worker = self.parameters, self.case.bytes_out, self.worker[task]
+        work = parameters.make.of(size)
+        if size and size >= parameters.kept_from:
+            if self.left_outputs[worker]:
+                self.left_outputs[worker] -= 1
+            else:
+                work += parameters.new_output.of(size)
+        self._do(work, self.computed, task)
 
     def computed(self, task: int) -> None:
         """Its result starts on its way back."""
@@ -402,6 +433,7 @@ class Run:
         """Its result is with the manager, or at the client's door."""
         worker = self.worker[task]
         self.busy[worker] = False
+        self.left_inputs += 1
         if manager := self.parameters.manager:
             if self.inbox[worker]:
                 self.reaches_worker(self.inbox[worker].popleft())
@@ -440,6 +472,7 @@ class Run:
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""
         self.retrieve[task] = self.clock.now
+        self.left_outputs[self.worker[task]] += 1
         if self.parameters.manager:
             self.outstanding -= 1
             self.submit_next()

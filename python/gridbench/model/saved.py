@@ -16,12 +16,13 @@ from gridbench.model.held_out import HeldOut
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.ranges import Range
+from gridbench.model.repeated import Repeated
 from gridbench.model.terms import Shape, Unit, terms_of
 from gridbench.records import RecordError, from_record
 from gridbench.report.files import write_page
 
 _KIND = "gridbench model"
-_FORMAT = 1
+_FORMAT = 2
 _LARGEST_FILE = 64 * 2**20
 """Bytes; a model of some hundred runs has some ten thousand."""
 
@@ -50,11 +51,13 @@ class _Model:
     place: Place
     shape: Shape
     runs: int
+    known: int
     spread: float
     terms: tuple[_Term, ...]
     covariance: tuple[tuple[float, ...], ...]
     measured: Range
     held_out: tuple[HeldOut, ...]
+    repeated: Repeated | None
     tried: tuple[_Tried, ...]
 
 
@@ -119,6 +122,7 @@ def _saved(model: Model) -> _Model:
         place=fit.place,
         shape=fit.shape,
         runs=fit.runs,
+        known=fit.known,
         spread=fit.spread,
         terms=tuple(
             _Term(
@@ -135,6 +139,7 @@ def _saved(model: Model) -> _Model:
         covariance=tuple(map(tuple, fit.covariance.tolist())),
         measured=model.measured,
         held_out=model.held_out,
+        repeated=model.repeated,
         tried=tuple(_Tried(shape=shape, cost=cost) for shape, cost in fit.tried),
     )
 
@@ -161,11 +166,13 @@ def _model(saved: _Model) -> Model:
             ),
             covariance=covariance,
             runs=saved.runs,
+            known=saved.known,
             spread=saved.spread,
             tried=tuple((one.shape, one.cost) for one in saved.tried),
         ),
         measured=saved.measured,
         held_out=saved.held_out,
+        repeated=saved.repeated,
     )
 
 

@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.model.fit import Estimate
+from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import WEIGHTY, Case, HeldOut
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.ranges import Span
+from gridbench.model.repeated import Repeated
 from gridbench.report.text import NOTHING, counted, duration, percent, size
 
 _MB = 2**20
@@ -27,7 +28,7 @@ def print_model(console: Console, model: Model) -> None:
     console.print(Text(place_told(fit.place), style="bold"))
     console.print(
         Text(
-            f"{fit.shape.told()}. Fitted to {counted(fit.runs, 'run')}: {_ranges(model)}. Overheads"
+            f"{fit.shape.told()}. Fitted to {_runs(fit)}: {_ranges(model)}. Overheads"
             f" of these runs are {math.expm1(fit.spread):.1%} off, typically."
         )
     )
@@ -38,9 +39,16 @@ def print_model(console: Console, model: Model) -> None:
         )
     if model.held_out:
         console.print(_errors(model.held_out))
+        if model.repeated:
+            console.print(Text(_repeated(model.repeated)))
         for one in model.held_out:
             console.print(Text(_worst(one)))
     console.print()
+
+
+def _runs(fit: Fit) -> str:
+    few = "" if fit.runs == fit.known else f", drawn from {fit.known:,} at random"
+    return counted(fit.runs, "run") + few
 
 
 def place_told(place: Place) -> str:
@@ -107,6 +115,14 @@ def _worst(one: HeldOut) -> str:
         return f"{one.what}: not possible: {one.refused}"
     worst = sorted(one.weighty, key=lambda case: -abs(case.overhead_error))[:_WORST]
     return f"{one.what}: furthest off: " + ("; ".join(map(_case, worst)) or "none")
+
+
+def _repeated(one: Repeated) -> str:
+    return (
+        "Single runs differ from the median of the other runs of their case by"
+        f" {percent(one.median)} (median) and {percent(one.percentile_90)} (90th):"
+        f" {counted(one.runs, 'run')} of {counted(one.cases, 'case')}."
+    )
 
 
 def _case(case: Case) -> str:

@@ -107,6 +107,7 @@ _START = (
     _seconds("start.prepare", "for each worker, before the first is made", 1e-4, 1.0, _cold),
     _seconds("start.serial", "to make a worker, one after the other", 1e-3, 10.0, _cold),
     _seconds("start.parallel", "each worker's own start, beside others", 1e-3, 30.0, _cold),
+    _seconds("start.adopt", "client, for each worker that has come up", 1e-4, 1.0, _cold),
 )
 _CALLS = (
     _seconds("submit", "client, to submit a task", 5e-5, 1.0),
@@ -118,7 +119,11 @@ _CALLS = (
 _COPIES = (
     _per_byte("in.client", "client, to copy a task's data", 5e-10, _takes),
     _per_byte("in.worker", "worker, to take a task's data", 3e-10, _takes),
-    _per_byte("out.worker", "worker, to make its output", 6e-10, _returns),
+    _per_byte("in.new", "client, besides, in memory that is new", 4e-10, _takes),
+    _seconds("in.piece", "client, for each such piece of memory", 1e-4, 1.0, _takes),
+    _per_byte("out.worker", "worker, to make its output", 3e-10, _returns),
+    _per_byte("out.new", "worker, besides, in memory that is new", 4e-10, _returns),
+    _seconds("out.piece", "worker, for each such piece of memory", 1e-4, 1.0, _returns),
     _per_byte("out.client", "client, to take the output", 1e-10, _returns),
     _per_byte("shared.client", "client, to prepare shared data, once", 1e-9, _shares),
     _per_byte("shared.worker", "each worker, to take shared data", 2e-10, _shares),
@@ -161,6 +166,7 @@ def parameters_of(
         prepare=value("start.prepare"),
         serial=value("start.serial"),
         parallel=value("start.parallel"),
+        adopt=value("start.adopt"),
         all_first=shape.all_first,
     )
     return Parameters(
@@ -178,6 +184,9 @@ def parameters_of(
         take_shared=Effort(per_byte=value("shared.worker")),
         take=Effort(fixed=value("take"), per_byte=value("in.worker")),
         make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
+        new_input=Effort(fixed=value("in.piece"), per_byte=value("in.new")),
+        new_output=Effort(fixed=value("out.piece"), per_byte=value("out.new")),
+        kept_from=place.kept_from,
         processors=place.processors,
         most_waiting_bytes=np.inf if place.most_waiting_bytes is None else place.most_waiting_bytes,
         most_outstanding=situation.most_outstanding,
