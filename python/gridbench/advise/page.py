@@ -27,6 +27,7 @@ from gridbench.report.text import (
 )
 
 _ASSETS = "gridbench.advise"
+_CSS = ".advised > * { font-weight: 600; }\n"
 
 
 def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None:
@@ -51,7 +52,8 @@ def render(advice: Advice, trial: Trial | None = None) -> str:
         terms=_terms(advice),
     )
     data = _data(advice) | {"tried": [] if trial is None else _groups(advice, trial)}
-    return document("gridbench advise", body, data, scripts=[asset("advise.js", _ASSETS)])
+    scripts = [asset("advise.js", _ASSETS)]
+    return document("gridbench advise", body, data, scripts=scripts, css=_CSS)
 
 
 def _data(advice: Advice) -> dict[str, Any]:
@@ -100,9 +102,14 @@ def _trial(trial: Trial) -> str:
         notices=_notices(trial_warnings(trial)),
         sentences=_paragraphs(trial_sentences(trial)),
         rounds=counted(trial.rounds, "time"),
-        splits=table(HEAD, [row(trial, one) for one in trial.tried]) if trial.tried else "",
+        splits=_splits(trial) if trial.tried else "",
         left_out=f"<h3>Left out</h3><ul>{without}</ul>" if without else "",
     )
+
+
+def _splits(trial: Trial) -> str:
+    styles = ["advised" if one.advised else "" for one in trial.tried]
+    return table(HEAD, [row(trial, one) for one in trial.tried], styles=styles)
 
 
 def _groups(advice: Advice, trial: Trial) -> list[dict[str, Any]]:
