@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
 from gridbench.report.text import NOTHING, counted, duration, percent
 from gridbench.scenario.one import OVERLOADED
@@ -12,7 +14,6 @@ HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio
 
 def row(trial: Trial, one: Tried) -> list[str]:
     """A split as cells."""
-    best = trial.best
     return [
         f"{one.tasks:,}",
         f"{one.cores:,}",
@@ -21,37 +22,36 @@ def row(trial: Trial, one: Tried) -> list[str]:
         duration(one.smallest),
         duration(one.largest),
         f"{one.difference * 100:+.1f} %",
-        f"{one.median / best.median:.2f}" if best else NOTHING,
+        f"{one.median / trial.best:.2f}" if trial.best else NOTHING,
     ]
 
 
 def trial_sentences(trial: Trial) -> list[str]:
     """How good the advised split is among those that were run; and how sure that is."""
-    advised, best, ratio = trial.advised, trial.best, trial.ratio
-    if advised is None or best is None or ratio is None:
+    advised, rival, ratio = trial.advised, trial.rival, trial.ratio
+    if advised is None:
         why = next((one.reason for one in trial.left_out if one.advised), "no run of it counts")
         return [f"The advised split could not be tried: {why}."]
-    took = f"The advised {_split(advised)} took {duration(advised.median)}"
-    others = [one for one in trial.tried if one is not advised]
-    if not others:
+    took = f"The advised {split_told(advised)} took {_median(advised)}"
+    if rival is None or ratio is None:
         return [f"{took}; no other split was tried."]
-    if best is advised:
-        second = min(others, key=lambda one: one.median)
-        return [
-            f"{took}, the shortest of all that were tried; next {_come(second)} {_split(second)}"
-            f" with {duration(second.median)}, {second.median / advised.median:.2f} times as long.",
-            *_noise(trial),
-        ]
     return [
-        f"{took}, {ratio:.2f} times the best that was tried, {_split(best)} with"
-        f" {duration(best.median)}.",
-        *_noise(trial),
+        f"{took}, {ratio:.2f} times the best of the others, {split_told(rival)} with"
+        f" {_median(rival)}.",
+        *_noise(trial, advised),
     ]
 
 
 def trial_warnings(trial: Trial) -> list[str]:
     """What must be known before the comparison is trusted."""
-    found = [f"A run failed, and its split was not run again: {text}." for text in trial.failed]
+    counted_too = {(one.tasks, one.cores) for one in trial.tried}
+    found = [
+        f"A run of {split_told(one)} failed, and no more were made: {one.reason}."
+        for one in trial.failed
+        if (one.tasks, one.cores) in counted_too
+    ]
+    if trial.model_host:
+        found.append(f"The model is of another machine, {trial.model_host}: so is what it expects.")
     if trial.others > OVERLOADED:
         found.append(
             f"Other programs used up to {percent(trial.others)} of the processors meanwhile:"
@@ -62,25 +62,27 @@ def trial_warnings(trial: Trial) -> list[str]:
 
 def left_out(trial: Trial) -> list[str]:
     """The splits that were not tried, each with the reason."""
-    return [f"{_split(one)}: {one.reason}" for one in trial.left_out]
+    return [f"{split_told(one)}: {one.reason}" for one in trial.left_out]
 
 
-def _noise(trial: Trial) -> list[str]:
+def split_told(one: Tried | LeftOut) -> str:
+    """In words."""
+    return f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')}"
+
+
+def _noise(trial: Trial, advised: Tried) -> list[str]:
     noise, close = trial.noise, trial.close
     if noise is None or close is None:
         return ["Each was run only once: how far runs of the same split differ is not known."]
+    more = f"These are medians of {len(advised.again)} more runs of each. " if advised.again else ""
     within = percent(CLOSE - 1)
     verdict = {
         "yes": f"and the advice is within {within} of the best",
         "within the noise": "so that these two cannot be told apart",
         "no": f"and the advice is more than {within} off the best",
     }
-    return [f"Runs of the same split differ by up to {percent(noise)}, {verdict[close]}."]
+    return [f"{more}Runs of the same split differ by up to {percent(noise)}, {verdict[close]}."]
 
 
-def _split(one: Tried | LeftOut) -> str:
-    return f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')}"
-
-
-def _come(one: Tried) -> str:
-    return "comes" if one.tasks == 1 else "come"
+def _median(one: Tried) -> str:
+    return duration(statistics.median(one.compared))
