@@ -161,6 +161,11 @@ bench-micro: install compilers engines ## compare all engines, in an hour, and w
 bench-simulate: install compilers simgrid ## hold the simulator against SimGrid: time, memory, stamps
 	$(BIN)/python scripts/bench-simulate
 
+.PHONY: bench-advice
+bench-advice: install ## run what is advised for ten works beside other splits, in some 12 minutes
+	@mkdir -p docs/benchmarks
+	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
+
 bench-%: install $(STAMPS)/test-packages compilers ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full
 

@@ -20,13 +20,13 @@ _GROUPS = (
 )
 """Parts of the time, and how the names of their terms begin; they come off in this order."""
 COMPUTING = "computing"
-_COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
+COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
 """Numbers of tasks that the advised one is held against."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A number of tasks on the advised cores."""
+    """A number of tasks on the advised cores, or on as many as tasks."""
 
     tasks: int
     prediction: Prediction
@@ -66,7 +66,7 @@ class Advice:
     parts: tuple[tuple[str, float], ...]
     """Where the time goes: the parts add up to the total."""
     points: tuple[Point, ...]
-    """Totals over the number of tasks, on the advised cores or, for fewer tasks, as many."""
+    """Totals over the number of tasks."""
     helps: tuple[Help, ...]
     """The most helpful first; none of them makes it longer."""
     sharing: Sharing | None
@@ -79,7 +79,7 @@ class Advice:
     @property
     def compared(self) -> tuple[Point, ...]:
         """Points of round numbers of tasks."""
-        return tuple(point for point in self.points if point.tasks in _COMPARED)
+        return tuple(point for point in self.points if point.tasks in COMPARED)
 
 
 def advise(model: Model, work: Work) -> Advice:
@@ -93,7 +93,7 @@ def advise(model: Model, work: Work) -> Advice:
         expected=model.predict(situation),
         parts=_parts(model, situation),
         points=tuple(
-            Point(tasks, model.predict(work.divided(tasks, split.cores)))
+            Point(tasks, model.predict(work.divided(tasks, min(tasks, split.cores))))
             for tasks in tasks_shown(split, work.most_tasks)
         ),
         helps=_helps(model, work, split),

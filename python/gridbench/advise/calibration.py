@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 from rich.console import Console
 
+from gridbench.advise.progress import Progress
+from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
-from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Order
-from gridbench.scenario.one import run_case
-from gridbench.scenario.workloads import Times, write_workload
 
 _MOST_CORES = 400
 """That are tried on the way to advice; more are extrapolated, and that is said."""
@@ -32,8 +26,6 @@ _MOST_BYTES = 200 * 2**20
 _LEAST_BYTES = 4096
 _LIMIT = 60.0
 """Seconds that a run may take."""
-_SCENARIO = 0
-"""It is none of the six."""
 
 
 def calibrate(engine: str, work: Work, console: Console) -> Model:
@@ -47,44 +39,23 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
     facts = participant.facts(max(case.cores for case in cases), warm=work.warm)
     found: list[Observation] = []
     problems: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="gridbench-advise-") as folder:
-        with Interrupt() as interrupt, Leftovers() as leftovers:
-            for number, case in enumerate(cases):
-                place = Path(folder, f"{number}")
-                setup = write_workload(case, Times(), place)
-                (place / "run").mkdir()
-                order = Order(
-                    engine=engine,
-                    setup=setup,
-                    folder=place / "run",
-                    time_scale=1.0,
-                    warm=work.warm,
-                    check=False,
-                    start_timeout=_LIMIT,
-                    facts=facts,
-                )
-                outcome = run_case(
-                    order,
-                    leftovers=leftovers,
-                    limit=_LIMIT,
-                    stopped=lambda: interrupt.came,
-                    glance=lambda: None,
-                )
-                if interrupt.came:
-                    sys.exit(interrupt.exit_status)
-                one = observe(place / "run") if outcome.answer.status == "done" else ""
-                if isinstance(one, Observation):
-                    found.append(one)
-                else:
-                    problems.append(f"{case.told()}: {outcome.answer.reason or one}")
-        for problem in problems:
-            console.print(f"a run was left out: {problem}", soft_wrap=True)
-        if not found:
-            raise InputError(
-                f"the engine `{engine}` could not be calibrated: {problems[0]}",
-                remedy="try it with `gridbench run examples/compute/setup.xml`",
-            )
-        return model_of(found, test=False)
+    progress = Progress(console, "calibrating", len(cases))
+    with Runs(engine, warm=work.warm, progress=progress) as runs:
+        for case in cases:
+            ran = runs.run(case, facts=facts, limit=_LIMIT)
+            one = ran.problem or observe(ran.folder)
+            if isinstance(one, Observation):
+                found.append(one)
+            else:
+                problems.append(f"{case.told()}: {one}")
+    for problem in problems:
+        console.print(f"a run was left out: {problem}", soft_wrap=True, markup=False)
+    if not found:
+        raise InputError(
+            f"the engine `{engine}` could not be calibrated: {problems[0]}",
+            remedy="try it with `gridbench run examples/compute/setup.xml`",
+        )
+    return model_of(found, test=False)
 
 
 def calibrating(work: Work) -> Iterator[Case]:
@@ -126,7 +97,7 @@ def _case(
     bytes_out: int = 0,
 ) -> Case:
     return Case(
-        scenario=_SCENARIO,
+        scenario=SCENARIO,
         cores=cores,
         tasks=tasks,
         sleep=sleep,

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from gridbench.advise.advice import Advice, advise
+from gridbench.advise.advice import advise
 from gridbench.advise.calibration import calibrate
+from gridbench.advise.effort import Effort
 from gridbench.advise.page import write_advice
-from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.record import to_record
+from gridbench.advise.terminal import print_advice, print_trial
+from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
 from gridbench.model.command import model_of
@@ -26,9 +26,9 @@ from gridbench.model.model import Model
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
-from gridbench.report.text import duration, percent
 
 _DEFAULT_ENGINE = "gridrpc-native"
+_PAGE = "report.html"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,15 +40,19 @@ class Request:
     """None: the only one of `source`; without that, gridrpc-native."""
     source: Path | None = None
     """A saved model, or a folder of runs; None: calibrate."""
+    effort: Effort | None = None
+    """How the advice is tried; None: not at all."""
     folder: Path | None = None
     """None: one below `runs`, named after the time."""
     as_json: bool = False
 
 
 def give_advice(request: Request) -> int:
-    """Find a model, think, tell, and write the page. InputError for what makes no sense."""
+    """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
+    a run failed. InputError for what makes no sense."""
     console = Console(stderr=True, highlight=False)
-    model = _model(request, console)
+    model = find_model(request, console)
+    participant = participant_of(model) if request.effort else None
     advice = advise(model, request.work)
     folder = request.folder or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
     try:
@@ -58,33 +62,25 @@ def give_advice(request: Request) -> int:
             f"cannot make the folder: {error.strerror}", file=folder, remedy="choose another --out"
         ) from None
     save_models([model], folder / "model.json")
-    write_advice(advice, folder / "report.html")
+    write_advice(advice, folder / _PAGE)
+    out = Console(highlight=False)
+    if not request.as_json:
+        print_advice(out, advice)
+    trial = None
+    if request.effort and participant:
+        trial = try_out(advice, participant, request.effort, console)
+        write_advice(advice, folder / _PAGE, trial)
+        if not request.as_json:
+            print_trial(out, trial)
     if request.as_json:
-        click.echo(json.dumps(to_record(advice), indent=1, allow_nan=False))
-    else:
-        _print(advice)
+        click.echo(json.dumps(to_record(advice, trial), indent=1, allow_nan=False))
     print(f"results: {folder}", file=sys.stderr)
-    return 0
+    return int(trial is not None and bool(trial.failed))
 
 
-def to_record(advice: Advice) -> dict[str, Any]:
-    """For JSON."""
-    return {
-        "engine": advice.model.fit.place.engine,
-        "work": asdict(advice.work),
-        "advised": asdict(advice.split),
-        "expected": asdict(advice.expected),
-        "parts": dict(advice.parts),
-        "limits": advice.limit[0],
-        "points": [{"tasks": one.tasks} | asdict(one.prediction) for one in advice.points],
-        "helps": [asdict(one) for one in advice.helps],
-        "sharing": asdict(advice.sharing) if advice.sharing else None,
-        "sentences": sentences(advice),
-        "warnings": warnings(advice),
-    }
-
-
-def _model(request: Request, console: Console) -> Model:
+def find_model(request: Request, console: Console) -> Model:
+    """The model that is asked for, or one of runs that are made now. InputError if there is none,
+    or several."""
     if request.source is None:
         return calibrate(request.engine or _DEFAULT_ENGINE, request.work, console)
     if request.source.is_file():
@@ -114,26 +110,3 @@ def _model(request: Request, console: Console) -> Model:
         file=request.source,
         remedy="choose one with --engine, or a folder that holds runs of one place",
     )
-
-
-def _print(advice: Advice) -> None:
-    console = Console(highlight=False)
-    for number, text in enumerate(sentences(advice)):
-        console.print(Text(text, style="bold" if number == 0 else ""))
-    for text in warnings(advice):
-        console.print(Text(text, style="yellow"))
-    parts = Table(title="Where the time goes")
-    for head in ("part", "time", "share"):
-        parts.add_column(head, justify="left" if head == "part" else "right")
-    for what, part in advice.parts:
-        parts.add_row(what, duration(part), percent(part / advice.expected.total))
-    console.print(parts)
-    points = Table(title=f"On {advice.split.cores:,} cores")
-    for head in ("tasks", "total", "90 % interval"):
-        points.add_column(head, justify="right")
-    for point in advice.points:
-        one = point.prediction
-        style = "bold" if point.tasks == advice.split.tasks else ""
-        between = f"{duration(one.low)} to {duration(one.high)}"
-        points.add_row(f"{point.tasks:,}", duration(one.total), between, style=style)
-    console.print(points)

@@ -18,7 +18,7 @@ _DEFAULT_ENGINE = "gridrpc-native"
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
-        "gridbench advise --work 10s --cores 50 --engine process-pool",
+        "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
 @click.option("--work", required=True, metavar="TIME", help="What it takes on one core, as 100s.")
@@ -74,6 +74,25 @@ _DEFAULT_ENGINE = "gridrpc-native"
     help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the engine"
     " is calibrated by some short runs.",
 )
+@click.option(
+    "--try",
+    "trying",
+    is_flag=True,
+    help="Really run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it,"
+    " as far as they fit.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="With --try: how often each split is run.  [default: 3]",
+)
+@click.option(
+    "--try-limit",
+    type=float,
+    metavar="S",
+    help="With --try: splits that are expected to take more seconds are left out.  [default: 60]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @click.option(
     "--out",
@@ -94,6 +113,9 @@ def advise(
     most_tasks: int,
     engine: str | None,
     source: Path | None,
+    trying: bool,
+    rounds: int | None,
+    try_limit: float | None,
     as_json: bool,
     out: Path | None,
 ) -> None:
@@ -102,8 +124,13 @@ def advise(
     It tells the expected time with an interval, where the time goes, what limits, whether data
     should be sent as shared data, and what would help most. DIR then holds report.html, with the
     total time over the number of tasks, and model.json.
+
+    With --try, the advice is held against reality on this machine: splits are run in random order,
+    and medians tell how close the advised one is to the best of them. Exit status 1 says that a run
+    failed.
     """
     from gridbench.advise.command import Request, give_advice
+    from gridbench.advise.effort import effort_of
     from gridbench.advise.work import Work, parse_time
     from gridbench.scenario.amounts import parse_cores, parse_size
 
@@ -123,6 +150,7 @@ def advise(
                 ),
                 engine=engine,
                 source=source,
+                effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,
                 as_json=as_json,
             )

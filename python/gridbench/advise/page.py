@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from gridbench.advise.advice import Advice
 from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.trial import Trial, Tried
+from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.work import Work
 from gridbench.model.terminal import amount, place_told
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import NOTHING, details, duration, escape, percent, size, table
+from gridbench.report.text import (
+    NOTHING,
+    counted,
+    details,
+    duration,
+    escape,
+    percent,
+    size,
+    table,
+)
 
 _ASSETS = "gridbench.advise"
+_CSS = ".advised > * { font-weight: 600; }\n"
 
 
-def write_advice(advice: Advice, path: Path) -> None:
+def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, render(advice))
+    write_page(path, render(advice, trial))
 
 
-def render(advice: Advice) -> str:
-    """The whole page as HTML."""
+def render(advice: Advice, trial: Trial | None = None) -> str:
+    """The whole page as HTML; with what splits really took, if they were tried."""
     first, *others = sentences(advice)
     body = Template(asset("advise.html", _ASSETS)).substitute(
         heading=escape(first),
         subheading=escape(f"{_asked(advice.work)} · {place_told(advice.model.fit.place)}"),
-        notices=_notices(advice),
-        sentences="".join(f"<p>{escape(text)}</p>" for text in others),
+        notices=_notices(warnings(advice)),
+        sentences=_paragraphs(others),
         cores=f"{advice.split.cores:,}",
         points=details("As a table", _points(advice)),
+        trial="" if trial is None else _trial(trial),
         parts=_parts(advice),
         helps=_helps(advice),
         shape=escape(advice.model.fit.shape.told()),
         terms=_terms(advice),
     )
-    return document("gridbench advise", body, _data(advice), scripts=[asset("advise.js", _ASSETS)])
+    data = _data(advice) | {"tried": [] if trial is None else _groups(advice, trial)}
+    scripts = [asset("advise.js", _ASSETS)]
+    return document("gridbench advise", body, data, scripts=scripts, css=_CSS)
 
 
 def _data(advice: Advice) -> dict[str, Any]:
@@ -69,11 +85,57 @@ def _asked(work: Work) -> str:
     return ", ".join([*parts, "warm start" if work.warm else "cold start"])
 
 
-def _notices(advice: Advice) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in warnings(advice))
+def _paragraphs(texts: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def _notices(texts: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     if not items:
         return ""
     return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
+
+
+def _trial(trial: Trial) -> str:
+    without = "".join(f"<li>{escape(text)}</li>" for text in left_out(trial))
+    return Template(asset("trial.html", _ASSETS)).substitute(
+        notices=_notices(trial_warnings(trial)),
+        sentences=_paragraphs(trial_sentences(trial)),
+        rounds=counted(trial.rounds, "time"),
+        splits=_splits(trial) if trial.tried else "",
+        left_out=f"<h3>Left out</h3><ul>{without}</ul>" if without else "",
+    )
+
+
+def _splits(trial: Trial) -> str:
+    styles = ["advised" if one.advised else "" for one in trial.tried]
+    return table(HEAD, [row(trial, one) for one in trial.tried], styles=styles)
+
+
+def _groups(advice: Advice, trial: Trial) -> list[dict[str, Any]]:
+    """For the picture: splits that were run on its cores, and those on all that there are."""
+    own = [one for one in trial.tried if one.cores == min(one.tasks, advice.split.cores)]
+    more = [one for one in trial.tried if one not in own]
+    return [
+        _group(f"measured on up to {counted(cores, 'core')}", splits)
+        for cores, splits in ((advice.split.cores, own), (advice.work.cores, more))
+        if splits
+    ]
+
+
+def _group(name: str, splits: Sequence[Tried]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "tasks": [one.tasks for one in splits],
+        "median": [one.median for one in splits],
+        "smallest": [one.smallest for one in splits],
+        "largest": [one.largest for one in splits],
+        "texts": [
+            f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')} took"
+            f" {duration(one.median)}"
+            for one in splits
+        ],
+    }
 
 
 def _points(advice: Advice) -> str:

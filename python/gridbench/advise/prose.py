@@ -83,7 +83,7 @@ def _others(advice: Advice) -> str:
     parts = [
         f"{counted(point.tasks, 'task')} {_beside(advice, point)}" for point in _unique(chosen)
     ]
-    return f"On the same cores, {'; '.join(parts)}." if parts else ""
+    return f"On the same cores, or as many as tasks, {'; '.join(parts)}." if parts else ""
 
 
 def _beside(advice: Advice, point: Point) -> str:

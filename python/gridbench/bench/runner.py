@@ -61,7 +61,7 @@ def run_bench(request: Request) -> int:
         "runs": request.runs or runs,
         "areas": {},
     }
-    _save(request.out, record)  # a file that cannot be written is told before the work
+    save_record(request.out, record)  # a file that cannot be written is told before the work
     missing = False
     with Interrupt() as interrupt:
         for area in chosen:
@@ -73,7 +73,7 @@ def run_bench(request: Request) -> int:
             record["areas"][area.name] = {"title": area.title, "rows": list(map(as_record, rows))}
             record["samples"] = samples.as_record()
             record["complete"] = not interrupt.came
-            _save(request.out, record)
+            save_record(request.out, record)
             missing |= any(row.problems for row in rows)
             if interrupt.came:
                 console.print("stopped: what was measured stands above")
@@ -158,7 +158,8 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value  # JSON has no NaN
 
 
-def _save(file: Path | None, record: dict[str, Any]) -> None:
+def save_record(file: Path | None, record: dict[str, Any]) -> None:
+    """Write it as JSON, if there is a file to write to. InputError if that cannot be."""
     if file is None:
         return
     try:

@@ -23,6 +23,8 @@ from gridbench.run.feasibility import size
 from gridbench.run.machine import available_memory
 from gridbench.scenario.messages import Answer, Order
 
+OVERLOADED = 0.1
+"""Share of all processors that others may use; more makes a run invalid."""
 _GLANCE = 0.1  # seconds between looks at signals, the clock and the memory
 _LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
 _NO_MEMORY = 0.02  # the same: it is ended at once

@@ -15,7 +15,7 @@ from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
-from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.one import OVERLOADED, Outcome, run_case
 from gridbench.scenario.plan import Item, Judge, missing
 from gridbench.scenario.progress import Progress
 from gridbench.scenario.request import Request
@@ -23,7 +23,6 @@ from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open
 from gridbench.scenario.workloads import write_workload
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
-_OVERLOADED = 0.1  # share of all processors that others may use; more makes a run invalid
 _LEAST_DISK = 1 << 20  # bytes
 
 
@@ -223,9 +222,9 @@ def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
         return "skipped", outcome.ended_for + told
     if answer.status == "interrupted":
         return "failed", "the run was interrupted"
-    if answer.status == "done" and outcome.load["others"] > _OVERLOADED:
+    if answer.status == "done" and outcome.load["others"] > OVERLOADED:
         return "invalid", (
             f"overloaded machine: other programs used {outcome.load['others']:.0%} of its"
-            f" processors, and {_OVERLOADED:.0%} are tolerated"
+            f" processors, and {OVERLOADED:.0%} are tolerated"
         )
     return answer.status, answer.reason

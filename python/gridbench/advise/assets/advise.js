@@ -1,8 +1,28 @@
-// Draws the picture of an advice: total time over the number of tasks, with the best one marked.
+// Draws the picture of an advice: total time over the number of tasks, with the best one marked, and
+// beside it what splits took that were tried.
 "use strict";
 (() => {
   const { axis, drawAll, layout, plain, show, theme } = plots;
   const data = JSON.parse(document.getElementById("report-data").textContent);
+  const COLOURS = ["#d97706", "#0f9d76"];
+
+  // Splits that were run on the cores of the plot, and on others: `group` holds one of the two.
+  function measured(group, number) {
+    const color = COLOURS[number];
+    const above = group.largest.map((one, i) => one - group.median[i]);
+    const below = group.smallest.map((one, i) => group.median[i] - one);
+    return {
+      x: group.tasks, y: group.median, name: plain(group.name), mode: "markers",
+      marker: { size: 9, color, symbol: number ? "square" : "diamond" },
+      error_y: { type: "data", symmetric: false, array: above, arrayminus: below, color, thickness: 1.5, width: 4 },
+      text: group.texts.map(plain), hoverinfo: "text",
+    };
+  }
+
+  const took = (group, tasks) => {
+    const at = group.tasks.indexOf(tasks);
+    return at < 0 ? null : group.median[at];
+  };
 
   function total() {
     const { accent, soft, ink } = theme();
@@ -19,10 +39,13 @@
           marker: { size: 6 }, text: data.texts.map(plain), hoverinfo: "text" },
         { x: [data.best], y: [data.total[best]], name: `best: ${plain(data.best_text)}`, mode: "markers",
           marker: { size: 14, symbol: "star", color: ink }, text: [plain(data.best_text)], hoverinfo: "text" },
+        ...data.tried.map(measured),
       ],
       layout: layout(420, axis("tasks", { type: "log" }), axis("seconds", { type: "log" })),
-      columns: ["tasks", "total_s", "low_s", "high_s", "without_overhead_s"],
-      rows: x.map((tasks, i) => [tasks, data.total[i], data.low[i], data.high[i], data.ideal[i]]),
+      columns: ["tasks", "total_s", "low_s", "high_s", "without_overhead_s",
+        ...data.tried.map((group) => `${group.name}, s`)],
+      rows: x.map((tasks, i) => [tasks, data.total[i], data.low[i], data.high[i], data.ideal[i],
+        ...data.tried.map((group) => took(group, tasks))]),
     };
   }
 

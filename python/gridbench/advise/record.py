@@ -1,0 +1,54 @@
+"""The advice, and what came of trying it, for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from gridbench.advise.advice import Advice
+from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.trial import Trial, Tried
+from gridbench.advise.trial_prose import trial_sentences, trial_warnings
+
+
+def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
+    """All of it; `tried` is None if nothing was."""
+    return {
+        "engine": advice.model.fit.place.engine,
+        "work": asdict(advice.work),
+        "advised": asdict(advice.split),
+        "expected": asdict(advice.expected),
+        "parts": dict(advice.parts),
+        "limits": advice.limit[0],
+        "points": [{"tasks": one.tasks} | asdict(one.prediction) for one in advice.points],
+        "helps": [asdict(one) for one in advice.helps],
+        "sharing": asdict(advice.sharing) if advice.sharing else None,
+        "sentences": sentences(advice),
+        "warnings": warnings(advice),
+        "tried": None if trial is None else trial_record(trial),
+    }
+
+
+def trial_record(trial: Trial) -> dict[str, Any]:
+    """Every run's total, in seconds, and what follows from them."""
+    return {
+        "rounds": trial.rounds,
+        "seed": trial.seed,
+        "splits": [_split(one) for one in trial.tried],
+        "left_out": [asdict(one) for one in trial.left_out],
+        "failed": [asdict(one) for one in trial.failed],
+        "others": trial.others,
+        "model_host": trial.model_host or None,
+        "advised": None if trial.advised is None else _split(trial.advised),
+        "rival": None if trial.rival is None else _split(trial.rival),
+        "ratio": trial.ratio,
+        "noise": trial.noise,
+        "close": trial.close,
+        "sentences": trial_sentences(trial),
+        "warnings": trial_warnings(trial),
+    }
+
+
+def _split(one: Tried) -> dict[str, Any]:
+    names = ("median", "smallest", "largest", "difference")
+    return asdict(one) | {name: getattr(one, name) for name in names}

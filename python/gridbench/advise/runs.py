@@ -1,0 +1,102 @@
+"""Running an engine on one case after the other, in folders that go away with them."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from gridbench.advise.progress import Progress
+from gridbench.engines.leftovers import Leftovers
+from gridbench.run.client import Facts
+from gridbench.run.interrupt import Interrupt
+from gridbench.scenario.grids import Case
+from gridbench.scenario.messages import Order
+from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.workloads import Times, write_workload
+
+SCENARIO = 0
+"""Of the cases: they are of none of the six."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A case that was run."""
+
+    outcome: Outcome
+    folder: Path
+    """Of the run, as `gridbench run` leaves it."""
+
+    @property
+    def problem(self) -> str:
+        """Why it does not count; empty if it does."""
+        answer = self.outcome.answer
+        if self.outcome.ended_for:
+            return self.outcome.ended_for
+        return "" if answer.status == "done" else answer.reason or answer.status
+
+
+class Runs:
+    """While active, it runs what it is asked to, and shows how far that is. The first signal ends
+    the run, its processes, and with them the program."""
+
+    def __init__(self, engine: str, *, warm: bool, progress: Progress) -> None:
+        self._engine = engine
+        self._warm = warm
+        self._progress = progress
+        self._interrupt = Interrupt()
+        self._leftovers = Leftovers()
+        self._number = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            folder = tempfile.TemporaryDirectory(prefix="gridbench-advise-")
+            self._folder = Path(stack.enter_context(folder))
+            stack.enter_context(self._interrupt)
+            stack.enter_context(self._leftovers)
+            stack.enter_context(self._progress)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+        if self._interrupt.came:
+            print("gridbench: interrupted", file=sys.stderr)
+
+    def run(self, case: Case, *, facts: Facts, limit: float) -> Ran:
+        """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself."""
+        self._number += 1
+        self._progress.begin(case.told())
+        place = self._folder / f"{self._number}"
+        setup = write_workload(case, Times(), place)
+        (place / "run").mkdir()
+        order = Order(
+            engine=self._engine,
+            setup=setup,
+            folder=place / "run",
+            time_scale=1.0,
+            warm=self._warm,
+            check=False,
+            start_timeout=limit,
+            facts=facts,
+        )
+        outcome = run_case(
+            order,
+            leftovers=self._leftovers,
+            limit=limit,
+            stopped=lambda: self._interrupt.came,
+            glance=self._progress.glance,
+        )
+        if self._interrupt.came:
+            sys.exit(self._interrupt.exit_status)
+        return Ran(outcome, place / "run")

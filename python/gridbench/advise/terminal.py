@@ -1,0 +1,53 @@
+"""The advice, and what came of trying it, in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gridbench.advise.advice import Advice
+from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.trial import Trial
+from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
+from gridbench.report.text import duration, percent
+
+
+def print_advice(console: Console, advice: Advice) -> None:
+    """Sentences, where the time goes, and the total over the number of tasks."""
+    for number, text in enumerate(sentences(advice)):
+        console.print(Text(text, style="bold" if number == 0 else ""))
+    for text in warnings(advice):
+        console.print(Text(text, style="yellow"))
+    parts = Table(title="Where the time goes")
+    for head in ("part", "time", "share"):
+        parts.add_column(head, justify="left" if head == "part" else "right")
+    for what, part in advice.parts:
+        parts.add_row(what, duration(part), percent(part / advice.expected.total))
+    console.print(parts)
+    points = Table(title=f"On {advice.split.cores:,} cores, or as many as tasks")
+    for head in ("tasks", "total", "90 % interval"):
+        points.add_column(head, justify="right")
+    for point in advice.points:
+        one = point.prediction
+        style = "bold" if point.tasks == advice.split.tasks else ""
+        between = f"{duration(one.low)} to {duration(one.high)}"
+        points.add_row(f"{point.tasks:,}", duration(one.total), between, style=style)
+    console.print(points)
+
+
+def print_trial(console: Console, trial: Trial) -> None:
+    """What splits took, and how good the advised one is among them."""
+    if trial.tried:
+        table = Table(title="Tried: medians, from the smallest to the largest; ratio to the best")
+        for head in HEAD:
+            table.add_column(head, justify="right")
+        for one in trial.tried:
+            table.add_row(*row(trial, one), style="bold" if one.advised else "")
+        console.print(table)
+    for text in left_out(trial):
+        console.print(Text(f"left out: {text}"))
+    for text in trial_warnings(trial):
+        console.print(Text(text, style="yellow"))
+    for number, text in enumerate(trial_sentences(trial)):
+        console.print(Text(text, style="bold" if number == 0 else ""))

@@ -1,0 +1,142 @@
+"""What came of really running splits of a work: the advised one beside others."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gridbench.micro.statistics import interval_of_median
+
+CLOSE = 1.05
+"""Times the best of the others that the advised split may take."""
+
+Verdict = Literal["yes", "within the noise", "no"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A split that was run. Times are in seconds."""
+
+    tasks: int
+    cores: int
+    advised: bool = False
+    expected: float
+    """Total, by the model."""
+    totals: tuple[float, ...]
+    """Of each run, in the order of rounds; at least one."""
+    again: tuple[float, ...] = ()
+    """Of more runs, made when it had turned out to be one of the two to compare."""
+
+    @property
+    def median(self) -> float:
+        """Of the totals."""
+        return statistics.median(self.totals)
+
+    @property
+    def smallest(self) -> float:
+        """Of the totals."""
+        return min(self.totals)
+
+    @property
+    def largest(self) -> float:
+        """Of the totals."""
+        return max(self.totals)
+
+    @property
+    def difference(self) -> float:
+        """Of what was measured to what was expected, as share of that."""
+        return self.median / self.expected - 1
+
+    @property
+    def compared(self) -> tuple[float, ...]:
+        """Totals that count when two are compared. The smallest of many medians owes something to
+        luck, which more runs do not have."""
+        return self.again or self.totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A split that was not run, or of which a run failed."""
+
+    tasks: int
+    cores: int
+    advised: bool = False
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """All of them."""
+
+    rounds: int
+    seed: int
+    """Of the order of the runs."""
+    tried: tuple[Tried, ...]
+    """By number of tasks, then of cores."""
+    left_out: tuple[LeftOut, ...] = ()
+    """Splits without any run that counts."""
+    failed: tuple[LeftOut, ...] = ()
+    """Splits of which a run failed; with others that count, they are among `tried` as well."""
+    others: float = 0.0
+    """The largest share of all processors that other programs used during a run."""
+    model_host: str = ""
+    """The machine that the model is of, if it is another."""
+
+    @property
+    def advised(self) -> Tried | None:
+        """None: it could not be run."""
+        return next((one for one in self.tried if one.advised), None)
+
+    @property
+    def rival(self) -> Tried | None:
+        """Of the other splits the one with the smallest median."""
+        return min(
+            (one for one in self.tried if not one.advised), key=lambda one: one.median, default=None
+        )
+
+    @property
+    def best(self) -> float | None:
+        """The smallest median of all."""
+        return min((one.median for one in self.tried), default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long as its rival the advised one took; None without one of them."""
+        advised, rival = self.advised, self.rival
+        if advised is None or rival is None:
+            return None
+        return statistics.median(advised.compared) / statistics.median(rival.compared)
+
+    @property
+    def noise(self) -> float | None:
+        """From the smallest to the largest run of one split, as share of the median: the larger of
+        the two that the ratio is of. None if one of them was run only once."""
+        advised, rival = self.advised, self.rival
+        if advised is None or rival is None:
+            return None
+        if min(len(advised.compared), len(rival.compared)) < 2:
+            return None
+        return max(_spread(advised.compared), _spread(rival.compared))
+
+    @property
+    def close(self) -> Verdict | None:
+        """Whether the advised split is at most 5 % behind its rival. If it is further behind, but
+        the intervals in which their medians lie overlap, they cannot be told apart."""
+        advised, rival, ratio = self.advised, self.rival, self.ratio
+        if advised is None or rival is None or ratio is None:
+            return None
+        if ratio <= CLOSE:
+            return "yes"
+        overlap = _interval(advised.compared)[0] <= _interval(rival.compared)[1]
+        return "within the noise" if overlap else "no"
+
+
+def _spread(totals: Sequence[float]) -> float:
+    return (max(totals) - min(totals)) / statistics.median(totals)
+
+
+def _interval(totals: Sequence[float]) -> tuple[float, float]:
+    """In which the median lies in 95 % of cases, or, with few totals, all of them."""
+    return interval_of_median(totals) or (min(totals), max(totals))

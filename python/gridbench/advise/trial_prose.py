@@ -1,0 +1,88 @@
+"""What came of trying splits, in sentences and rows."""
+
+from __future__ import annotations
+
+import statistics
+
+from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
+from gridbench.report.text import NOTHING, counted, duration, percent
+from gridbench.scenario.one import OVERLOADED
+
+HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")
+"""Of the columns of `row`: medians, smallest and largest total, ratio to the best."""
+
+
+def row(trial: Trial, one: Tried) -> list[str]:
+    """A split as cells."""
+    return [
+        f"{one.tasks:,}",
+        f"{one.cores:,}",
+        duration(one.expected),
+        duration(one.median),
+        duration(one.smallest),
+        duration(one.largest),
+        f"{one.difference * 100:+.1f} %",
+        f"{one.median / trial.best:.2f}" if trial.best else NOTHING,
+    ]
+
+
+def trial_sentences(trial: Trial) -> list[str]:
+    """How good the advised split is among those that were run; and how sure that is."""
+    advised, rival, ratio = trial.advised, trial.rival, trial.ratio
+    if advised is None:
+        why = next((one.reason for one in trial.left_out if one.advised), "no run of it counts")
+        return [f"The advised split could not be tried: {why}."]
+    took = f"The advised {split_told(advised)} took {_median(advised)}"
+    if rival is None or ratio is None:
+        return [f"{took}; no other split was tried."]
+    return [
+        f"{took}, {ratio:.2f} times the best of the others, {split_told(rival)} with"
+        f" {_median(rival)}.",
+        *_noise(trial, advised),
+    ]
+
+
+def trial_warnings(trial: Trial) -> list[str]:
+    """What must be known before the comparison is trusted."""
+    counted_too = {(one.tasks, one.cores) for one in trial.tried}
+    found = [
+        f"A run of {split_told(one)} failed, and no more were made: {one.reason}."
+        for one in trial.failed
+        if (one.tasks, one.cores) in counted_too
+    ]
+    if trial.model_host:
+        found.append(f"The model is of another machine, {trial.model_host}: so is what it expects.")
+    if trial.others > OVERLOADED:
+        found.append(
+            f"Other programs used up to {percent(trial.others)} of the processors meanwhile:"
+            " differences may be theirs."
+        )
+    return found
+
+
+def left_out(trial: Trial) -> list[str]:
+    """The splits that were not tried, each with the reason."""
+    return [f"{split_told(one)}: {one.reason}" for one in trial.left_out]
+
+
+def split_told(one: Tried | LeftOut) -> str:
+    """In words."""
+    return f"{counted(one.tasks, 'task')} on {counted(one.cores, 'core')}"
+
+
+def _noise(trial: Trial, advised: Tried) -> list[str]:
+    noise, close = trial.noise, trial.close
+    if noise is None or close is None:
+        return ["Each was run only once: how far runs of the same split differ is not known."]
+    more = f"These are medians of {len(advised.again)} more runs of each. " if advised.again else ""
+    within = percent(CLOSE - 1)
+    verdict = {
+        "yes": f"and the advice is within {within} of the best",
+        "within the noise": "so that these two cannot be told apart",
+        "no": f"and the advice is more than {within} off the best",
+    }
+    return [f"{more}Runs of the same split differ by up to {percent(noise)}, {verdict[close]}."]
+
+
+def _median(one: Tried) -> str:
+    return duration(statistics.median(one.compared))

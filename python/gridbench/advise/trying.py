@@ -1,0 +1,194 @@
+"""Holding advice against reality: the advised split is run, and others beside it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from gridbench.advise.advice import COMPARED, Advice
+from gridbench.advise.effort import Effort
+from gridbench.advise.progress import Progress
+from gridbench.advise.runs import SCENARIO, Runs
+from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.errors import InputError
+from gridbench.micro.progress import duration as about
+from gridbench.model.model import Model
+from gridbench.report.text import counted, duration
+from gridbench.run.participants import Participant, find_participant
+from gridbench.scenario.grids import Case
+from gridbench.scenario.needs import Place
+from gridbench.scenario.plan import Item, Judge, Limits, items_of
+from gridbench.scenario.workloads import Times
+
+_SEED = 1
+"""Of the order of runs."""
+_AGAIN = 2
+"""Times the rounds that the two are run again which are compared at the end."""
+_CALM = 0.02
+"""Range of the runs of a split, as share of their median, in which luck makes no difference."""
+_LONGER = 2.0
+"""Times the limit that a run may take: what is expected to be shorter may be longer."""
+_BESIDE = 10.0
+"""Seconds more for that: processes start, and what they measured is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A split to try, as a case, and what it is expected to take, in seconds."""
+
+    case: Case
+    advised: bool
+    expected: float
+
+
+def participant_of(model: Model) -> Participant:
+    """The engine, to be run on this machine. InputError if that cannot be."""
+    if model.fit.place.transport == "links":
+        raise InputError(
+            "the model is of workers behind links, and --try runs them beside the client",
+            remedy="leave out --try, or give a model of runs on one host",
+        )
+    return find_participant(model.fit.place.engine)
+
+
+def candidates(advice: Advice) -> list[Candidate]:
+    """The advised split; and round numbers of tasks, on the advised cores and on all that there
+    are, or as many as there are tasks. By number of tasks, then of cores."""
+    split, work = advice.split, advice.work
+    splits = {(split.tasks, split.cores)}
+    for tasks in COMPARED:
+        splits |= {(tasks, min(tasks, cores)) for cores in (split.cores, work.cores)}
+    found = []
+    for tasks, cores in sorted(splits):
+        situation = work.divided(tasks, cores)
+        case = Case(
+            scenario=SCENARIO,
+            cores=cores,
+            tasks=tasks,
+            sleep=work.seconds / tasks,
+            bytes_in=round(situation.bytes_in),
+            bytes_shared=round(situation.bytes_shared),
+            bytes_out=round(situation.bytes_out),
+        )
+        advised = (tasks, cores) == (split.tasks, split.cores)
+        found.append(Candidate(case, advised, advice.model.total(situation)))
+    return found
+
+
+def try_out(advice: Advice, participant: Participant, effort: Effort, console: Console) -> Trial:
+    """Run the splits that fit, interleaved in random order; then the advised one and the best of
+    the others again. A split of which a run failed is not run again.
+
+    InputError if the engine cannot be used.
+    """
+    engine, warm = participant.name, advice.work.warm
+    judge = Judge([participant], times=Times(), place=Place(), warm=warm, limits=Limits())
+    chosen: list[Candidate] = []
+    left_out: list[LeftOut] = []
+    for one in candidates(advice):
+        reason = _why_not(one, advice.work.most_tasks, effort, judge, engine)
+        if reason:
+            left_out.append(_left_out(one, reason))
+        else:
+            chosen.append(one)
+    items = items_of([one.case for one in chosen], [engine], effort.rounds, _SEED)
+    more = 2 * _AGAIN * effort.rounds if len(chosen) > 1 else 0
+    if items:
+        seconds = judge.seconds(items) * (1 + more / len(items))
+        console.print(
+            f"trying {counted(len(chosen), 'split')} of the work,"
+            f" {counted(effort.rounds, 'time')} each: about {about(seconds)}"
+        )
+    progress = Progress(console, "trying", len(items) + more)
+    with Runs(engine, warm=warm, progress=progress) as runs:
+        tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE)
+        totals = tally.run(items)
+        trial = Trial(rounds=effort.rounds, seed=_SEED, tried=_tried(chosen, totals, {}))
+        pair = [one.case for one in chosen if one.case not in tally.failed and _is_of(one, trial)]
+        if len(pair) == 2 and (trial.noise is None or trial.noise > _CALM):
+            again = tally.run(items_of(pair, [engine], _AGAIN * effort.rounds, _SEED))
+            if not tally.failed.keys() & set(pair):
+                trial = replace(trial, tried=_tried(chosen, totals, again))
+    left_out += [_left_out(one, tally.failed[one.case]) for one in chosen if one.case not in totals]
+    host = advice.model.fit.place.host
+    return replace(
+        trial,
+        left_out=tuple(sorted(left_out, key=lambda one: (one.tasks, one.cores))),
+        failed=tuple(
+            _left_out(one, tally.failed[one.case]) for one in chosen if one.case in tally.failed
+        ),
+        others=tally.others,
+        model_host="" if host == platform.node() else host,
+    )
+
+
+class _Tally:
+    """Runs cases, and notes what went wrong."""
+
+    def __init__(self, runs: Runs, judge: Judge, progress: Progress, limit: float) -> None:
+        self.failed: dict[Case, str] = {}
+        """The first failure of each."""
+        self.others = 0.0
+        """The largest share of all processors that other programs used."""
+        self._runs = runs
+        self._judge = judge
+        self._progress = progress
+        self._limit = limit
+
+    def run(self, items: Sequence[Item]) -> dict[Case, tuple[float, ...]]:
+        """The totals of each case of which at least one run counts, in seconds."""
+        totals: dict[Case, tuple[float, ...]] = {}
+        for item in items:
+            if item.case in self.failed:
+                self._progress.skip()
+                continue
+            ran = self._runs.run(item.case, facts=self._judge.facts(item), limit=self._limit)
+            self.others = max(self.others, ran.outcome.load["others"])
+            total = ran.outcome.answer.total_s
+            if ran.problem or total is None:
+                self.failed[item.case] = ran.problem or "its total is not known"
+            else:
+                totals[item.case] = (*totals.get(item.case, ()), total)
+        return totals
+
+
+def _why_not(one: Candidate, most_tasks: int, effort: Effort, judge: Judge, engine: str) -> str:
+    """Why a split is left out; empty if it is not."""
+    if one.case.tasks > most_tasks:
+        return f"the work cannot be divided into more than {most_tasks:,} tasks"
+    if one.expected > effort.limit:
+        return f"time: {duration(one.expected)} expected, and {duration(effort.limit)} are allowed"
+    item = Item(one.case, engine, 0)
+    return judge.why_not(item, judge.need(item), None)
+
+
+def _left_out(one: Candidate, reason: str) -> LeftOut:
+    return LeftOut(tasks=one.case.tasks, cores=one.case.cores, advised=one.advised, reason=reason)
+
+
+def _is_of(one: Candidate, trial: Trial) -> bool:
+    """Whether it is the advised split or the best of the others."""
+    pair = [split for split in (trial.advised, trial.rival) if split is not None]
+    return (one.case.tasks, one.case.cores) in [(split.tasks, split.cores) for split in pair]
+
+
+def _tried(
+    chosen: Sequence[Candidate],
+    totals: Mapping[Case, tuple[float, ...]],
+    again: Mapping[Case, tuple[float, ...]],
+) -> tuple[Tried, ...]:
+    return tuple(
+        Tried(
+            tasks=one.case.tasks,
+            cores=one.case.cores,
+            advised=one.advised,
+            expected=one.expected,
+            totals=totals[one.case],
+            again=again.get(one.case, ()),
+        )
+        for one in chosen
+        if one.case in totals
+    )

@@ -1,0 +1,409 @@
+"""Advice held against reality: which splits are run, what is told of them, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import psutil
+import pytest
+from rich.console import Console
+
+from browsing import drawn, opened
+from conftest import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
+from gridbench.advise.advice import COMPARED, Advice, advise
+from gridbench.advise.page import write_advice
+from gridbench.advise.progress import Progress
+from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.advise.trial_prose import trial_sentences, trial_warnings
+from gridbench.advise.trying import candidates
+from gridbench.advise.work import Work
+from gridbench.model.command import model_of
+from gridbench.model.model import Model
+from gridbench.model.saved import save_models
+from synthetic import COPIES, MB, observations, of_engine, situations
+
+ENGINE = "gridrpc-native"
+FEW = ("--work", "0.02s", "--cores", "3", "--most-tasks", "12")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    runs = of_engine(observations(situations(), noise=0.02), ENGINE)
+    return model_of(runs, test=False, shape=COPIES)
+
+
+@pytest.fixture
+def saved(model: Model, tmp_path: Path) -> Path:
+    """The model of an engine that there is."""
+    save_models([model], tmp_path / "model.json")
+    return tmp_path / "model.json"
+
+
+def of(model: Model, *, engine: str = ENGINE, transport: str = "one host") -> Model:
+    place = replace(model.fit.place, engine=engine, transport=transport)  # type: ignore[arg-type]
+    return replace(model, fit=replace(model.fit, place=place))
+
+
+def tried(tasks: int, *totals: float, cores: int = 4, advised: bool = False) -> Tried:
+    return Tried(tasks=tasks, cores=cores, advised=advised, expected=1.0, totals=totals)
+
+
+def trial(*splits: Tried, left_out: tuple[LeftOut, ...] = ()) -> Trial:
+    return Trial(rounds=3, seed=1, tried=splits, left_out=left_out)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        Work(seconds=0.02, cores=16),
+        Work(seconds=50.0, cores=16),
+        Work(seconds=3.0, cores=1),
+        Work(seconds=2.0, cores=10, bytes_in=64 * MB, bytes_out=MB, bytes_shared=4 * MB),
+    ],
+)
+def test_round_numbers_are_tried_beside_the_advised_split(model: Model, work: Work) -> None:
+    advice = advise(model, work)
+    found = candidates(advice)
+    splits = [(one.case.tasks, one.case.cores) for one in found]
+    assert splits == sorted(set(splits))
+    advised = [(one.case.tasks, one.case.cores) for one in found if one.advised]
+    assert advised == [(advice.split.tasks, advice.split.cores)]
+    for tasks in COMPARED:
+        # As many cores as advised, and all; never more than tasks.
+        assert (tasks, min(tasks, advice.split.cores)) in splits
+        assert (tasks, min(tasks, work.cores)) in splits
+    for one in found:
+        assert one.case.tasks * one.case.sleep == pytest.approx(work.seconds)
+        assert one.case.tasks * one.case.bytes_in == pytest.approx(
+            work.bytes_in, abs=one.case.tasks
+        )
+        assert one.case.bytes_shared == work.bytes_shared
+    expected = {point.tasks: point.prediction.total for point in advice.points}
+    for one in found:
+        if one.case.cores == min(one.case.tasks, advice.split.cores):
+            assert one.expected == pytest.approx(expected[one.case.tasks])
+
+
+def test_medians_are_compared_and_the_noise_stands_beside() -> None:
+    found = trial(tried(10, 1.1, 9.0, 1.0), tried(20, 1.2, 1.16, 1.15, advised=True))
+    assert found.rival is not None
+    assert (found.rival.tasks, found.best) == (10, 1.1)
+    assert found.ratio == pytest.approx(1.16 / 1.1)
+    assert found.noise == pytest.approx((9.0 - 1.0) / 1.1)
+    # 1.15 was among what the other took as well.
+    assert found.close == "within the noise"
+    first, second = trial_sentences(found)
+    assert first == (
+        "The advised 20 tasks on 4 cores took 1.160 s, 1.05 times the best of the others,"
+        " 10 tasks on 4 cores with 1.100 s."
+    )
+    assert "differ by up to 727.3 %, so that these two cannot be told apart" in second
+
+
+def test_runs_that_were_made_again_decide() -> None:
+    lucky = replace(tried(10, 1.0, 1.0, 1.0), again=(1.30, 1.31, 1.29, 1.30, 1.32, 1.30))
+    advised = replace(
+        tried(20, 1.30, 1.29, 1.31, advised=True), again=(1.3, 1.3, 1.31, 1.3, 1.3, 1.29)
+    )
+    found = trial(lucky, advised, tried(30, 1.1, 1.1, 1.1))
+    # The table has what chose them.
+    assert (found.rival, found.best) == (lucky, 1.0)
+    assert found.ratio == pytest.approx(1.0)
+    assert found.noise == pytest.approx(0.03 / 1.30)
+    assert found.close == "yes"
+    first, second = trial_sentences(found)
+    assert (
+        "took 1.300 s, 1.00 times the best of the others, 10 tasks on 4 cores with 1.300" in first
+    )
+    assert second.startswith("These are medians of 6 more runs of each. Runs of the same split")
+
+
+def test_more_runs_tell_apart_what_few_do_not() -> None:
+    few = (1.0, 1.0, 1.0, 1.3)
+    slower = tuple(1.1 * one for one in few)
+    assert trial(tried(1, *few), tried(8, *slower, advised=True)).close == "within the noise"
+    many = trial(tried(1, *few * 9), tried(8, *slower * 9, advised=True))
+    assert many.close == "no"
+
+
+@pytest.mark.parametrize(
+    ("advised", "close", "told"),
+    [
+        ((1.04, 1.05, 1.04), "yes", "and the advice is within 5.0 % of the best"),
+        ((1.30, 1.20, 1.25), "no", "and the advice is more than 5.0 % off the best"),
+        ((0.90, 0.91, 0.92), "yes", "0.91 times the best of the others, 1 task on 4 cores with"),
+    ],
+)
+def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, told: str) -> None:
+    found = trial(tried(1, 1.0, 1.0, 1.01), tried(8, *advised, advised=True))
+    assert found.close == close
+    assert told in " ".join(trial_sentences(found))
+
+
+def test_one_round_tells_no_noise() -> None:
+    found = trial(tried(1, 1.0), tried(8, 1.3, advised=True))
+    assert (found.noise, found.close) == (None, "no")
+    assert "Each was run only once" in trial_sentences(found)[1]
+
+
+def test_without_the_advised_split_nothing_is_compared() -> None:
+    reason = "time: 99.00 s expected, and 60.00 s are allowed"
+    found = trial(tried(1, 1.0), left_out=(LeftOut(tasks=8, cores=4, advised=True, reason=reason),))
+    assert (found.ratio, found.noise, found.close) == (None, None, None)
+    assert trial_sentences(found) == [f"The advised split could not be tried: {reason}."]
+
+
+def test_what_disturbs_the_comparison_is_told() -> None:
+    found = trial(tried(8, 1.0, advised=True))
+    assert trial_sentences(found) == [
+        "The advised 8 tasks on 4 cores took 1.000 s; no other split was tried."
+    ]
+    assert trial_warnings(found) == []
+    assert "used up to 30.0 % of the processors" in trial_warnings(replace(found, others=0.3))[0]
+    (told,) = trial_warnings(replace(found, model_host="there"))
+    assert "another machine, there" in told
+    failure = LeftOut(tasks=8, cores=4, reason="out of luck")
+    (told,) = trial_warnings(replace(found, failed=(failure,)))
+    assert told == "A run of 8 tasks on 4 cores failed, and no more were made: out of luck."
+    # What has no run that counts is told as left out.
+    assert trial_warnings(replace(trial(), left_out=(failure,), failed=(failure,))) == []
+
+
+def test_splits_are_really_run(saved: Path, tmp_path: Path, gridbench: Run) -> None:
+    done = gridbench(
+        *("advise", *FEW, "--from", saved, "--try", "--rounds", 1, "--json", "--out", "advice"),
+        timeout=DEADLINE,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "trying" in done.stderr
+    advice = json.loads(done.stdout)
+    found = advice["tried"]
+    assert found["failed"] == []
+    splits = {(one["tasks"], one["cores"]) for one in found["splits"]}
+    own = (advice["advised"]["tasks"], advice["advised"]["cores"])
+    assert {(1, 1), (10, 3), own} <= splits
+    for one in found["splits"]:
+        assert len(one["totals"]) == 1
+        # The work itself takes that long, whatever else there is.
+        assert min(one["totals"]) >= 0.02 / min(one["cores"], one["tasks"])
+        assert one["smallest"] <= one["median"] <= one["largest"]
+    assert (found["advised"]["tasks"], found["advised"]["cores"]) == own
+    others = [one for one in found["splits"] if not one["advised"]]
+    assert found["rival"] == min(others, key=lambda one: one["median"])
+    # One run does not tell the noise: so these two are run again.
+    ours, theirs = (found[name]["again"] for name in ("advised", "rival"))
+    assert (len(ours), len(theirs)) == (2, 2)
+    assert found["ratio"] == pytest.approx(median(ours) / median(theirs))
+    assert [len(one["again"]) for one in found["splits"]].count(2) == 2
+    left_out = {one["tasks"]: one["reason"] for one in found["left_out"]}
+    assert set(left_out) == {25, 50, 100, 200, 400, 1000}
+    assert left_out[25] == "the work cannot be divided into more than 12 tasks"
+    page = (tmp_path / "advice" / "report.html").read_text()
+    assert found["sentences"][0] in page
+    assert "25 tasks on 3 cores: the work cannot be divided" in page
+    (drawn_group,) = {one["name"]: one for one in _data(page)["tried"]}.values()
+    assert drawn_group["tasks"] == sorted(tasks for tasks, _ in splits)
+
+
+def test_what_takes_too_long_is_left_out(saved: Path, gridbench: Run) -> None:
+    done = gridbench(
+        *("advise", "--work", "100s", "--cores", "3", "--from", saved, "--out", "advice"),
+        *("--try", "--try-limit", "0.5"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "left out: 1 task on 1 core: time: 100." in done.stdout
+    assert "The advised split could not be tried: time: " in done.stdout
+    assert "500.0 ms are allowed" in done.stdout
+
+
+def test_what_does_not_fit_into_memory_is_left_out(saved: Path, gridbench: Run) -> None:
+    size = f"{psutil.virtual_memory().total}B"
+    done = gridbench(
+        *("advise", *FEW, "--input-per-task", size, "--from", saved, "--out", "advice"),
+        *("--try", "--try-limit", "1e6", "--most-tasks", "1", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    reasons = [one["reason"] for one in json.loads(done.stdout)["tried"]["left_out"]]
+    assert reasons[0].startswith("memory: ")
+
+
+def test_failed_runs_are_told_and_left_out(
+    model: Model, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
+) -> None:
+    save_models([of(model, engine="task3")], tmp_path / "model.json")
+    done = gridbench(
+        *("advise", *FEW, "--from", "model.json", "--try", "--rounds", "2", "--out", "advice"),
+        env=faulty,
+        timeout=DEADLINE,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "left out: 10 tasks on 3 cores: " in done.stdout
+    assert "the first of them, task 3" in done.stdout
+    # It was run once, and not again; one task has no third to fail.
+    assert done.stdout.count("10 tasks on 3 cores") == 1
+    assert "left out: 1 task on" not in done.stdout
+
+
+def test_a_run_that_goes_on_for_too_long_is_ended(
+    model: Model, tmp_path: Path, gridbench: Run, faulty: dict[str, str]
+) -> None:
+    save_models([of(model, engine="idle")], tmp_path / "model.json")
+    done = gridbench(
+        *("advise", *FEW, "--most-tasks", "1", "--from", "model.json", "--out", "advice"),
+        *("--try", "--try-limit", "0.5"),
+        env=faulty,
+    )
+    assert done.returncode == 1, done.stderr
+    # Twice the limit, and time for processes to start.
+    reason = "time: it was ended after 11 s, which were allowed"
+    assert f"left out: 1 task on 1 core: {reason}" in done.stdout
+    assert f"The advised split could not be tried: {reason}." in " ".join(done.stdout.split())
+
+
+def test_an_interrupt_ends_all_that_runs(
+    saved: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    process = subprocess.Popen(
+        [*PROGRAM, "advise", "--work", "100s", "--cores", "2", "--most-tasks", "2", "--from",
+         str(saved), "--try", "--out", "advice"],
+        env=environment | {"TMPDIR": str(tmp_path / "temporary")}, cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    # The child that runs the case, the spawner and a worker.
+    until(lambda: len(psutil.Process(process.pid).children(recursive=True)) >= 3)
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 130
+    assert stderr.endswith("gridbench: interrupted\n")
+    assert "Traceback" not in stderr
+    until(lambda: not any(alive(child.pid) for child in started))
+    assert list((tmp_path / "temporary").iterdir()) == []
+    # The advice itself had been given.
+    assert "Divide the work into 2 tasks" in stdout
+    assert (tmp_path / "advice" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--try", "--rounds", "0"], "0 is not in the range 1<=x<=1000"),
+        (["--try", "--try-limit", "0"], "--try-limit must be a number of seconds above 0, not 0"),
+        (["--try", "--try-limit", "nan"], "--try-limit must be a number of seconds above 0"),
+        (["--rounds", "2"], "--rounds is for what is tried\nhint: add --try"),
+        (["--try-limit", "2"], "--try-limit is for what is tried\nhint: add --try"),
+    ],
+)
+def test_nonsense_is_refused(
+    saved: Path, tmp_path: Path, gridbench: Run, options: list[str], message: str
+) -> None:
+    done = gridbench("advise", *FEW, "--from", saved, "--out", "advice", *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "advice").exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"transport": "links"}, "the model is of workers behind links"),
+        ({"engine": "made-up"}, "unknown engine `made-up`"),
+    ],
+)
+def test_an_engine_that_cannot_run_here_is_not_tried(
+    model: Model, tmp_path: Path, gridbench: Run, changed: dict[str, str], message: str
+) -> None:
+    save_models([of(model, **changed)], tmp_path / "model.json")
+    done = gridbench("advise", *FEW, "--from", "model.json", "--try", "--out", "advice")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "hint: " in done.stderr
+    assert not (tmp_path / "advice").exists()
+
+
+def _data(page: str) -> dict[str, object]:
+    data = json.loads(page.split('id="report-data">')[1].split("</script>", maxsplit=1)[0])
+    assert isinstance(data, dict)
+    return data
+
+
+def some_trial(advice: Advice) -> Trial:
+    """Of which each split took one and a half times what was expected."""
+    return Trial(
+        rounds=3,
+        seed=1,
+        tried=tuple(
+            Tried(
+                tasks=one.case.tasks,
+                cores=one.case.cores,
+                advised=one.advised,
+                expected=one.expected,
+                totals=tuple(one.expected * factor for factor in (1.4, 1.5, 1.7)),
+            )
+            for one in candidates(advice)
+        ),
+    )
+
+
+def test_what_was_measured_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    advice = advise(model, Work(seconds=0.02, cores=16))
+    assert advice.split.cores < 16
+    found = some_trial(advice)
+    path = tmp_path / "report.html"
+    write_advice(advice, path)
+    opened(driver, path)
+    before = drawn(driver)["total"]["marks"]
+    write_advice(advice, path, found)
+    opened(driver, path)
+    legend = driver.execute_script(
+        "return [...document.querySelectorAll('.legendtext')].map(found => found.textContent)"
+    )
+    assert f"measured on up to {advice.split.cores} cores" in legend
+    assert "measured on up to 16 cores" in legend
+    assert drawn(driver)["total"]["marks"] >= before + 2 * len(found.tried)
+    tables = driver.find_elements("css selector", "section table")
+    assert any("off by" in one.text and "+50.0 %" in one.text for one in tables)
+
+
+def test_a_terminal_shows_which_run_goes_on() -> None:
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=120)
+    with Progress(console, "trying", 3) as progress:
+        progress.begin("2 cores, 4 tasks")
+        progress.skip()
+        progress.begin("1 core, 1 task")
+    assert "0/3" in screen.getvalue()
+    assert "2/3" in screen.getvalue()
+    assert "1 core, 1 task" in screen.getvalue()
+    plain = io.StringIO()
+    with Progress(Console(file=plain), "trying", 3) as progress:
+        progress.begin("2 cores, 4 tasks")
+    assert plain.getvalue() == ""
+
+
+def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "scripts" / "bench-advice", "--from", saved,
+         "--only", "2 s on 10", "--rounds", "2", "--try-limit", "0.4", "--out", "advice.json"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
+        timeout=DEADLINE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    kept = json.loads((tmp_path / "advice.json").read_text())
+    assert (kept["engine"], kept["complete"]) == (ENGINE, True)
+    (work,) = kept["works"]
+    assert all(len(one["totals"]) == 2 for one in work["tried"]["splits"])
+    assert f"| {work['name']} | {work['advised']['tasks']} tasks on 10 |" in done.stdout
+    assert "1 task on 1 core: time: " in done.stderr
+    short, long = kept["short and long"]["works"]
+    assert (short["tasks"], short["cores"]) != (long["tasks"], long["cores"])
+    assert "for 10,000 s on 100 cores" in done.stdout
