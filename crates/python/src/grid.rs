@@ -76,7 +76,9 @@ fn to_python(error: GridError) -> PyErr {
         GridError::System { what, error } => PyOSError::new_err(format!("{what}: {error}")),
         GridError::Refused(Refusal::UnknownBlob(_)) => PyValueError::new_err(error.to_string()),
         // The package turns this into its own exceptions.
-        GridError::Refused(_) | GridError::Forked => PyRuntimeError::new_err(error.to_string()),
+        GridError::Refused(_) | GridError::TooFewWorkers(_) | GridError::Forked => {
+            PyRuntimeError::new_err(error.to_string())
+        }
     }
 }
 
