@@ -91,6 +91,7 @@ impl Grid {
                         retries, labelled))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
+        py: Python<'_>,
         workers: u32,
         cores: usize,
         program: String,
@@ -133,7 +134,8 @@ impl Grid {
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
         };
-        let grid = Arc::new(client::Grid::open(config).map_err(to_python)?);
+        // It waits for nodes to answer.
+        let grid = Arc::new(py.detach(|| client::Grid::open(config)).map_err(to_python)?);
         Ok(Grid { grid, recent: Mutex::default() })
     }
 

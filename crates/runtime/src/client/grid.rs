@@ -18,7 +18,7 @@ use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
-use crate::client::nodes::{Node, NodeError};
+use crate::client::nodes::{self, Node, NodeError};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
@@ -235,7 +235,8 @@ const DESCRIPTORS_PER_WORKER: u64 = 3;
 const OTHER_DESCRIPTORS: u64 = 64;
 
 impl Grid {
-    /// Asks for the workers and returns without waiting for them.
+    /// Asks for the workers and returns without waiting for them. If they are to live in nodes, it
+    /// waits until those have answered, at most five seconds in all.
     ///
     /// # Errors
     /// When the configuration makes no sense or the system refuses a thread or a descriptor.
@@ -591,7 +592,7 @@ fn open_nodes(config: &Config) -> Result<Vec<Node>, GridError> {
         let wrong = "`namespaces` are for TCP: give transport = \"tcp\" as well";
         return Err(GridError::Config(wrong.to_owned()));
     }
-    Ok(config.namespaces.iter().map(|path| Node::open(path)).collect::<Result<_, _>>()?)
+    Ok(nodes::open_all(&config.namespaces)?)
 }
 
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {
