@@ -195,7 +195,7 @@ class Grid:
         text = str(error)
         if text.startswith("the worker that"):
             return ObjectLost(text)
-        if text.startswith("no worker could be started"):
+        if text.startswith(("no worker could be started", "too few workers could be started")):
             return StartError(text, 0, 0, "", None, None, False, "")
         return GridClosed(text)
 
@@ -268,7 +268,7 @@ class Grid:
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.
 
-        Raises TimeoutError, StartError if no worker can be started, GridClosed.
+        Raises TimeoutError, StartError if one cannot be started and is given up, GridClosed.
         """
         self._check_process()
         try:

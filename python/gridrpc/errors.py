@@ -98,7 +98,10 @@ class WorkerLost(GridError):
 
 
 class StartError(WorkerLost):
-    """No worker could be started; the attributes tell of the last attempt."""
+    """No worker could be started, or not as many as are waited for.
+
+    The attributes tell of the last attempt.
+    """
 
 
 def forked() -> GridClosed:

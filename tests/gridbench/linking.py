@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -9,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 NAMESPACES = Path("/run/netns")
@@ -52,6 +54,17 @@ def ask(program: str, *arguments: str, namespace: str = "") -> list[dict[str, An
 def in_namespace(path: Path) -> int:
     """What names a network namespace, or that of a process (its file in /proc)."""
     return path.stat().st_ino
+
+
+def workers_of(process: psutil.Process) -> dict[int, int]:
+    """Process ids of the workers that descend from it, by their numbers."""
+    found = {}
+    for child in process.children(recursive=True):
+        with contextlib.suppress(OSError, psutil.NoSuchProcess):  # it has just ended
+            name = Path(f"/proc/{child.pid}/comm").read_text().strip()
+            if name.startswith("gridrpc-w") and child.status() != psutil.STATUS_ZOMBIE:
+                found[int(name.removeprefix("gridrpc-w"))] = child.pid
+    return found
 
 
 def moved(interface: str, *, namespace: str = "") -> tuple[int, int]:

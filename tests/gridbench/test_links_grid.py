@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -24,8 +23,8 @@ from gridbench.links.network import Network
 from gridbench.run.load import load_run
 from gridbench.run.participants import find_participant
 from gridbench.scenario.results import read_cases
-from gridrpc import ConfigError, Grid, StartError, WorkerLost
-from linking import in_namespace, left_of, moved, skip_without_links
+from gridrpc import ConfigError, Grid, WorkerLost
+from linking import in_namespace, left_of, moved, skip_without_links, workers_of
 
 skip_without_links()
 
@@ -47,17 +46,6 @@ def linked(request: pytest.FixtureRequest, network: Network) -> Iterator[Grid]:
         yield grid
     finally:
         grid.close()
-
-
-def workers_of(process: psutil.Process) -> dict[int, int]:
-    """Process ids of the workers that descend from it, by their numbers."""
-    found = {}
-    for child in process.children(recursive=True):
-        with contextlib.suppress(OSError, psutil.NoSuchProcess):  # it has just ended
-            name = Path(f"/proc/{child.pid}/comm").read_text().strip()
-            if name.startswith("gridrpc-w") and child.status() != psutil.STATUS_ZOMBIE:
-                found[int(name.removeprefix("gridrpc-w"))] = child.pid
-    return found
 
 
 def echo(grid: Grid, data: Any) -> Any:
@@ -170,16 +158,6 @@ with Network(2, 1e9) as network, Grid(3, transport="tcp", namespaces=network.nam
         assert left_of(client.pid) == []
 
 
-def test_a_node_that_does_not_answer(network: Network) -> None:
-    with Network(1, 1e9) as other:
-        node = other.namespaces[0]
-        command = ["ip", "-n", other.switch.name, "link", "set", "dev", "port1", "down"]
-        subprocess.run(command, check=True)
-        said = f"no connection to the network namespace `{node}` at {other.node_addresses[0]}: "
-        with pytest.raises(ConfigError, match=said):
-            Grid(1, transport="tcp", namespaces=[network.namespaces[0], node])
-
-
 def test_a_namespace_without_an_address() -> None:
     name = f"linktest-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
@@ -188,26 +166,6 @@ def test_a_namespace_without_an_address() -> None:
             Grid(1, transport="tcp", namespaces=f"/run/netns/{name}")
     finally:
         subprocess.run(["ip", "netns", "delete", name], check=True)
-
-
-def test_a_node_that_is_gone_when_a_worker_is_to_be_replaced() -> None:
-    with Network(2, 1e9) as network:
-        grid = Grid(2, transport="tcp", namespaces=network.namespaces)
-        grid.wait_until_ready(DEADLINE)
-    # Else packets would go to wherever this machine sends what it has no way for.
-    nowhere = [f"{address}/32" for address in network.node_addresses]
-    for address in nowhere:
-        subprocess.run(["ip", "route", "add", "unreachable", address], check=True)
-    try:
-        for pid in workers_of(psutil.Process()).values():
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: not workers_of(psutil.Process()))
-        with pytest.raises(StartError, match="no connection to the network namespace"):
-            grid.submit(os.getpid).result(DEADLINE)
-    finally:
-        grid.close()
-        for address in nowhere:
-            subprocess.run(["ip", "route", "delete", "unreachable", address], check=True)
 
 
 @pytest.mark.parametrize("kind", [PythonEngine, NativeEngine])

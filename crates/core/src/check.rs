@@ -68,6 +68,14 @@ impl<T: Clone> Core<T> {
         assert_eq!(ready, self.ready);
         let idle = self.workers.iter().filter(|worker| worker.idle).count();
         assert_eq!(idle, self.idle.len());
+        let is_given_up = |worker: &&Worker<T>| {
+            worker.is_common()
+                && worker.phase == Phase::Absent
+                && worker.failed_starts >= self.settings.max_failed_starts
+        };
+        let given_up = self.workers.iter().filter(is_given_up).count();
+        assert_eq!(given_up, self.given_up.as_ref().map_or(0, |(places, _)| *places));
+        assert_eq!(self.places, self.workers.iter().filter(|worker| worker.is_common()).count());
         if idle > 0 && self.calls.queued() > 0 {
             // They are light, and wait for one that is at work.
             let at_work =

@@ -27,6 +27,10 @@ pub struct Core<T> {
     recent: VecDeque<WorkerId>,
     cursor: usize,
     pub(crate) closed: bool,
+    /// How many places work for all.
+    pub(crate) places: usize,
+    /// How many of them are given up, and how the last one failed.
+    pub(crate) given_up: Option<(usize, Arc<Loss>)>,
     pub(crate) broken: Option<Arc<Loss>>,
     /// How many reservations there have been.
     pub(crate) tickets: u64,
@@ -45,7 +49,8 @@ impl<T: Clone> Core<T> {
     /// A grid whose workers have not been asked for yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let workers = (0..settings.workers).map(|_| Worker::new()).collect();
+        let workers: Vec<_> = (0..settings.workers).map(|_| Worker::new()).collect();
+        let places = workers.len();
         Core {
             settings,
             calls: Calls::new(),
@@ -58,6 +63,8 @@ impl<T: Clone> Core<T> {
             recent: VecDeque::new(),
             cursor: 0,
             closed: false,
+            places,
+            given_up: None,
             broken: None,
             tickets: 0,
             free_places: Vec::new(),
@@ -371,6 +378,18 @@ impl<T: Clone> Core<T> {
         self.ready
     }
 
+    /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
+    /// While some of those fail as well, it is not told: there may turn out to be none.
+    #[must_use]
+    pub fn too_few(&self, wanted: usize) -> Option<&Arc<Loss>> {
+        let (given_up, loss) = self.given_up.as_ref()?;
+        let fails = |worker: &Worker<T>| {
+            worker.is_common()
+                && (1..self.settings.max_failed_starts).contains(&worker.failed_starts)
+        };
+        (wanted > self.places - given_up && !self.workers.iter().any(fails)).then_some(loss)
+    }
+
     /// How the last start failed, if workers cannot be started at all.
     #[must_use]
     pub fn broken(&self) -> Option<&Arc<Loss>> {
@@ -388,11 +407,11 @@ impl<T: Clone> Core<T> {
         let failures = worker.failed_starts;
         if failures < self.settings.max_failed_starts {
             self.set_timer(now + (RESTART_DELAY << failures.min(8)), Timer::Restart(id));
-        } else if self
-            .workers
-            .iter()
-            .all(|worker| !worker.is_common() || worker.phase == Phase::Absent)
-        {
+            return;
+        }
+        let given_up = 1 + self.given_up.as_ref().map_or(0, |(places, _)| *places);
+        self.given_up = Some((given_up, Arc::clone(&loss)));
+        if given_up == self.places {
             self.end_all(&End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
         }

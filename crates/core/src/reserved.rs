@@ -12,6 +12,7 @@ use crate::workers::{Phase, Reserved, Sent, Worker};
 impl<T: Clone> Core<T> {
     /// Asks for so many more workers that work for all.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
+        self.places += count as usize;
         for _ in 0..count {
             let id = WorkerId(self.workers.len() as u32);
             self.workers.push(Worker::new());

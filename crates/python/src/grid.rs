@@ -76,7 +76,9 @@ fn to_python(error: GridError) -> PyErr {
         GridError::System { what, error } => PyOSError::new_err(format!("{what}: {error}")),
         GridError::Refused(Refusal::UnknownBlob(_)) => PyValueError::new_err(error.to_string()),
         // The package turns this into its own exceptions.
-        GridError::Refused(_) | GridError::Forked => PyRuntimeError::new_err(error.to_string()),
+        GridError::Refused(_) | GridError::TooFewWorkers(_) | GridError::Forked => {
+            PyRuntimeError::new_err(error.to_string())
+        }
     }
 }
 
@@ -89,6 +91,7 @@ impl Grid {
                         retries, labelled))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
+        py: Python<'_>,
         workers: u32,
         cores: usize,
         program: String,
@@ -131,7 +134,8 @@ impl Grid {
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
         };
-        let grid = Arc::new(client::Grid::open(config).map_err(to_python)?);
+        // It waits for nodes to answer.
+        let grid = Arc::new(py.detach(|| client::Grid::open(config)).map_err(to_python)?);
         Ok(Grid { grid, recent: Mutex::default() })
     }
 

@@ -108,6 +108,10 @@ pub fn raised(function: &str, error: &str, message: &str) -> Failure {
 pub fn refused(what: &str, error: &GridError) -> Failure {
     let code = match error {
         GridError::Refused(Refusal::NoWorkers(loss)) => return no_workers(what, loss),
+        GridError::TooFewWorkers(loss) => {
+            let detail = format!("{what}: too few workers could be started: {}", lost(loss));
+            return Failure::new(ErrorCode::ServerNotFound, detail);
+        }
         GridError::Refused(Refusal::ReservedLost(loss)) => {
             let detail = format!("{what}: the object is lost with its worker: {}", lost(loss));
             return Failure::new(ErrorCode::CommunicationFailed, detail);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, FunctionId, Refusal, Reservation, Settings, Task, Time};
+use gridrpc_core::{BlobId, FunctionId, Loss, Refusal, Reservation, Settings, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
@@ -18,7 +18,7 @@ use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
-use crate::client::nodes::{Node, NodeError};
+use crate::client::nodes::{self, Node, NodeError};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
@@ -102,6 +102,9 @@ pub enum GridError {
     /// The configuration makes no sense.
     #[error("{0}")]
     Config(String),
+    /// Workers are given up that could not be started, and those left are fewer than were wanted.
+    #[error("too few workers could be started: {0}")]
+    TooFewWorkers(Arc<Loss>),
     /// Workers cannot live where they are to.
     #[error(transparent)]
     Node(#[from] NodeError),
@@ -232,7 +235,8 @@ const DESCRIPTORS_PER_WORKER: u64 = 3;
 const OTHER_DESCRIPTORS: u64 = 64;
 
 impl Grid {
-    /// Asks for the workers and returns without waiting for them.
+    /// Asks for the workers and returns without waiting for them. If they are to live in nodes, it
+    /// waits until those have answered, at most five seconds in all.
     ///
     /// # Errors
     /// When the configuration makes no sense or the system refuses a thread or a descriptor.
@@ -350,7 +354,7 @@ impl Grid {
     /// Waits, at most so long, until all workers have answered. Returns whether they have.
     ///
     /// # Errors
-    /// When no worker can be started, or the grid has been closed.
+    /// When not all can be started, or the grid has been closed.
     pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
         self.wait_for_workers(self.workers() as usize, timeout)
     }
@@ -358,18 +362,24 @@ impl Grid {
     /// Waits, at most so long, until so many workers have answered. Returns whether they have.
     ///
     /// # Errors
-    /// When no worker can be started, or the grid has been closed.
+    /// When so many cannot be started, or the grid has been closed.
     pub fn wait_for_workers(&self, wanted: usize, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
         let state = self.common.lock();
-        let waiting = |state: &mut State| {
-            state.core.ready() < wanted && state.core.broken().is_none() && !state.closing
-        };
+        let hopeless =
+            |state: &State| state.core.broken().is_some() || state.core.too_few(wanted).is_some();
+        let waiting =
+            |state: &mut State| state.core.ready() < wanted && !hopeless(state) && !state.closing;
         let waited = self.common.changed.wait_timeout_while(state, timeout, waiting);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        match state.core.broken() {
-            Some(loss) => Err(Refusal::NoWorkers(Arc::clone(loss)).into()),
-            None if state.closing => Err(Refusal::Closed.into()),
+        if let Some(loss) = state.core.broken() {
+            return Err(Refusal::NoWorkers(Arc::clone(loss)).into());
+        }
+        if state.closing {
+            return Err(Refusal::Closed.into());
+        }
+        match state.core.too_few(wanted) {
+            Some(loss) => Err(GridError::TooFewWorkers(Arc::clone(loss))),
             None => Ok(state.core.ready() >= wanted),
         }
     }
@@ -582,7 +592,7 @@ fn open_nodes(config: &Config) -> Result<Vec<Node>, GridError> {
         let wrong = "`namespaces` are for TCP: give transport = \"tcp\" as well";
         return Err(GridError::Config(wrong.to_owned()));
     }
-    Ok(config.namespaces.iter().map(|path| Node::open(path)).collect::<Result<_, _>>()?)
+    Ok(nodes::open_all(&config.namespaces)?)
 }
 
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {

@@ -22,6 +22,7 @@ pub(crate) struct Spawner {
 }
 
 /// Two ends of a connection: ours does not block, the worker's does.
+#[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) ours: Socket,
     pub(crate) theirs: Arc<OwnedFd>,

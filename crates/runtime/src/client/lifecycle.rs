@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
@@ -31,27 +31,77 @@ const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
 
 impl Reactor {
-    /// Starts processes for these places.
+    /// Starts processes for these places, as soon as they have connections.
     pub(super) fn start(&mut self, workers: &[WorkerId]) {
-        if self.spawner.is_none()
-            && let Err(error) = self.start_spawner()
-        {
-            let program = self.config.launch.program.display();
-            let why = format!("could not run `{program}`: {error}");
-            for worker in workers {
-                self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
-            }
+        // It prepares itself while connections are made.
+        if !self.see_to_spawner(workers) {
             return;
         }
+        if self.connecting.has_nodes() {
+            return self.connecting.ask(Instant::now(), workers);
+        }
         for batch in workers.chunks(BATCH) {
-            if let Err(error) = self.start_batch(batch) {
-                let why = format!("could not be started: {error}");
-                for worker in batch {
-                    self.inlets[worker.0 as usize] = None;
-                    self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
+            let pairs = batch.iter().map(|_| connect(self.config.transport)).collect();
+            self.start_batch(batch, pairs);
+        }
+    }
+
+    /// Goes on with workers in nodes: starts those that have got connections, and reports those that
+    /// cannot have one. Says when the next connection is overdue.
+    pub(super) fn start_connected(&mut self) -> Option<Instant> {
+        if self.connecting.is_idle() {
+            return None;
+        }
+        let (mut workers, mut pairs) = (Vec::new(), Vec::new());
+        for (worker, connected) in self.connecting.go_on(Instant::now()) {
+            match connected {
+                Ok(pair) => {
+                    workers.push(worker);
+                    pairs.push(pair);
                 }
+                Err(why) => self.not_started(worker, &why),
             }
         }
+        // The spawner may have ended since they were asked for.
+        if !workers.is_empty() && self.see_to_spawner(&workers) {
+            let mut pairs = pairs.into_iter();
+            for batch in workers.chunks(BATCH) {
+                self.start_batch(batch, Ok(pairs.by_ref().take(batch.len()).collect()));
+            }
+        }
+        self.connecting.due()
+    }
+
+    /// Sees that there is a spawner. If there can be none, these workers are lost.
+    fn see_to_spawner(&mut self, workers: &[WorkerId]) -> bool {
+        if self.spawner.is_some() {
+            return true;
+        }
+        let Err(error) = self.start_spawner() else { return true };
+        let program = self.config.launch.program.display();
+        let why = format!("could not run `{program}`: {error}");
+        for worker in workers {
+            self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
+        }
+        false
+    }
+
+    fn start_batch(&mut self, workers: &[WorkerId], pairs: io::Result<Vec<Pair>>) {
+        for worker in workers {
+            self.make_place(worker.0);
+        }
+        if let Err(error) = pairs.and_then(|pairs| self.try_batch(workers, pairs)) {
+            let why = error.to_string();
+            for worker in workers {
+                self.inlets[worker.0 as usize] = None;
+                self.not_started(*worker, &why);
+            }
+        }
+    }
+
+    fn not_started(&self, worker: WorkerId, why: &str) {
+        let why = format!("could not be started: {why}");
+        self.report_loss(worker, 0, Cause::Failed(why), String::new());
     }
 
     fn start_spawner(&mut self) -> io::Result<()> {
@@ -91,14 +141,12 @@ impl Reactor {
         }
     }
 
-    fn start_batch(&mut self, workers: &[WorkerId]) -> io::Result<()> {
+    fn try_batch(&mut self, workers: &[WorkerId], pairs: Vec<Pair>) -> io::Result<()> {
         let mut descriptors = Vec::with_capacity(3 * workers.len());
         let output = self.config.output;
         let own_stdout = if output == Output::Plain { Some(own_stdout()?) } else { None };
-        for worker in workers {
+        for (worker, pair) in workers.iter().zip(pairs) {
             let index = worker.0;
-            self.make_place(index);
-            let pair = self.connect(index)?;
             let (stderr, their_stderr) = output_pipe()?;
             let (stdout, their_stdout) = match &own_stdout {
                 Some(stdout) => (None, Arc::clone(stdout)),
@@ -153,13 +201,6 @@ impl Reactor {
         let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
         spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
         flush_control(&mut spawner.sender)
-    }
-
-    fn connect(&self, worker: u32) -> io::Result<Pair> {
-        match self.nodes.len() {
-            0 => connect(self.config.transport),
-            count => self.nodes[worker as usize % count].connect().map_err(io::Error::other),
-        }
     }
 
     /// Places are numbered in the order in which they are first asked for.

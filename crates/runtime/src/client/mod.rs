@@ -6,6 +6,7 @@
 mod arrays;
 mod call;
 mod callbacks;
+mod connecting;
 mod crew;
 mod function;
 mod grid;

@@ -13,6 +13,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
+use crate::client::connecting::Connecting;
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::nodes::Node;
@@ -34,6 +35,7 @@ pub(super) enum Token {
     Worker { index: u32, generation: u32 },
     WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
+    Node { index: u32 },
 }
 
 /// Generations are compared by their low bits: events are at most a queue's length old.
@@ -52,10 +54,11 @@ impl Token {
             Token::Worker { index, generation } => pack(3, index, generation),
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
             Token::WorkerStdout { index, generation } => pack(5, index, generation),
+            Token::Node { index } => pack(6, index, 0),
         }
     }
 
-    fn decode(raw: u64) -> Option<Token> {
+    pub(super) fn decode(raw: u64) -> Option<Token> {
         let index = raw as u32;
         let generation = (raw >> 32) as u32 & ((1 << GENERATION_BITS) - 1);
         Some(match raw >> 56 {
@@ -65,6 +68,7 @@ impl Token {
             3 => Token::Worker { index, generation },
             4 => Token::WorkerStderr { index, generation },
             5 => Token::WorkerStdout { index, generation },
+            6 => Token::Node { index },
             _ => return None,
         })
     }
@@ -101,8 +105,8 @@ pub(crate) struct Reactor {
     pub(super) common: Arc<Common>,
     pub(super) epoll: Arc<Epoll>,
     pub(super) config: Config,
-    /// Where workers live: worker i in node i modulo their number; nowhere else if there are none.
-    pub(super) nodes: Vec<Node>,
+    /// The nodes that workers live in, if they do.
+    pub(super) connecting: Connecting,
     pub(super) spawner: Option<Spawner>,
     pub(super) spawner_tail: Option<output::Outlet>,
     pub(super) runner: Arc<Runner>,
@@ -140,13 +144,14 @@ impl Read for Reactor {
     /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
     fn turn(&mut self, until: Option<Instant>) -> bool {
+        let connecting = self.start_connected();
         let mut timeout = self.prepare_to_wait();
         if self.finished {
             return false;
         }
         let leaving = self.end_leaving();
         let lines = self.end_lines();
-        for until in [until, leaving, lines].into_iter().flatten() {
+        for until in [until, leaving, lines, connecting].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -200,11 +205,12 @@ impl Reactor {
         };
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.alarm.as_fd(), wake)?;
+        let connecting = Connecting::new(Arc::clone(&epoll), nodes)?;
         Ok(Reactor {
             common,
             epoll,
             config,
-            nodes,
+            connecting,
             spawner: None,
             spawner_tail: None,
             runner,
@@ -237,6 +243,7 @@ impl Reactor {
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
             self.closing = Some(Instant::now() + CLOSE_GRACE);
+            self.connecting.clear();
             self.say_goodbye();
         }
         let idle = to_start.is_empty() && to_kill.is_empty();
@@ -281,6 +288,7 @@ impl Reactor {
                 let _ = self.common.alarm.read();
             }
             Token::Spawner => self.hear_spawner(),
+            Token::Node { index } => self.connecting.hear(index),
             Token::SpawnerStderr => {
                 if self.spawner_tail.as_mut().is_some_and(|tail| !tail.read()) {
                     self.stop_watching_spawner_stderr();
