@@ -28,13 +28,13 @@ def run_some(
 def test_a_model_is_fitted_to_real_runs(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path
 ) -> None:
-    run_some(gridbench, make_setup, (1, 2, 3), (1, 2, 3, 5))
+    run_some(gridbench, make_setup, (1, 2, 3, 4), (1, 2, 3, 5))
     done = gridbench("model", "runs", "--no-test", "--out", "model.json", timeout=600)
     assert done.returncode == 0, done.stderr
     assert "gridrpc-native" in done.stdout
     assert "start.constant" in done.stdout
     (saved,) = json.loads((tmp_path / "model.json").read_text())["models"]
-    assert saved["runs"] == 12
+    assert saved["runs"] == saved["known"] == 16
     assert saved["place"]["most_waiting_bytes"] > 0
     found = {term["name"]: term["value"] for term in saved["terms"]}
     # No more than the shortest run can take.
@@ -46,7 +46,7 @@ def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_pat
     run_some(gridbench, make_setup, (2,), (1,))
     done = gridbench("model", "runs")
     assert done.returncode == 2
-    assert "1 runs are too few to fit a model to; missing are 11 more runs" in done.stderr
+    assert "1 runs are too few to fit a model to; missing are 12 more runs" in done.stderr
     done = gridbench("model", "runs", "--engine", "ray")
     assert done.returncode == 2
     assert "there are no runs of the engine `ray` that can serve" in done.stderr

@@ -39,6 +39,8 @@ _WIDE = 2.5
 _INSIDE = 1.5
 """How far from the ends of what a term may be a search begins."""
 _CONFIDENCE = 0.95
+_WIDER = 1.5
+"""Times as wide as if totals were straight lines over the terms: so found with known terms."""
 _LEAST_VARIANCE = 1e-8
 """Of weighted differences; no fit is better than its steps."""
 _MOST_TRIED = 60
@@ -260,7 +262,6 @@ class _Problem:
             np.clip(start, low * _INSIDE, high / _INSIDE) / self._guess,
             jac=self._with_pull,
             bounds=(low / self._guess, high / self._guess),
-            x_scale="jac",
             loss="soft_l1",
             f_scale=_TYPICAL,
             # Steps of less than a thousandth are below what the steps of a simulation show.
@@ -305,7 +306,7 @@ class _Problem:
         sandwich = inverse @ (pulls.T @ pulls) @ inverse * (runs / free)
         both = inverse * variance
         larger = np.sqrt(np.maximum(1.0, np.diag(sandwich) / np.diag(both)))
-        reach = float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
+        reach = _WIDER * float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
         return both * np.outer(larger, larger), reach
 
     def values(self, at: Floats) -> dict[str, float]:
