@@ -16,12 +16,11 @@ import click
 
 from gridbench.advise.options import advise
 from gridbench.command_with_examples import CommandWithExamples as _Examples
+from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.options import links
 from gridbench.model.options import model
 from gridbench.simulate.options import simulate
-
-_DEFAULT_ENGINE = "gridrpc-native"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -109,7 +108,7 @@ def _time_limit(context: click.Context, parameter: click.Parameter, value: float
     "engines",
     multiple=True,
     metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {_DEFAULT_ENGINE}]",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
 )
 @click.option(
     "--start",
@@ -175,7 +174,7 @@ def run(
         run_benchmark(
             Request(
                 setup_file=setup,
-                engines=engines or (_DEFAULT_ENGINE,),
+                engines=engines or (DEFAULT_ENGINE,),
                 folder=out,
                 time_scale=time_scale,
                 replace=force,
@@ -466,7 +465,7 @@ def micro(
     "engines",
     multiple=True,
     metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {_DEFAULT_ENGINE}]",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
 )
 @click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
 @click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
@@ -576,7 +575,7 @@ def scenario(
         run_scenarios(
             request_of(
                 scenarios=scenarios,
-                engines=engines or (_DEFAULT_ENGINE,),
+                engines=engines or (DEFAULT_ENGINE,),
                 cores=cores,
                 sizes=sizes,
                 time_scale=time_scale,
