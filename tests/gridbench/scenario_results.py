@@ -54,9 +54,14 @@ def result_of(case: Case, engine: str = "gridrpc-native", *, slower: float = 1.0
     )  # fmt: skip
 
 
+def all_done(scenario: int, engine: str = "gridrpc-native", **more: float) -> list[CaseResult]:
+    """All cases of a scenario, each of them measured."""
+    return [result_of(case, engine, **more) for case in cases_of(scenario, Choice())]
+
+
 def results_of(scenario: int, engine: str = "gridrpc-native", **more: float) -> list[CaseResult]:
     """All cases of a scenario; the last three are invalid, skipped and failed."""
-    found = [result_of(case, engine, **more) for case in cases_of(scenario, Choice())]
+    found = all_done(scenario, engine, **more)
     missing = {"total_s": None, "figures": {}}
     found[-1] = replace(found[-1], status="failed", reason="<b>it broke</b>", **missing)  # type: ignore[arg-type]
     found[-2] = replace(found[-2], status="skipped", reason="time: too long", **missing)  # type: ignore[arg-type]

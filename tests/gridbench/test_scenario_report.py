@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,26 +12,21 @@ from browsing import opened, pixels
 from gridbench.errors import InputError
 from gridbench.report.screenshot import picture
 from gridbench.scenario.cells import cells_of
-from gridbench.scenario.grids import Choice, cases_of
 from gridbench.scenario.logs import results_of_runs
 from gridbench.scenario.present import write_overall, write_report
 from gridbench.scenario.present.answers import answers
 from gridbench.scenario.present.notes import notices
 from gridbench.scenario.present.page import render
 from gridbench.scenario.present.pictures import pictures_of
-from gridbench.scenario.results import CASES, CaseResult
+from gridbench.scenario.results import CaseResult, open_cases
 from gridbench.tasklog import Header as LogHeader
 from gridbench.tasklog import TaskLogWriter
-from scenario_results import header_of, result_of, results_of
+from scenario_results import all_done, header_of, results_of
 
 
 def said(scenario: int, results: list[CaseResult]) -> str:
     ((_, sentences),) = answers(scenario, cells_of(results))
     return " ".join(sentences)
-
-
-def all_done(scenario: int) -> list[CaseResult]:
-    return [result_of(case) for case in cases_of(scenario, Choice())]
 
 
 def marks(driver) -> list[int]:  # type: ignore[no-untyped-def]
@@ -46,11 +40,11 @@ def marks(driver) -> list[int]:  # type: ignore[no-untyped-def]
     )
 
 
-def write_folder(folder: Path, scenario: int, results: list[CaseResult], **options: object) -> Path:
-    folder.mkdir(parents=True)
-    header = {"format": 1, "kind": "gridbench scenario"} | asdict(header_of(scenario, **options))
-    lines = [json.dumps(header), *(json.dumps(asdict(result)) for result in results)]
-    (folder / CASES).write_text("\n".join(lines) + "\n")
+def write_folder(folder: Path, scenario: int, results: list[CaseResult]) -> Path:
+    cases = open_cases(folder, header_of(scenario), fresh=False)
+    for result in results:
+        cases.add(result)
+    cases.close()
     return folder
 
 
@@ -108,7 +102,7 @@ def test_only_what_counts_is_spoken_of() -> None:
 
 
 def test_repetitions_give_intervals() -> None:
-    (one,) = [result_of(case) for case in cases_of(3, Choice())[:1]]
+    one = all_done(3)[0]
     totals = (31.2, 30.9, 33.0)
     cells = cells_of([replace(one, round=n, total_s=total) for n, total in enumerate(totals)])
     (cell,) = cells
@@ -122,7 +116,7 @@ def test_repetitions_give_intervals() -> None:
 
 
 def test_uncertain_clocks_show_as_error_bars() -> None:
-    one = result_of(cases_of(1, Choice())[-1])
+    one = all_done(1)[-1]
     unsure = replace(one, figures=one.figures | {"clock_margin": 0.25})
     (cell,) = cells_of([unsure])
     start = cell.figure("last_start", clocks=1)

@@ -19,6 +19,7 @@ from gridbench.advise.record import to_record
 from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
+from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
@@ -27,7 +28,6 @@ from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
 
-_DEFAULT_ENGINE = "gridrpc-native"
 _PAGE = "report.html"
 
 
@@ -37,7 +37,7 @@ class Request:
 
     work: Work
     engine: str | None = None
-    """None: the only one of `source`; without that, gridrpc-native."""
+    """None: the only one of `source`; without that, the default engine."""
     source: Path | None = None
     """A saved model, or a folder of runs; None: calibrate."""
     effort: Effort | None = None
@@ -82,7 +82,7 @@ def find_model(request: Request, console: Console) -> Model:
     """The model that is asked for, or one of runs that are made now. InputError if there is none,
     or several."""
     if request.source is None:
-        return calibrate(request.engine or _DEFAULT_ENGINE, request.work, console)
+        return calibrate(request.engine or DEFAULT_ENGINE, request.work, console)
     if request.source.is_file():
         models = load_models(request.source)
     else:

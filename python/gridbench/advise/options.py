@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-
-_DEFAULT_ENGINE = "gridrpc-native"
+from gridbench.engines.default import DEFAULT_ENGINE
 
 
 @click.command(
@@ -65,7 +64,7 @@ _DEFAULT_ENGINE = "gridrpc-native"
     metavar="N",
     help="Into more the work cannot be divided.",
 )
-@click.option("--engine", metavar="NAME", help=f"Engine. [default: {_DEFAULT_ENGINE}]")
+@click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINE}]")
 @click.option(
     "--from",
     "source",

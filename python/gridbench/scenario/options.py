@@ -1,28 +1,106 @@
-"""The options of `gridbench scenario`, as typed, checked and understood."""
+"""The options of `gridbench scenario`. What it needs is imported when it is called."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import sys
 from pathlib import Path
 
-from gridbench.errors import InputError
-from gridbench.links.rates import parse_rate
-from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
-from gridbench.scenario.grids import Choice, parse_scenarios
-from gridbench.scenario.needs import Place
-from gridbench.scenario.plan import Limits
-from gridbench.scenario.request import Request
-from gridbench.scenario.workloads import Times
+import click
 
-_QUICK_SCALE = 0.01
-_DEFAULT_LINK = "1gbit"
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.engines.default import DEFAULT_ENGINE
 
 
-def request_of(
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Run the grids of cases that the benchmark asks its questions with.",
+    examples=(
+        "gridbench scenario 3 --time-scale 0.01",
+        "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, fewer values, in minutes",
+        "gridbench scenario 1 --dry-run             # what it would take",
+        "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
+        "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
+    ),
+)
+@click.argument("scenarios", nargs=-1, required=True, metavar="1..6...")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
+)
+@click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
+@click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
+@click.option(
+    "--time-scale",
+    type=float,
+    metavar="F",
+    help="Multiply the time of every task by F; nothing else. [default: 1, with --quick 0.01]",
+)
+@click.option("--quick", is_flag=True, help="Every other value of each axis, and short tasks.")
+@click.option(
+    "--stddev", metavar="S", help="Uneven task times: seconds, such as 5, or a share, such as 20%."
+)
+@click.option(
+    "--slides/--report",
+    default=False,
+    help="The grids as the slides have them, or as the report does. [default: --report]",
+)
+@click.option(
+    "--split-data",
+    is_flag=True,
+    help="Scenario 6: the input is of the whole work and divided among its tasks.",
+)
+@click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 250),
+    metavar="K",
+    help="Put the workers behind K shaped links; needs root and iproute2. [default: beside the"
+    " client, on one host]",
+)
+@click.option(
+    "--link", metavar="RATE", help="Rate of each of these links, and the client's. [default: 1gbit]"
+)
+@click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How often each case is measured.",
+)
+@click.option("--case-limit", type=float, metavar="S", help="Seconds that a case may take.")
+@click.option("--limit", type=float, metavar="S", help="Seconds that all of it may take.")
+@click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
+@click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Of the order of the cases, and of uneven task times.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results. [default: runs/scenario-<number>-<time>]",
+)
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+def scenario(
     *,
-    scenarios: Sequence[str],
-    engines: Sequence[str],
+    scenarios: tuple[str, ...],
+    engines: tuple[str, ...],
     cores: str | None,
     sizes: str | None,
     time_scale: float | None,
@@ -33,67 +111,64 @@ def request_of(
     optional: bool,
     nodes: int | None,
     link: str | None,
-    warm: bool,
+    start: str,
     rounds: int,
     case_limit: float | None,
     limit: float | None,
     check: bool,
     dry_run: bool,
     seed: int,
-    folder: Path | None,
+    out: Path | None,
     fresh: bool,
-) -> Request:
-    """What the user asked for. InputError for what cannot be meant."""
-    if link is not None and nodes is None:
-        raise InputError(
-            "--link is the rate of links that there are none of",
-            remedy="add --nodes K, the number of places behind such links",
-        )
+) -> None:
+    """Run the cases of one or more scenarios, and report what they tell.
+
+    1: cores against shared data. 2: task time against data. 3: what starting costs. 4: delay by
+    input data. 5: delay by output data. 6: work split into n tasks.
+
+    Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
+    why. Each result is saved at once: the same command with the same --out goes on where the one
+    before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios,
+    a folder for each of them, and a report on all.
+    """
+    from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
+    from gridbench.scenario.command import run_scenarios
+    from gridbench.scenario.grids import Choice, parse_scenarios
+    from gridbench.scenario.plan import Limits
+    from gridbench.scenario.request import Request, limit_of, place_of, scale_of
+    from gridbench.scenario.workloads import Times
+
+    place = place_of(nodes, link)
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
-    rate = parse_rate("--link", link or _DEFAULT_LINK) if nodes is not None else None
-    return Request(
-        scenarios=parse_scenarios(scenarios),
-        engines=engines,
-        choice=Choice(
-            slides=slides,
-            split_data=split_data,
-            optional=optional,
-            quick=quick,
-            cores=parse_list("--cores", cores, parse_cores) if cores is not None else (),
-            sizes=parse_list("--sizes", sizes, parse_size) if sizes is not None else (),
-        ),
-        times=Times(
-            scale=_scale(time_scale, quick=quick),
-            stddev=seconds,
-            stddev_share=share,
-            seed=seed,
-        ),
-        place=Place(nodes=nodes or 1, rate=rate),
-        limits=Limits(case=_time("--case-limit", case_limit), whole=_time("--limit", limit)),
-        rounds=rounds,
-        warm=warm,
-        check=check,
-        folder=folder,
-        fresh=fresh,
-        dry_run=dry_run,
+    sys.exit(
+        run_scenarios(
+            Request(
+                scenarios=parse_scenarios(scenarios),
+                engines=engines or (DEFAULT_ENGINE,),
+                choice=Choice(
+                    slides=slides,
+                    split_data=split_data,
+                    optional=optional,
+                    quick=quick,
+                    cores=parse_list("--cores", cores, parse_cores) if cores is not None else (),
+                    sizes=parse_list("--sizes", sizes, parse_size) if sizes is not None else (),
+                ),
+                times=Times(
+                    scale=scale_of(time_scale, quick=quick),
+                    stddev=seconds,
+                    stddev_share=share,
+                    seed=seed,
+                ),
+                place=place,
+                limits=Limits(
+                    case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
+                ),
+                rounds=rounds,
+                warm=start == "warm",
+                check=check,
+                folder=out,
+                fresh=fresh,
+                dry_run=dry_run,
+            )
+        )
     )
-
-
-def _scale(value: float | None, *, quick: bool) -> float:
-    if value is None:
-        return _QUICK_SCALE if quick else 1.0
-    if not math.isfinite(value) or not 0 <= value <= 1000:
-        raise InputError(
-            f"--time-scale must be from 0 to 1,000, not {value:g}",
-            remedy="0.01 makes every task sleep a hundredth of its time",
-        )
-    return value
-
-
-def _time(option: str, value: float | None) -> float | None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(
-            f"{option} must be a number of seconds above 0, not {value:g}",
-            remedy="leave it out to allow any time",
-        )
-    return value

@@ -1,15 +1,21 @@
-"""What a user asks of `gridbench scenario`."""
+"""What a user asks of `gridbench scenario`, and the reading of options that click cannot check."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gridbench.errors import InputError
+from gridbench.links.rates import parse_rate
 from gridbench.scenario.grids import Choice
 from gridbench.scenario.needs import Place
 from gridbench.scenario.plan import Limits
 from gridbench.scenario.workloads import Times
+
+_QUICK_SCALE = 0.01
+_DEFAULT_LINK = "1gbit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +36,37 @@ class Request:
     """None: one below `runs`, named after the time."""
     fresh: bool = False
     dry_run: bool = False
+
+
+def place_of(nodes: int | None, link: str | None) -> Place:
+    """Where workers are, from `--nodes` and `--link`. InputError for what cannot be meant."""
+    if nodes is None:
+        if link is not None:
+            raise InputError(
+                "--link is the rate of links that there are none of",
+                remedy="add --nodes K, the number of places behind such links",
+            )
+        return Place()
+    return Place(nodes=nodes, rate=parse_rate("--link", link or _DEFAULT_LINK))
+
+
+def scale_of(value: float | None, *, quick: bool) -> float:
+    """What times of tasks are multiplied by, from `--time-scale`. InputError if it is no such."""
+    if value is None:
+        return _QUICK_SCALE if quick else 1.0
+    if not math.isfinite(value) or not 0 <= value <= 1000:
+        raise InputError(
+            f"--time-scale must be from 0 to 1,000, not {value:g}",
+            remedy="0.01 makes every task sleep a hundredth of its time",
+        )
+    return value
+
+
+def limit_of(option: str, value: float | None) -> float | None:
+    """Seconds that something may take; None: any time. InputError names `option`."""
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(
+            f"{option} must be a number of seconds above 0, not {value:g}",
+            remedy="leave it out to allow any time",
+        )
+    return value

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.report.files import write_page
@@ -68,7 +69,7 @@ class Request:
     sweep: str | None = None
     against: str | None = None
     """A folder of runs, or `published`."""
-    engine: str = "gridrpc-native"
+    engine: str = DEFAULT_ENGINE
     """Whose runs are meant in such a folder."""
     out: Path | None = None
     replace: bool = False

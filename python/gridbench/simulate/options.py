@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.engines.default import DEFAULT_ENGINE
 
 
 @click.command(
@@ -88,7 +89,7 @@ from gridbench.command_with_examples import CommandWithExamples
 )
 @click.option(
     "--engine",
-    default="gridrpc-native",
+    default=DEFAULT_ENGINE,
     show_default=True,
     metavar="NAME",
     help="Whose model is meant in a file of several, and whose runs with --against.",

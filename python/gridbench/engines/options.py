@@ -1,0 +1,48 @@
+"""The commands `gridbench engines`. What they need is imported when they are called."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def engines(context: click.Context) -> None:
+    """List the engines, and what of them is installed.
+
+    Engines whose dependencies conflict with others' live in Python environments of their own, in
+    $GRIDBENCH_ENGINES, by default in share/gridbench/engines of this Python.
+    """
+    if context.invoked_subcommand is None:
+        from gridbench.engines.commands import list_engines
+
+        list_engines()
+
+
+@engines.command(
+    cls=CommandWithExamples,
+    examples=("gridbench engines install ray dask", "gridbench engines install --all"),
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="All that need an environment.")
+def install(*, names: tuple[str, ...], everything: bool) -> None:
+    """Make the environments of engines, or repair them.
+
+    What is up to date is not touched.
+    """
+    from gridbench.engines.commands import install_engines
+
+    sys.exit(install_engines(names, everything=everything))
+
+
+@engines.command(cls=CommandWithExamples, examples=("gridbench engines remove ray",))
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+def remove(names: tuple[str, ...]) -> None:
+    """Remove the environments of engines."""
+    from gridbench.engines.commands import remove_engines
+
+    sys.exit(remove_engines(names))

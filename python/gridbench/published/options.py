@@ -1,0 +1,43 @@
+"""The options of `gridbench published`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Show the figures of the original report beside ours.",
+    examples=(
+        "gridbench published                   # all tables",
+        "gridbench published 5.5.4 text        # those of section 5.5.4, and figures in the text",
+        "gridbench published model --json",
+    ),
+)
+@click.argument("tables", nargs=-1, metavar="[TABLE]...")
+@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE.md",
+    help="Write a page in Markdown instead of printing tables.",
+)
+def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> None:
+    """Show the figures of the original report beside ours.
+
+    Figures that follow from others are worked out again from their inputs, such as transfer
+    rates, lines and estimates: TABLE is the number of a table in the report, such as 5.5.4-2, or
+    `text`. The totals of two systems are predicted by the pipeline model, beside the report's
+    own predictions: model-symphony and model-ninfg. A beginning, such as 5.5.4 or model, stands for
+    all that continue it.
+
+    Exit status 1 says that a figure differs from ours and it is not known why.
+    """
+    from gridbench.published.command import Request, show_published
+
+    sys.exit(show_published(Request(tables=tables, as_json=as_json, out=out)))

@@ -1,0 +1,118 @@
+"""The options of `gridbench run`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.engines.default import DEFAULT_ENGINE
+
+
+def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    del context, parameter
+    if not math.isfinite(value) or not 0 <= value <= 1e6:
+        raise click.BadParameter(f"{value:g} is not in the range from 0 to 1,000,000.")
+    return value
+
+
+def _time_limit(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    del context, parameter
+    # Sockets take no time of more than 300 years.
+    if not 0 < value < 1e10:
+        raise click.BadParameter(f"{value:g} is not a time.")
+    return value
+
+
+@click.command(
+    cls=CommandWithExamples,
+    examples=(
+        "gridbench run examples/compute/setup.xml",
+        "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
+        "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
+        "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
+    ),
+)
+@click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
+)
+@click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results; it must be new or empty. [default: runs/<time>]",
+)
+@click.option(
+    "--time-scale",
+    type=float,
+    default=1.0,
+    show_default=True,
+    metavar="F",
+    callback=_time_scale,
+    help="Multiply the time of every task by F; 0 makes them not sleep at all.",
+)
+@click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Check every byte in a second, untimed pass.",
+)
+@click.option(
+    "--start-timeout",
+    type=float,
+    default=180.0,
+    show_default=True,
+    metavar="S",
+    callback=_time_limit,
+    help="Seconds after which an engine that has not started is ended.",
+)
+@click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
+def run(
+    *,
+    setup: Path,
+    engines: tuple[str, ...],
+    start: str,
+    out: Path | None,
+    time_scale: float,
+    check: bool,
+    start_timeout: float,
+    force: bool,
+) -> None:
+    """Measure the workload of SETUP.xml.
+
+    DIR then holds run.json (configuration, machine, summary), timeline.parquet (all stamps
+    of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
+    several engines these lie in DIR/<engine>, and DIR/report.html compares them.
+
+    Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
+    """
+    from gridbench.run.command import Request, run_benchmark
+    from gridbench.run.runner import Options
+
+    sys.exit(
+        run_benchmark(
+            Request(
+                setup_file=setup,
+                engines=engines or (DEFAULT_ENGINE,),
+                folder=out,
+                time_scale=time_scale,
+                replace=force,
+                options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
+            )
+        )
+    )

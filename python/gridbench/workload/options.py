@@ -1,0 +1,49 @@
+"""The options of `gridbench list-times`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.command(
+    "list-times",
+    short_help="Write a list of task times for a set-up file.",
+    cls=CommandWithExamples,
+    examples=(
+        "gridbench list-times --tasks 200 --mean 1 --stddev 0.1 --out input.200.1.0.1",
+        "gridbench list-times --tasks 1200 --mean 30 --stddev 0 --seed 7 --out input.30",
+    ),
+)
+@click.option("--tasks", type=int, required=True, metavar="N", help="How many times.")
+@click.option("--mean", type=float, required=True, metavar="M", help="Mean, in seconds.")
+@click.option(
+    "--stddev",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Standard deviation, in seconds.",
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="K", help="Same seed, same list."
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def list_times(
+    *, tasks: int, mean: float, stddev: float, seed: int, out: Path, force: bool
+) -> None:
+    """Write a list of task times, for the InputFile of a set-up file.
+
+    Times are drawn from a normal distribution that is truncated at 0.
+    """
+    from gridbench.workload.task_times import write_task_times
+
+    times = write_task_times(out, tasks, mean, stddev, seed, replace=force)
+    click.echo(
+        f"{out}: {tasks:,} times, {times.min():.3f} to {times.max():.3f} s,"
+        f" mean {times.mean():.3f} s"
+    )
