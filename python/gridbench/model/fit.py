@@ -45,13 +45,13 @@ _LEAST_VARIANCE = 1e-8
 """Of weighted differences; no fit is better than its steps."""
 _MOST_TRIED = 60
 """Runs on which a search begins, for each shape."""
-_MOST_TASKS = 20_000
+_MOST_TASKS = 15_000
 """Of all runs that a search goes on with."""
-_MOST_STEPS, _MOST_MORE_STEPS = 30, 6
+_MOST_STEPS, _MOST_MORE_STEPS = 30, 20
 """Of a search; of one that goes on with all runs."""
 _SMALL = 300
 """Tasks of a run that takes no long to evaluate."""
-_ROUGH = 0.02
+_ROUGH = 0.005
 """What the cost may still change by, as a part of it, where shapes are compared."""
 _SPARE = 3
 """Runs that there must be beyond the number of terms."""
@@ -250,7 +250,7 @@ class _Problem:
         self._known: tuple[bytes, Floats] = (b"", np.empty(0))
         """Where the residuals were wanted last, and what they are."""
 
-    def solve(self, begin: Mapping[str, float] | None = None, most_change: float = 1e-3) -> _Found:
+    def solve(self, begin: Mapping[str, float] | None = None, most_change: float = 1e-4) -> _Found:
         """Search from these values on, or the guesses, until the cost changes by less than this
         part of it."""
         begin = begin or {}
@@ -264,8 +264,7 @@ class _Problem:
             bounds=(low / self._guess, high / self._guess),
             loss="soft_l1",
             f_scale=_TYPICAL,
-            # Steps of less than a thousandth are below what the steps of a simulation show.
-            xtol=1e-3,
+            xtol=1e-4,
             ftol=most_change,
             max_nfev=_MOST_STEPS if not begin else _MOST_MORE_STEPS,
         )
