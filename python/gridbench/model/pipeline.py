@@ -127,6 +127,9 @@ class Parameters:
     """The client's own, besides, where a task's data needs memory that no earlier one has left."""
     new_output: Effort = field(default_factory=Effort)
     """A worker's, the same for its output."""
+    last_used_first: bool = False
+    """A task goes to the worker that has become idle last, whose memory is warm; else to the one
+    that has been idle longest."""
     kept_from: float = 0.0
     """Bytes from which on data has memory of its own; less goes within messages."""
     processors: float = math.inf
@@ -361,13 +364,14 @@ class Run:
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Give waiting tasks to idle workers, both in the order in which they came."""
+        """Give waiting tasks, in the order in which they came, to idle workers."""
         start = self.parameters.start
         if start and start.all_first and self.unmade:
             return
         while self.waiting and (self.idle or self.spare):
             task = self.waiting.popleft()
-            self.worker[task] = (self.idle or self.spare).popleft()
+            last = self.idle and self.parameters.last_used_first
+            self.worker[task] = self.idle.pop() if last else (self.idle or self.spare).popleft()
             if self.parameters.manager:
                 self.send(task)
                 self.submit_next()

@@ -37,7 +37,8 @@ class Shape:
     """No task is given out before all workers have been made."""
     movement: Movement = "copies"
     """How data travels: copied by client and workers, each with its own processor time; through one
-    pipe, one message after the other; or over a network that all messages share."""
+    pipe, one message after the other, from which the worker that has waited longest reads next; or
+    over a network that all messages share."""
 
     def told(self) -> str:
         """In words."""
@@ -186,6 +187,7 @@ def parameters_of(
         make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
         new_input=Effort(fixed=value("in.piece"), per_byte=value("in.new")),
         new_output=Effort(fixed=value("out.piece"), per_byte=value("out.new")),
+        last_used_first=shape.movement != "pipe",
         kept_from=place.kept_from,
         processors=place.processors,
         most_waiting_bytes=np.inf if place.most_waiting_bytes is None else place.most_waiting_bytes,
