@@ -324,10 +324,21 @@ def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
     assert evaluate(case(3, 1, bytes_in=100), replace(parameters, kept_from=101)).total == 3
 
 
-def test_each_worker_makes_memory_for_its_first_output() -> None:
+def test_each_worker_makes_memory_for_outputs_until_it_is_told_that_some_is_free() -> None:
     parameters = replace(ONE_HOST, new_output=Effort(fixed=0.1, per_byte=0.01))
-    stamps = evaluate(case(4, 2, bytes_out=100), parameters)
-    assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 3.1, 3.1])
+    stamps = evaluate(case(6, 2, bytes_out=100), parameters)
+    # A second task is sent before the client has taken the first result.
+    assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 4.2, 4.2, 5.2, 5.2])
+
+
+def test_the_worker_that_was_used_last_is_used_first() -> None:
+    tasks = replace(case(4, 3), sleep=np.array([1.0, 2.0, 3.0, 1.0]))
+    busy = replace(MANAGED, most_outstanding=3)
+    assert evaluate(tasks, busy).worker.tolist() == [0, 1, 2, 0]
+    spaced = replace(MANAGED, most_outstanding=1)
+    assert evaluate(tasks, spaced).worker.tolist() == [0, 1, 2, 0]
+    last = replace(spaced, last_used_first=True)
+    assert evaluate(tasks, last).worker.tolist() == [2, 2, 2, 2]
 
 
 def test_the_client_takes_a_worker_in_when_it_has_come_up() -> None:

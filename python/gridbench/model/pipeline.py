@@ -229,6 +229,8 @@ class Run:
         """Pieces of memory that earlier tasks have left to the client."""
         self.left_outputs = [0] * workers
         """The same, to each worker."""
+        self.returned_outputs = [0] * workers
+        """Those that the client has done with: the worker is told with its next task."""
         self.unmade = workers
         self.submitted = 0
         self.outstanding = 0
@@ -384,6 +386,8 @@ class Run:
         """Its data starts on its way to its worker."""
         work = self.parameters.to_workers.work(self.case.bytes_in)
         worker = self.worker[task]
+        self.left_outputs[worker] += self.returned_outputs[worker]
+        self.returned_outputs[worker] = 0
         if worker not in self.has_shared:
             self.has_shared.add(worker)
             to_workers = self.parameters.to_workers
@@ -476,7 +480,7 @@ class Run:
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""
         self.retrieve[task] = self.clock.now
-        self.left_outputs[self.worker[task]] += 1
+        self.returned_outputs[self.worker[task]] += 1
         if self.parameters.manager:
             self.outstanding -= 1
             self.submit_next()
