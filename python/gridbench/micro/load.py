@@ -1,8 +1,9 @@
 """Whether other work on the machine disturbed a measurement.
 
 Counted is the time for which processors were not idle, less what our own processes used. What
-the hypervisor took away is not idle time either, so it counts as others' work. The kernel's work for
-the network does not count: a run behind links makes most of it, and no process is charged for it.
+the hypervisor took away is not idle time either, so it counts as others' work. The kernel's work
+for the network does not count: a run behind links makes most of it, and no process is charged for
+it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _WIDE = 2.5
 _INSIDE = 1.5
 """How far from the ends of what a term may be a search begins."""
 _CONFIDENCE = 0.95
-_WIDER = 1.5
+_WIDER = 2.0
 """Times as wide as if totals were straight lines over the terms: so found with known terms."""
 _LEAST_VARIANCE = 1e-8
 """Of weighted differences; no fit is better than its steps."""
