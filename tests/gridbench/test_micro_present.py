@@ -63,6 +63,8 @@ def data_in(page: str) -> Any:
         (0.5, "MB", "500 KB"),
         (1e8, "bytes", "100 MB"),
         (866, "calls/s", "866 /s"),
+        (943.2, "Mbit/s", "943 Mbit/s"),
+        (100_000, "Mbit/s", "100 Gbit/s"),
         (8814, "tasks/s", "8.81 k/s"),
         (1_599_999, "calls/s", "1.60 M/s"),
         (1.0567, "x", "1.06×"),
