@@ -27,6 +27,22 @@ def _time_limit(context: click.Context, parameter: click.Parameter, value: float
     return value
 
 
+engines_option = click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
+)
+start_option = click.option(
+    "--start",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
+)
+
+
 @click.command(
     cls=CommandWithExamples,
     examples=(
@@ -37,20 +53,8 @@ def _time_limit(context: click.Context, parameter: click.Parameter, value: float
     ),
 )
 @click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
-)
-@click.option(
-    "--start",
-    type=click.Choice(["cold", "warm"]),
-    default="cold",
-    show_default=True,
-    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
-)
+@engines_option
+@start_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -9,6 +9,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.run.options import engines_option, start_option
 
 
 @click.command(
@@ -23,13 +24,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="1..6...")
-@click.option(
-    "--engine",
-    "engines",
-    multiple=True,
-    metavar="NAME",
-    help=f"Engine to measure; may be given several times. [default: {DEFAULT_ENGINE}]",
-)
+@engines_option
 @click.option("--cores", metavar="LIST", help="Instead of the grid's, such as 1,10,100.")
 @click.option("--sizes", metavar="LIST", help="Instead of the grid's, such as 0,10KB,1MB.")
 @click.option(
@@ -63,13 +58,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
 @click.option(
     "--link", metavar="RATE", help="Rate of each of these links, and the client's. [default: 1gbit]"
 )
-@click.option(
-    "--start",
-    type=click.Choice(["cold", "warm"]),
-    default="cold",
-    show_default=True,
-    help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
-)
+@start_option
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1000),
