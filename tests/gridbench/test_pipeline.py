@@ -324,11 +324,21 @@ def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
     assert evaluate(case(3, 1, bytes_in=100), replace(parameters, kept_from=101)).total == 3
 
 
-def test_each_worker_makes_memory_for_outputs_until_it_is_told_that_some_is_free() -> None:
+def test_each_worker_makes_memory_for_outputs_unless_the_client_has_done_with_some() -> None:
     parameters = replace(ONE_HOST, new_output=Effort(fixed=0.1, per_byte=0.01))
     stamps = evaluate(case(6, 2, bytes_out=100), parameters)
-    # A second task is sent before the client has taken the first result.
-    assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 4.2, 4.2, 5.2, 5.2])
+    assert stamps.calc_out.tolist() == pytest.approx([2.1, 2.1, 3.1, 3.1, 4.1, 4.1])
+    # The client is slower: the first result is still there when the second is made.
+    slow = evaluate(case(3, 1, bytes_out=100), replace(parameters, retrieve_cost=1.5))
+    assert slow.calc_out.tolist() == pytest.approx([2.1, 4.2, 5.2])
+
+
+def test_a_worker_that_was_never_used_is_used_last() -> None:
+    parameters = replace(MANAGED, start=Start(serial=1.0), last_used_first=True)
+    tasks = Case(np.array([0.5, 0.5, 9.0]), np.zeros(4))
+    # The workers come up after 1 to 4 s; three of them when the last task is submitted.
+    stamps = evaluate(tasks, replace(parameters, most_outstanding=1, submit_cost=1.1))
+    assert stamps.worker.tolist() == [0, 0, 0]
 
 
 def test_the_worker_that_was_used_last_is_used_first() -> None:

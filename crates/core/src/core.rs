@@ -139,7 +139,7 @@ impl<T: Clone> Core<T> {
         worker.failed_starts = 0;
         if worker.is_common() {
             self.ready += 1;
-            self.idle.push(id, worker);
+            self.idle.push_new(id, worker);
             self.pump(now, out);
         } else {
             self.pump_reserved(now, id, out);

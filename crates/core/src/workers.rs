@@ -199,22 +199,31 @@ pub(crate) fn has_begun(begun: u32, serial: u64) -> bool {
     (begun.wrapping_sub(serial as u32)).cast_signed() > 0
 }
 
-/// Idle workers, the one used last on top: its caches are warm.
+/// Idle workers, the one used last on top: its caches are warm, and it has memory for results. At the
+/// bottom are those that were never used.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
-    stack: Vec<WorkerId>,
+    stack: VecDeque<WorkerId>,
 }
 
 impl Idle {
     pub(crate) fn push<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
         if !worker.idle {
             worker.idle = true;
-            self.stack.push(id);
+            self.stack.push_back(id);
+        }
+    }
+
+    /// Adds one that has just started.
+    pub(crate) fn push_new<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
+        if !worker.idle {
+            worker.idle = true;
+            self.stack.push_front(id);
         }
     }
 
     pub(crate) fn pop<T>(&mut self, workers: &mut [Worker<T>]) -> Option<WorkerId> {
-        let id = self.stack.pop()?;
+        let id = self.stack.pop_back()?;
         workers[id.index()].idle = false;
         Some(id)
     }

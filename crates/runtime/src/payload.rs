@@ -8,6 +8,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
 use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool, Segment};
+use crate::worker::lendings::Lendings;
 
 /// Bytes that a frame carries inline at most, all sections together.
 const MAX_INLINE: usize = 512 << 10;
@@ -50,6 +51,8 @@ pub enum Outgoing {
 #[derive(Debug)]
 pub struct PayloadBuilder<'p> {
     pool: Option<&'p Arc<Pool>>,
+    /// What is lent from it, and may come back any time.
+    lendings: Option<&'p Lendings>,
     threshold: usize,
     inline: usize,
     bytes: u64,
@@ -60,7 +63,19 @@ impl<'p> PayloadBuilder<'p> {
     /// With a pool, sections of `threshold` bytes and more go through shared memory.
     #[must_use]
     pub fn new(pool: Option<&'p Arc<Pool>>, threshold: usize) -> Self {
-        PayloadBuilder { pool, threshold, inline: 0, bytes: 0, parts: Vec::new() }
+        PayloadBuilder { pool, lendings: None, threshold, inline: 0, bytes: 0, parts: Vec::new() }
+    }
+
+    /// Uses what comes back of these again.
+    pub(crate) fn lending(self, lendings: &'p Lendings) -> Self {
+        PayloadBuilder { lendings: Some(lendings), ..self }
+    }
+
+    fn take(&self, pool: &Arc<Pool>, len: u64) -> io::Result<Lent> {
+        if let Some(lendings) = self.lendings {
+            lendings.end_marked();
+        }
+        pool.take(len)
     }
 
     /// Adds a section with a copy of `bytes`.
@@ -73,7 +88,7 @@ impl<'p> PayloadBuilder<'p> {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
         } else if let Some(pool) = self.pool {
-            let lent = pool.take(bytes.len() as u64)?;
+            let lent = self.take(pool, bytes.len() as u64)?;
             lent.write(bytes)?;
             Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
@@ -134,7 +149,7 @@ impl<'p> PayloadBuilder<'p> {
     /// # Errors
     /// When there is no memory for it, or none is shared.
     pub fn take_shared(&self, len: u64) -> io::Result<Lent> {
-        self.pool.ok_or(io::ErrorKind::Unsupported)?.take(len)
+        self.take(self.pool.ok_or(io::ErrorKind::Unsupported)?, len)
     }
 
     /// Adds a section of `len` bytes that `fill` writes in place.
@@ -144,7 +159,7 @@ impl<'p> PayloadBuilder<'p> {
     pub fn add_with(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
         let small = self.is_small(len);
         if !small && let Some(pool) = self.pool {
-            let lent = pool.take(len as u64)?;
+            let lent = self.take(pool, len as u64)?;
             lent.make_ready(len as u64);
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.

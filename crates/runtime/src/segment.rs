@@ -18,6 +18,7 @@ use crate::forks;
 use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::sys::{self, Mapping};
 use crate::worker::blobs::Reading;
+use crate::worker::progress::GivingBack;
 
 const NAME: &CStr = c"gridrpc-segment";
 /// Numbers of the segments that callers' arrays lie in, apart from those of the grids' own.
@@ -349,13 +350,35 @@ impl Borrowed {
     }
 }
 
-/// Where leases that are read no more are collected until they are sent to their owner.
-pub type Returns = Arc<Mutex<Vec<Lease>>>;
+/// How leases that are read no more go back to their owner: by a mark in shared memory at once, or
+/// collected here until they are sent.
+#[derive(Clone, Debug, Default)]
+pub struct Returns {
+    marks: GivingBack,
+    waiting: Arc<Mutex<Vec<Lease>>>,
+}
+
+impl Returns {
+    fn give_back(&self, lease: Lease) {
+        // A mark stands for the segment, whose only section is at its start.
+        if lease.offset != 0 || !self.marks.mark(lease.segment) {
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
+        }
+    }
+
+    /// What is to be sent.
+    #[must_use]
+    pub fn take(&self) -> Vec<Lease> {
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 #[derive(Debug)]
 struct Returner {
     lease: Lease,
     returns: Option<Returns>,
+    /// The process that borrowed: a child forked since then has nothing to give back.
+    generation: u64,
 }
 
 impl Returner {
@@ -366,8 +389,10 @@ impl Returner {
 
 impl Drop for Returner {
     fn drop(&mut self) {
-        if let Some(returns) = &self.returns {
-            returns.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease);
+        if let Some(returns) = &self.returns
+            && self.generation == forks::generation()
+        {
+            returns.give_back(self.lease);
         }
     }
 }
@@ -380,6 +405,12 @@ pub struct Mapped {
 }
 
 impl Mapped {
+    /// Stretches of these segments go back by marks, as far as there is room for them.
+    pub(crate) fn given_back(marks: GivingBack) -> Mapped {
+        let returns = Returns { marks, ..Returns::default() };
+        Mapped { segments: HashMap::new(), returns }
+    }
+
     /// Maps a segment that its owner has announced.
     ///
     /// # Errors
@@ -401,8 +432,9 @@ impl Mapped {
     pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
         let mapping = self.segments.get(&lease.segment)?;
         mapping.at(lease.offset, len)?;
-        let returns = Some(Arc::clone(&self.returns));
-        let guard = Some(Arc::new(Returner { lease, returns }));
+        let returns = Some(self.returns.clone());
+        let generation = forks::generation();
+        let guard = Some(Arc::new(Returner { lease, returns, generation }));
         Some(Borrowed {
             mapping: Arc::clone(mapping),
             offset: lease.offset,
@@ -430,13 +462,20 @@ impl Mapped {
     /// Where stretches of these segments are collected that are read no more.
     #[must_use]
     pub fn returns(&self) -> Returns {
-        Arc::clone(&self.returns)
+        self.returns.clone()
     }
 
     /// Leases that are read no more, to be sent to their owner.
     #[must_use]
     pub fn returned(&self) -> Vec<Lease> {
-        std::mem::take(&mut self.returns.lock().unwrap_or_else(PoisonError::into_inner))
+        self.returns.take()
+    }
+}
+
+impl Drop for Mapped {
+    /// The owner is gone, or will be: nothing goes back to whoever takes its place.
+    fn drop(&mut self) {
+        self.returns.marks.close();
     }
 }
 

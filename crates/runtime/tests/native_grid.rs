@@ -7,7 +7,8 @@ use gridrpc_core::{Cause, End, Settings};
 use gridrpc_runtime::client::{
     Call, Config, FunctionRef, Grid, Launch, Outcome, Output, Request, Transport,
 };
-use gridrpc_runtime::payload::Payload;
+use gridrpc_runtime::payload::{Incoming, Payload};
+use gridrpc_runtime::segment::Borrowed;
 use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -299,4 +300,67 @@ fn no_wake_up_is_lost_when_many_threads_wait() {
         }
     });
     assert_eq!(grid.counts().live, 0);
+}
+
+/// Results of `builtin/task`: the segment that its output lies in, and the output.
+fn output_of(call: &Call) -> Borrowed {
+    let Outcome::Returned(sections) = outcome(call) else { panic!("it did not return") };
+    let shared = sections.into_iter().find_map(|section| match section {
+        Incoming::Shared(stretch) => Some(stretch),
+        _ => None,
+    });
+    shared.expect("an output in shared memory")
+}
+
+fn task(grid: &Grid, seconds: f64) -> Arc<Call> {
+    let function = named(grid, "builtin/task");
+    let nothing = Value::None;
+    let values = [Value::Float(seconds), nothing.clone(), nothing, Value::Int(2 << 20)];
+    submit(grid, &function, &values, &[])
+}
+
+#[test]
+fn memory_of_a_result_is_used_again_by_the_call_that_was_sent_before_it_was_taken() {
+    let grid = open(1, Transport::Unix);
+    let calls: Vec<_> = (0..4).map(|_| task(&grid, 0.3)).collect();
+    let segments: Vec<_> = calls.iter().map(|call| output_of(call).lease().unwrap()).collect();
+    assert!(segments.iter().all(|lease| *lease == segments[0]), "{segments:?}");
+}
+
+#[test]
+fn memory_of_a_result_is_left_alone_while_somebody_reads_it() {
+    let grid = open(1, Transport::Unix);
+    let echo = named(&grid, "builtin/echo");
+    let filled = |byte: u8| {
+        let call = submit(&grid, &echo, &[Value::Bytes(1)], &[&vec![byte; 2 << 20]]);
+        output_of(&call)
+    };
+    let held: Vec<_> = (1..6).map(filled).collect();
+    // Now and then one is given back, in the middle of others.
+    drop(filled(7));
+    let more = filled(8);
+    for (stretch, byte) in held.iter().zip(1..).chain([(&more, 8)]) {
+        assert!(stretch.bytes().iter().all(|one| *one == byte), "result {byte} has changed");
+    }
+}
+
+#[test]
+fn a_result_of_a_lost_worker_gives_nothing_back_to_the_next() {
+    let grid = open(1, Transport::Unix);
+    let first = task(&grid, 0.0);
+    let old = output_of(&first);
+    let ended = task(&grid, 60.0);
+    std::thread::sleep(Duration::from_millis(100));
+    // SAFETY: plain system call.
+    unsafe { libc::kill(first.profile().pid as i32, libc::SIGKILL) };
+    assert!(matches!(outcome(&ended), Outcome::Ended(End::WorkerLost(_))));
+    let echo = named(&grid, "builtin/echo");
+    let call = submit(&grid, &echo, &[Value::Bytes(1)], &[&vec![1; 2 << 20]]);
+    let new = output_of(&call);
+    assert_eq!(new.lease(), old.lease(), "segments of both processes have the same numbers");
+    drop(old);
+    let call = submit(&grid, &echo, &[Value::Bytes(1)], &[&vec![2; 2 << 20]]);
+    let newer = output_of(&call);
+    assert_ne!(newer.lease(), new.lease());
+    assert!(new.bytes().iter().all(|byte| *byte == 1), "a result that is held has changed");
 }

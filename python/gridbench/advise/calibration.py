@@ -71,6 +71,9 @@ def calibrating(work: Work) -> Iterator[Case]:
         yield _case(cores, max(3 * cores, min(6 * cores, _MOST_TASKS)), _SHORT)
     yield _case(many, 1, _LONG)
     yield _case(few, 30 * few, _SHORT)
+    # As many as the answer may have.
+    yield _case(some, _MOST_TASKS, _SHORT)
+    yield _case(many, _MOST_TASKS, _SHORT)
     # Of each task, if the work was divided among all cores.
     task_in = work.bytes_in / most + work.bytes_in_each
     task_out = work.bytes_out / most + work.bytes_out_each

@@ -128,8 +128,8 @@ class Parameters:
     new_output: Effort = field(default_factory=Effort)
     """A worker's, the same for its output."""
     last_used_first: bool = False
-    """A task goes to the worker that has become idle last, whose memory is warm; else to the one
-    that has been idle longest."""
+    """A task goes to the worker that was used last, whose memory is warm, and to one that was never
+    used only if there is no other; else to the one that has been idle longest."""
     kept_from: float = 0.0
     """Bytes from which on data has memory of its own; less goes within messages."""
     processors: float = math.inf
@@ -229,8 +229,6 @@ class Run:
         """Pieces of memory that earlier tasks have left to the client."""
         self.left_outputs = [0] * workers
         """The same, to each worker."""
-        self.returned_outputs = [0] * workers
-        """Those that the client has done with: the worker is told with its next task."""
         self.unmade = workers
         self.submitted = 0
         self.outstanding = 0
@@ -308,7 +306,16 @@ class Run:
     def came_up(self, worker: int) -> None:
         """It is ready, and the client gets to know of it."""
         assert self.parameters.start is not None
-        self.collector.add(self.parameters.start.adopt, self.worker_free, worker)
+        self.collector.add(self.parameters.start.adopt, self.adopted, worker)
+
+    def adopted(self, worker: int) -> None:
+        """It can take its first task, if no other worker can: its memory is cold."""
+        if self.parameters.last_used_first:
+            self.idle.appendleft(worker)
+            self.spare.extend([worker] * self.parameters.ahead)
+            self.dispatch()
+        else:
+            self.worker_free(worker)
 
     # The client submits.
 
@@ -386,8 +393,6 @@ class Run:
         """Its data starts on its way to its worker."""
         work = self.parameters.to_workers.work(self.case.bytes_in)
         worker = self.worker[task]
-        self.left_outputs[worker] += self.returned_outputs[worker]
-        self.returned_outputs[worker] = 0
         if worker not in self.has_shared:
             self.has_shared.add(worker)
             to_workers = self.parameters.to_workers
@@ -480,7 +485,7 @@ class Run:
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""
         self.retrieve[task] = self.clock.now
-        self.returned_outputs[self.worker[task]] += 1
+        self.left_outputs[self.worker[task]] += 1
         if self.parameters.manager:
             self.outstanding -= 1
             self.submit_next()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -43,6 +43,8 @@ class Options:
     """Add the untimed checksum pass."""
     start_timeout: float = 180.0
     """Seconds that an engine may take to start, beside the time of the first task itself."""
+    when_measured: Callable[[], object] = lambda: None
+    """Called when the timed pass is over, while the engine still runs."""
 
 
 @dataclass(slots=True)
@@ -155,6 +157,7 @@ class _Run:
         """All of it; the status at the end."""
         try:
             status = self._measure(verdict)
+            self._options.when_measured()
             if status == "complete" and self._options.check:
                 status = self._check(verdict)
             return status

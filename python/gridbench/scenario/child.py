@@ -14,12 +14,13 @@ import json
 import os
 import sys
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from rich.console import Console
 
 from gridbench.engines.leftovers import end_descendants_of
 from gridbench.errors import InputError
+from gridbench.micro.load import Moment, reading
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.interrupt import Interrupt
@@ -38,17 +39,25 @@ def carry_out(order: Order) -> Answer:
     participant = find_participant(order.engine)
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
+    measured: list[Moment] = []
+    options = Options(
+        warm=order.warm,
+        check=order.check,
+        start_timeout=order.start_timeout,
+        when_measured=lambda: measured.append(reading(os.getppid())),
+    )
     with open(os.devnull, "w", encoding="utf-8") as nowhere, Interrupt() as interrupt:
         verdict = run_engine(
             participant,
             order.facts,
             workload,
-            options=Options(warm=order.warm, check=order.check, start_timeout=order.start_timeout),
+            options=options,
             folder=order.folder,
             interrupt=interrupt,
             console=Console(file=nowhere),
         )
-    return _answer(verdict, workload.setup, interrupted=interrupt.came)
+    answer = _answer(verdict, workload.setup, interrupted=interrupt.came)
+    return replace(answer, measured=measured[0]) if measured else answer
 
 
 def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:

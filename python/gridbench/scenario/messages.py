@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from gridbench.micro.load import Moment
 from gridbench.run.client import Facts
 
 
@@ -38,3 +39,5 @@ class Answer:
     returned: int = 0
     """Tasks that came back."""
     figures: dict[str, float] = field(default_factory=dict)
+    measured: Moment | None = None
+    """The machine's clocks when the timed pass was over, and the engine not closed."""

@@ -80,7 +80,10 @@ def run_case(
             _hang_up(process)
         answer = _read(answers, process, log)
     return Outcome(
-        answer=answer, took=time.monotonic() - began.at, load=watch.load(), ended_for=watch.why
+        answer=answer,
+        took=time.monotonic() - began.at,
+        load=watch.load(answer.measured),
+        ended_for=watch.why,
     )
 
 
@@ -117,13 +120,21 @@ class _Watch:
             self.why = f"memory: it was ended when only {size(free)} were left"
             self._end(now)
 
-    def load(self) -> dict[str, float]:
-        """Others' and all work as shares of all processors, and the memory it took, in bytes."""
+    def load(self, measured: Moment | None) -> dict[str, float]:
+        """Others' and all work as shares of all processors, and the memory it took, in bytes.
+
+        Once all processes are gone, their times are exact; but those that nobody has waited for are
+        missing then, and would count as others' work. So `measured`, a reading from before the
+        engine was closed, counts if it tells less.
+        """
         now = reading(os.getpid())
+        others = now.others_since(self._began)
+        if measured is not None:
+            others = min(others, measured.others_since(self._began))
         processors = os.cpu_count() or 1
         passed = max(now.at - self._began.at, 1e-9)
         return {
-            "others": now.others_since(self._began) / processors,
+            "others": others / processors,
             "busy": max(0.0, now.not_idle - self._began.not_idle) / passed / processors,
             "memory_used": float(max(0, self._before - self._least)),
         }

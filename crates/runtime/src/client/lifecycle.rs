@@ -18,7 +18,7 @@ use crate::forks;
 use crate::link::{LinkError, Placement, Receiver, Sender};
 use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
-use crate::worker::progress;
+use crate::worker::progress::{self, GivingBack};
 
 /// How many workers one request starts. The spawner forks the first while the next are prepared, and
 /// each process has few descriptors that are not its own. At 256 of them and more the kernel
@@ -158,7 +158,7 @@ impl Reactor {
             progress::reset(&self.progress, index);
 
             let token = Token::Worker { index, generation }.encode();
-            let mapped = Mapped::default();
+            let mapped = Mapped::given_back(GivingBack::new(&self.progress, index));
             let sender = Sender::new(Arc::clone(&pair.ours));
             let mut outlet = Outlet::new(sender, token, mapped.returns());
             self.greet(&mut outlet, index)?;

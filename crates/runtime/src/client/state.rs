@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use gridrpc_core::{Action, BlobId, CallId, Core, End, FunctionId, Settings, Time, WorkerId};
 use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
@@ -96,6 +96,15 @@ impl Outlet {
             let mut event = EpollEvent::new(flags, self.token);
             // Fails only for a descriptor that is no longer watched, because its worker is gone.
             let _ = epoll.modify(self.sender.socket(), &mut event);
+        }
+    }
+
+    /// Gives back what this client reads no more, as far as that takes a message.
+    fn push_releases(&mut self) {
+        // At most 65,535 go in one message.
+        for leases in self.returns.take().chunks(1 << 15) {
+            let sent = self.sender.push(&Message::Release { leases: leases.to_vec() });
+            debug_assert!(sent.is_ok(), "{sent:?}");
         }
     }
 
@@ -328,17 +337,10 @@ impl State {
         self.last_sent = worker;
         outlet.calls = outlet.calls.wrapping_add(1);
         let can_wait = batch && payload.bytes <= SMALL;
-        let Outlet { sender, segments, returns, .. } = outlet;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
-        let leases = std::mem::take(&mut *returns.lock().unwrap_or_else(PoisonError::into_inner));
-        if !leases.is_empty() {
-            // At most 65,535 go in one message.
-            for leases in leases.chunks(1 << 15) {
-                let sent = sender.push(&Message::Release { leases: leases.to_vec() });
-                debug_assert!(sent.is_ok(), "{sent:?}");
-            }
-        }
+        outlet.push_releases();
+        let Outlet { sender, segments, .. } = outlet;
         // The bounds of the format were kept when the payload was put together.
         let sent = payload
             .announce(sender, |segment| segments.insert(segment))
@@ -351,6 +353,7 @@ impl State {
     /// Sends the results of a callback.
     pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
+        outlet.push_releases();
         let Outlet { sender, segments, .. } = outlet;
         let message = Message::CallbackReply { call, sections: payload.sections() };
         let sent = payload

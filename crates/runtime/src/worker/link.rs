@@ -13,9 +13,10 @@ use crate::link::{LinkError, Received, Receiver, Sender, Stream};
 use crate::loan::Source;
 use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
-use crate::segment::{Lent, Mapped, Pool};
+use crate::segment::{Mapped, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::blobs::Blobs;
+use crate::worker::lendings::Lendings;
 use crate::worker::progress::Side;
 use crate::worker::{debug, progress};
 
@@ -94,7 +95,7 @@ pub struct WorkerLink {
     patience: Patience,
     sender: Sender,
     worker: u32,
-    progress: Option<Mapping>,
+    progress: Option<Arc<Mapping>>,
     desk: Desk,
     /// Our own segments, for results; none where memory cannot cross.
     pool: Option<Arc<Pool>>,
@@ -114,8 +115,8 @@ struct Desk {
     blobs: Blobs,
     /// The client's segments.
     mapped: Mapped,
-    /// Results that the client still reads.
-    lent: HashMap<Lease, Arc<Lent>>,
+    /// Results and arguments of callbacks that the client still reads.
+    lendings: Lendings,
     /// Shared data that was dropped, and that what was made of it is to be let go of.
     dropped: Vec<u64>,
     /// Calls to run, and whether their answers may wait for others.
@@ -177,7 +178,7 @@ impl WorkerLink {
         let progress = match descriptors.pop() {
             Some(file) => {
                 let len = nix::sys::stat::fstat(&file).map_err(io::Error::from)?.st_size;
-                Some(Mapping::new(file.as_fd(), len as usize, true)?)
+                Some(Arc::new(Mapping::new(file.as_fd(), len as usize, true)?))
             }
             None => None,
         };
@@ -194,13 +195,14 @@ impl WorkerLink {
         let pool = shared_memory.then(|| Pool::new(KEEP_FREE));
         // Functions may make arrays that results refer to.
         pool.iter().for_each(crate::client::tell);
+        let desk = Desk { lendings: Lendings::new(progress.as_ref(), worker), ..Desk::default() };
         Ok(WorkerLink {
             receiver,
             patience: Patience::new(),
             sender,
             worker,
             progress,
-            desk: Desk::default(),
+            desk,
             pool,
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
@@ -278,7 +280,7 @@ impl WorkerLink {
             return false;
         }
         let meet = |progress: &Mapping| progress::meet(progress, self.worker, Side::Worker);
-        if self.progress.as_ref().and_then(meet) == Some(true) {
+        if self.progress.as_deref().and_then(meet) == Some(true) {
             return false;
         }
         let until = monotonic_ns() + A_MOMENT;
@@ -319,7 +321,7 @@ impl WorkerLink {
     fn wait_and_fill(&mut self) -> io::Result<usize> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
         let meet = |progress: &Mapping| progress::meet(progress, *worker, Side::Worker);
-        if progress.as_ref().and_then(meet) != Some(true) {
+        if progress.as_deref().and_then(meet) != Some(true) {
             patience.look(|| is_readable(receiver));
         }
         fill(receiver)
@@ -365,6 +367,7 @@ impl WorkerLink {
         let sections = payload.sections();
         self.sender.push(&Message::Callback { call, index, sections })?;
         payload.push_streams(&mut self.sender)?;
+        payload.parts.iter().for_each(|part| self.desk.lend(part));
         self.sender.flush()?;
         self.desk.callback = None;
         loop {
@@ -393,7 +396,7 @@ impl WorkerLink {
     /// Something to put an answer together with.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(self.pool.as_ref(), self.threshold)
+        PayloadBuilder::new(self.pool.as_ref(), self.threshold).lending(&self.desk.lendings)
     }
 
     /// Answers a call. Sent by [`WorkerLink::next_turn`]. What the caller still holds of `sections`
@@ -446,13 +449,9 @@ impl WorkerLink {
         payload.push_streams(&mut self.sender)?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
         for part in payload.parts {
-            match part {
-                Outgoing::Shared { lent, offset, .. } => {
-                    let lease = Lease { segment: lent.segment().number(), offset };
-                    self.desk.lent.insert(lease, lent);
-                }
-                Outgoing::Stream(source) => self.desk.sent.push(source),
-                _ => {}
+            self.desk.lend(&part);
+            if let Outgoing::Stream(source) = part {
+                self.desk.sent.push(source);
             }
         }
         Ok(())
@@ -483,6 +482,14 @@ impl WorkerLink {
 }
 
 impl Desk {
+    /// A section has gone to the client, which may read it where it lies.
+    fn lend(&self, part: &Outgoing) {
+        if let Outgoing::Shared { lent, offset, .. } = part {
+            let lease = Lease { segment: lent.segment().number(), offset: *offset };
+            self.lendings.add(lease, Arc::clone(lent));
+        }
+    }
+
     /// Acts on a message; a call is put on the desk.
     fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
         let Received { message, order, streams, mut descriptors } = received;
@@ -514,9 +521,7 @@ impl Desk {
             }
             Message::DropSegment { segment } => self.mapped.remove(segment),
             Message::Release { leases } => {
-                for lease in leases {
-                    self.lent.remove(&lease);
-                }
+                self.lendings.end(&leases);
             }
             Message::Blob { blob, sections } => {
                 self.blobs.add(blob, &sections, streams, &self.mapped)?;

@@ -5,6 +5,7 @@ pub(crate) mod blobs;
 mod builtin;
 mod debug;
 mod each;
+pub(crate) mod lendings;
 mod link;
 mod module;
 mod native;

@@ -6,8 +6,13 @@
 //! calls that the worker has begun; its high half, set by the client, says below which count
 //! it passes over calls instead of running them. Both change by compare-and-swap, so that each
 //! call is either begun or taken back.
+//!
+//! The rest of the cache line tells the worker which of its segments the client reads no more, so
+//! that it can put its next result there. A message would come with the worker's next call only,
+//! which is sent before its last result has been read; to send one at once would wake the worker.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::sys::Mapping;
 
@@ -43,6 +48,62 @@ pub(crate) fn reset(memory: &Mapping, worker: u32) {
     if let Some(slot) = slot(memory, worker) {
         slot.store(0, Ordering::Release);
     }
+    take_given_back(memory, worker).for_each(drop);
+}
+
+/// Where in its cache line a worker's bits are, bytes, and how many words there are of them.
+const BITS: u64 = 16;
+const WORDS: u32 = 6;
+
+/// Bits for the first so many segments of a worker, word by word.
+fn bits(memory: &Mapping, worker: u32, word: u32) -> Option<&AtomicU64> {
+    let place = memory.at(u64::from(worker) * SLOT + BITS + u64::from(word) * 8, 8)?;
+    // SAFETY: inside the mapping, aligned to 8 bytes, used as an atomic by everybody.
+    Some(unsafe { place.cast::<AtomicU64>().as_ref() })
+}
+
+/// The client's way to give segments back to one process of a worker. It is closed when that process
+/// is gone: its results may outlive it, and the process that takes its place has other segments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GivingBack(Arc<Mutex<Option<Place>>>);
+
+/// The memory for all workers, and a worker's number.
+pub(crate) type Place = (Arc<Mapping>, u32);
+
+impl GivingBack {
+    pub(crate) fn new(memory: &Arc<Mapping>, worker: u32) -> GivingBack {
+        GivingBack(Arc::new(Mutex::new(Some((Arc::clone(memory), worker)))))
+    }
+
+    /// Marks a segment as read no more. `false`: there is no room for its number here.
+    pub(crate) fn mark(&self, segment: u32) -> bool {
+        // Held over the marking, so that nothing is marked once this has been closed.
+        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((memory, worker)) = &*open else { return false };
+        let word = segment / u64::BITS;
+        let Some(bits) = (word < WORDS).then(|| bits(memory, *worker, word)).flatten() else {
+            return false;
+        };
+        bits.fetch_or(1 << (segment % u64::BITS), Ordering::Release);
+        true
+    }
+
+    pub(crate) fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// The worker's segments that were given back since this was asked last.
+pub(crate) fn take_given_back(memory: &Mapping, worker: u32) -> impl Iterator<Item = u32> + '_ {
+    (0..WORDS).flat_map(move |word| {
+        let taken = bits(memory, worker, word).map_or(0, |bits| {
+            // Nearly always there is nothing: no need to write then.
+            if bits.load(Ordering::Relaxed) == 0 { 0 } else { bits.swap(0, Ordering::Acquire) }
+        });
+        (0..u64::BITS)
+            .filter(move |bit| taken >> bit & 1 == 1)
+            .map(move |bit| word * u64::BITS + bit)
+    })
 }
 
 /// Words behind the counts: on which processor each side ran last, plus 1; 0 as long as that is not
@@ -126,6 +187,33 @@ mod tests {
         assert_eq!(ran, [false, false, false, true, true]);
         assert_eq!(begun(&memory, 3), 6);
         assert_eq!(begun(&memory, 2), 0, "workers have words of their own");
+    }
+
+    #[test]
+    fn what_is_given_back_is_taken_once_by_its_worker_alone() {
+        let memory = Arc::new(memory());
+        let giving = GivingBack::new(&memory, 3);
+        let numbers = [0, 5, 63, 64, 200, 383];
+        assert!(numbers.iter().all(|number| giving.mark(*number)));
+        assert!(!giving.mark(384), "there is no room for more");
+        assert!(!giving.mark(u32::MAX));
+        assert_eq!(take_given_back(&memory, 2).count(), 0);
+        assert_eq!(take_given_back(&memory, 4).count(), 0);
+        assert_eq!(take_given_back(&memory, 3).collect::<Vec<_>>(), numbers);
+        assert_eq!(take_given_back(&memory, 3).count(), 0);
+        assert_eq!(begun(&memory, 3), 0, "the counts are not touched");
+    }
+
+    #[test]
+    fn nothing_of_an_earlier_process_is_given_back_to_the_next() {
+        let memory = Arc::new(memory());
+        let before = GivingBack::new(&memory, 1);
+        assert!(before.mark(7));
+        let late = before.clone();
+        before.close();
+        reset(&memory, 1);
+        assert!(!late.mark(8));
+        assert_eq!(take_given_back(&memory, 1).count(), 0);
     }
 
     #[test]

@@ -1,0 +1,82 @@
+//! What a worker has lent to its client: results and arguments of callbacks, until it is read no more.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_wire::Lease;
+
+use crate::segment::Lent;
+use crate::sys::Mapping;
+use crate::worker::progress;
+
+/// The memory that is lent, by lease.
+#[derive(Debug, Default)]
+pub(crate) struct Lendings {
+    lent: Mutex<HashMap<Lease, Arc<Lent>>>,
+    /// Where the client marks what it has given back, and this worker's number there.
+    marks: Option<progress::Place>,
+}
+
+impl Lendings {
+    pub(super) fn new(progress: Option<&Arc<Mapping>>, worker: u32) -> Lendings {
+        let marks = progress.map(|progress| (Arc::clone(progress), worker));
+        Lendings { lent: Mutex::default(), marks }
+    }
+
+    fn lent(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Lent>>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, lease: Lease, lent: Arc<Lent>) {
+        self.lent().insert(lease, lent);
+    }
+
+    /// The client has given these back.
+    pub(super) fn end(&self, leases: &[Lease]) {
+        let mut lent = self.lent();
+        for lease in leases {
+            lent.remove(lease);
+        }
+    }
+
+    /// Takes what the client has marked since the last time.
+    pub(crate) fn end_marked(&self) {
+        if let Some((progress, worker)) = &self.marks {
+            for segment in progress::take_given_back(progress, *worker) {
+                self.lent().remove(&Lease { segment, offset: 0 });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::segment::Pool;
+    use crate::sys::memory_file;
+    use crate::worker::progress::GivingBack;
+
+    #[test]
+    fn what_the_client_marks_is_used_again() {
+        let file = memory_file(c"test", 4096).unwrap();
+        let progress = Arc::new(Mapping::new(file.as_fd(), 4096, true).unwrap());
+        let lendings = Lendings::new(Some(&progress), 5);
+        let pool = Pool::new(1 << 30);
+        let lend = || {
+            lendings.end_marked();
+            let lent = Arc::new(pool.take(100_000).unwrap());
+            let segment = lent.segment().number();
+            lendings.add(Lease { segment, offset: 0 }, lent);
+            segment
+        };
+        let giving = GivingBack::new(&progress, 5);
+        assert_eq!((lend(), lend()), (0, 1), "nothing has come back");
+        assert!(giving.mark(0));
+        assert_eq!((lend(), lend()), (0, 2));
+        // What was never lent is nobody's.
+        assert!(giving.mark(77));
+        assert_eq!(lend(), 3);
+    }
+}
