@@ -137,6 +137,25 @@ def test_the_links_limit_is_drawn() -> None:
     assert "One host" not in told
 
 
+def test_a_rate_needs_data_that_has_added_something() -> None:
+    pictures = {one.id: one for one in pictures_of(1, cells_of(all_done(1)))}
+    rates = {
+        line.name: [where for where, _, _ in line.points]
+        for line in pictures["shared-rate-0"].lines
+    }
+    # 10 KB at 100 MB/s are 0.1 ms beside 510 ms; 400 x 100 KB are 0.4 s beside 4.5 s.
+    assert rates["1 core"] == ["100MB"]
+    assert rates["400 cores"] == ["1MB", "10MB", "100MB"]
+    assert "added less than 30 %" in pictures["shared-rate-0"].about
+
+
+def test_works_are_told_by_size() -> None:
+    text = said(6, all_done(6)[::-1])
+    sizes = ["no data", "10KB to each", "100KB to each", "1MB to each"]
+    places = [text.index(f"with {size}") for size in sizes]
+    assert places == sorted(places)
+
+
 def test_what_a_reader_must_know_is_said() -> None:
     header = header_of(4, time_scale=0.01, stddev=5.0)
     results = [replace(r, load={"others": 0.0, "busy": 1.0}) for r in results_of(4)]

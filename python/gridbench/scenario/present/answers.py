@@ -14,7 +14,7 @@ from gridbench.analysis.interval import Interval
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
-from gridbench.report.text import duration, percent
+from gridbench.report.text import counted, duration, percent
 from gridbench.scenario.amounts import size_text
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
@@ -235,7 +235,8 @@ def _delay(
 def _sixth(cells: Sequence[Cell]) -> list[str]:
     found = []
     for work in sorted({work_of(cell) for cell in cells}, reverse=True):
-        for label in dict.fromkeys(size_label(cell) for cell in cells):
+        by_size = sorted(cells, key=lambda cell: cell.one.bytes_in)
+        for label in dict.fromkeys(map(size_label, by_size)):
             own = {
                 cell.one.tasks: cell
                 for cell in cells
@@ -249,10 +250,12 @@ def _sixth(cells: Sequence[Cell]) -> list[str]:
             others = [f"{n:,}" for n in best.as_good if n != best.tasks]
             also = f" ({', '.join(others)} may be as good)" if others else ""
             edge = "; it is at the edge of what was tried" if best.at_edge else ""
-            one = f"; one task took {duration(own[1].total().value)}" if 1 in own else ""
+            compared = 1 in own and best.tasks > 1
+            one = f"; one task took {duration(own[1].total().value)}" if compared else ""
             found.append(
                 f"{work:g} s of work on {cores:,} cores with {label}:"
-                f" {best.tasks:,} tasks were best{also}, {duration(best.total.value)}"
+                f" {counted(best.tasks, 'task')} {'was' if best.tasks == 1 else 'were'} best{also},"
+                f" {duration(best.total.value)}"
                 f" (efficiency {percent(own[best.tasks].efficiency().value)}){one}{edge}."
             )
     return found

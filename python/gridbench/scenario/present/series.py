@@ -14,6 +14,8 @@ from gridbench.scenario.present.curves import Line
 Value = Callable[[Cell], Interval | None]
 Name = Callable[[Cell], str]
 
+_TELLING = 0.3
+"""Share of the time without data that data must add, so that a rate follows: less may be chance."""
 MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
 """Per byte: as the report counts, in which 1 MB are 8 Mbit."""
 
@@ -80,8 +82,9 @@ def shared_rate(cells: Sequence[Cell]) -> Value:
 
     def rate(cell: Cell) -> Interval | None:
         added = shared_transfer(cell, cells)
+        start = cell.figure("last_start", clocks=1)
         amount = cell.one.cores * cell.one.bytes_shared * MEGABIT
-        return added.under(amount) if added is not None and amount else None
+        return _telling_rate(amount, start, added)
 
     return rate
 
@@ -95,11 +98,18 @@ def block_rate(
         empty = _without(cell, cells, size)
         span = cell.figure(figure, clocks=clocks)
         before = empty.figure(figure, clocks=clocks) if empty else None
-        if span is None or before is None or not size(cell):
-            return None
-        return span.minus(before).under(cell.one.cores * size(cell) * MEGABIT)
+        added = None if span is None or before is None else span.minus(before)
+        return _telling_rate(cell.one.cores * size(cell) * MEGABIT, span, added)
 
     return rate
+
+
+def _telling_rate(amount: float, whole: Interval | None, added: Interval | None) -> Interval | None:
+    """Mbit/s, if the data has added a good part to the whole time of a case with it."""
+    if whole is None or added is None or not amount:
+        return None
+    telling = added.value >= _TELLING * (whole.value - added.value)
+    return added.under(amount) if telling else None
 
 
 def rate_of(size: int, seconds: Interval | None) -> Interval | None:
@@ -153,11 +163,16 @@ def limit_lines(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
 
 def rate_note(cells: Sequence[Cell]) -> str:
     """What a reader has to know of rates."""
+    left_out = (
+        f"No rate is told where data added less than {_TELLING * 100:.0f} % to the time without"
+        " it, as that may be chance. "
+    )
     if any(cell.one.link_rate for cell in cells):
-        return "The dashed line is what the client's link carries."
+        return left_out + "The dashed line is what the client's link carries."
     return (
-        "On one host nothing is sent over a wire: data is copied in memory, or shared, so this is"
-        " no rate of a network."
+        left_out
+        + "On one host nothing is sent over a wire: data is copied in memory, or shared, so"
+        " this is no rate of a network."
     )
 
 
