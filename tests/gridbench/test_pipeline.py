@@ -333,14 +333,6 @@ def test_each_worker_makes_memory_for_outputs_unless_the_client_has_done_with_so
     assert slow.calc_out.tolist() == pytest.approx([2.1, 4.2, 5.2])
 
 
-def test_a_worker_that_was_never_used_is_used_last() -> None:
-    parameters = replace(MANAGED, start=Start(serial=1.0), last_used_first=True)
-    tasks = Case(np.array([0.5, 0.5, 9.0]), np.zeros(4))
-    # The workers come up after 1 to 4 s; three of them when the last task is submitted.
-    stamps = evaluate(tasks, replace(parameters, most_outstanding=1, submit_cost=1.1))
-    assert stamps.worker.tolist() == [0, 0, 0]
-
-
 def test_the_worker_that_was_used_last_is_used_first() -> None:
     tasks = replace(case(4, 3), sleep=np.array([1.0, 2.0, 3.0, 1.0]))
     busy = replace(MANAGED, most_outstanding=3)

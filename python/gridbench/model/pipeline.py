@@ -128,8 +128,8 @@ class Parameters:
     new_output: Effort = field(default_factory=Effort)
     """A worker's, the same for its output."""
     last_used_first: bool = False
-    """A task goes to the worker that was used last, whose memory is warm, and to one that was never
-    used only if there is no other; else to the one that has been idle longest."""
+    """A task goes to the worker that has become idle last, whose memory is warm; else to the one
+    that has been idle longest."""
     kept_from: float = 0.0
     """Bytes from which on data has memory of its own; less goes within messages."""
     processors: float = math.inf
@@ -306,16 +306,7 @@ class Run:
     def came_up(self, worker: int) -> None:
         """It is ready, and the client gets to know of it."""
         assert self.parameters.start is not None
-        self.collector.add(self.parameters.start.adopt, self.adopted, worker)
-
-    def adopted(self, worker: int) -> None:
-        """It can take its first task, if no other worker can: its memory is cold."""
-        if self.parameters.last_used_first:
-            self.idle.appendleft(worker)
-            self.spare.extend([worker] * self.parameters.ahead)
-            self.dispatch()
-        else:
-            self.worker_free(worker)
+        self.collector.add(self.parameters.start.adopt, self.worker_free, worker)
 
     # The client submits.
 
