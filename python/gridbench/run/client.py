@@ -58,7 +58,7 @@ class Client(abc.ABC):
 
     @abc.abstractmethod
     def take(self, wait: float) -> list[Row]:
-        """What has come back since the last time, waiting up to `wait` seconds for the first.
+        """What has come back since the last time; takes up to `wait` seconds.
 
         Raises EngineFailure when all that came before has been taken.
         """

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from gridbench.engines.base import Engine, Outcome, Task
 from gridbench.engines.python_tasks import one_line
 
 _GLANCE = 0.1  # seconds between looks at whether to stop, while waiting for room
+_PORTION = 1000  # results taken at one time
 
 
 class EngineFailure(Exception):
@@ -64,6 +66,10 @@ class Exchange:
         self._inspect = inspect
         self._stop = threading.Event()
         self._release = threading.Event()
+        self._over = threading.Event()
+        """Nothing more comes."""
+        self._more = False
+        """More lies there than the last `take` took."""
         self._room = threading.Semaphore(most_outstanding)
         self._pending: dict[int, tuple[Task, float]] = {}
         self._results: queue.SimpleQueue[Returned | EngineFailure] = queue.SimpleQueue()
@@ -80,25 +86,24 @@ class Exchange:
         return self.collected == self._count
 
     def take(self, wait: float) -> list[Returned]:
-        """What has come back since the last time, waiting up to `wait` seconds for the first.
+        """What has come back since the last time, `wait` seconds from now or when all is there.
 
+        It does not wake with each result: that would cost the other threads time that is measured.
         Raises EngineFailure when all that came before has been taken.
         """
+        if not self._more:
+            self._over.wait(wait)
         taken: list[Returned] = []
-        try:
-            item = self._results.get(timeout=wait)
-            while True:
+        with suppress(queue.Empty):
+            while len(taken) < _PORTION:
+                item = self._results.get_nowait()
                 if isinstance(item, EngineFailure):
                     if not taken:
                         raise item
                     self._results.put(item)
                     break
                 taken.append(item)
-                if len(taken) == 1000:
-                    break
-                item = self._results.get_nowait()
-        except queue.Empty:
-            pass
+        self._more = len(taken) == _PORTION
         self.collected += len(taken)
         return taken
 
@@ -150,6 +155,7 @@ class Exchange:
                     return
                 self._room.release()
                 self._results.put(self._returned(outcome, retrieve))
+            self._over.set()
         except Exception as error:  # see above
             self._fail(error)
 
@@ -174,3 +180,4 @@ class Exchange:
         failure.__cause__ = error if failure is not error else None
         if not self._stop.is_set():
             self._results.put(failure)
+            self._over.set()

@@ -16,7 +16,6 @@ import os
 import queue
 import sys
 import threading
-import time
 from importlib.metadata import EntryPoint
 from multiprocessing.connection import Connection
 from typing import Any
@@ -28,7 +27,6 @@ from gridbench.run.client import GLANCE, Facts, LocalClient
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.messages import Close, Closed, Failed, News, Pass
 
-_BETWEEN_BATCHES = 0.05  # seconds in which rows gather before they are sent
 _FOR_EVER = 1e9
 
 
@@ -66,7 +64,6 @@ class _Host:
             rows = client.take(GLANCE)
             description = _plain(client.describe()) if client.finished else None
             self._send(News(rows, client.status, description))
-            time.sleep(_BETWEEN_BATCHES)
 
     def _send(self, message: object) -> None:
         try:

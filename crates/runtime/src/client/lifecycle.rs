@@ -31,19 +31,21 @@ const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
 
 impl Reactor {
-    /// Starts processes for these places, as soon as they have connections.
-    pub(super) fn start(&mut self, workers: &[WorkerId]) {
+    /// Starts the next processes that have been asked for: some in one turn, so that the first can be
+    /// heard while others are still to be started; in nodes all, as soon as they have connections.
+    pub(super) fn start_next(&mut self) {
+        let nodes = self.connecting.has_nodes();
+        let count = if nodes { self.to_start.len() } else { self.to_start.len().min(BATCH) };
+        let workers: Vec<_> = self.to_start.drain(..count).collect();
         // It prepares itself while connections are made.
-        if !self.see_to_spawner(workers) {
+        if workers.is_empty() || !self.see_to_spawner(&workers) {
             return;
         }
-        if self.connecting.has_nodes() {
-            return self.connecting.ask(Instant::now(), workers);
+        if nodes {
+            return self.connecting.ask(Instant::now(), &workers);
         }
-        for batch in workers.chunks(BATCH) {
-            let pairs = batch.iter().map(|_| connect(self.config.transport)).collect();
-            self.start_batch(batch, pairs);
-        }
+        let pairs = workers.iter().map(|_| connect(self.config.transport)).collect();
+        self.start_batch(&workers, pairs);
     }
 
     /// Goes on with workers in nodes: starts those that have got connections, and reports those that

@@ -116,6 +116,8 @@ pub(crate) struct Reactor {
     pub(super) progress: Arc<Mapping>,
     pub(super) memory_kills: u64,
     pub(super) host: String,
+    /// Places that are still to get a process.
+    pub(super) to_start: VecDeque<WorkerId>,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
     /// Workers that have begun a line, and when it is passed on as it is.
@@ -220,6 +222,7 @@ impl Reactor {
             progress,
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
+            to_start: VecDeque::new(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
             patience: Patience::new(),
@@ -238,7 +241,7 @@ impl Reactor {
             state.note_all_progress(now);
             state.drive(|core, out| core.tick(now, out));
         }
-        let to_start = std::mem::take(&mut state.to_start);
+        self.to_start.extend(state.to_start.drain(..));
         let to_kill = std::mem::take(&mut state.to_kill);
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
@@ -246,7 +249,7 @@ impl Reactor {
             self.connecting.clear();
             self.say_goodbye();
         }
-        let idle = to_start.is_empty() && to_kill.is_empty();
+        let idle = self.to_start.is_empty() && to_kill.is_empty();
         self.lone = (state.core.live() == 1).then_some(state.last_sent);
         let until = if idle { state.core.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
@@ -254,8 +257,10 @@ impl Reactor {
         if !to_kill.is_empty() {
             self.kill(&to_kill);
         }
-        if self.closing.is_none() && !to_start.is_empty() {
-            self.start(&to_start);
+        if self.closing.is_none() {
+            self.start_next();
+        } else {
+            self.to_start.clear();
         }
         self.prepare(&to_prepare);
         self.timeout(until, now)
