@@ -324,6 +324,17 @@ def test_memory_for_input_is_new_until_a_task_has_left_some() -> None:
     assert evaluate(case(3, 1, bytes_in=100), replace(parameters, kept_from=101)).total == 3
 
 
+def test_a_worker_maps_memory_for_input_that_it_has_not_seen() -> None:
+    parameters = replace(ONE_HOST, map_input=Effort(per_byte=0.01), most_outstanding=1)
+    # The same memory serves all tasks, and the worker has it from the first on.
+    assert evaluate(case(3, 1, bytes_in=100), parameters).calc_in.tolist() == [1, 2, 3]
+    # Another worker does each task, and has not.
+    assert evaluate(case(3, 3, bytes_in=100), parameters).calc_in.tolist() == [1, 3, 5]
+    # Memory that is not kept is other memory next time.
+    unkept = replace(parameters, most_left=0)
+    assert evaluate(case(3, 1, bytes_in=100), unkept).calc_in.tolist() == [1, 3, 5]
+
+
 def test_each_worker_makes_memory_for_outputs_unless_the_client_has_done_with_some() -> None:
     parameters = replace(ONE_HOST, new_output=Effort(fixed=0.1, per_byte=0.01))
     stamps = evaluate(case(6, 2, bytes_out=100), parameters)

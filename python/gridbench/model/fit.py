@@ -45,7 +45,7 @@ _LEAST_VARIANCE = 1e-8
 """Of weighted differences; no fit is better than its steps."""
 _MOST_TRIED = 60
 """Runs on which a search begins, for each shape."""
-_MOST_TASKS = 15_000
+_MOST_TASKS = 40_000
 """Of all runs that a search goes on with."""
 _MOST_STEPS, _MOST_MORE_STEPS = 30, 20
 """Of a search; of one that goes on with all runs."""

@@ -80,6 +80,8 @@ class Place:
     any."""
     kept_from: int = 0
     """Bytes from which on the engine gives data memory of its own, which it uses again."""
+    keep_free: int | None = None
+    """Bytes of such memory that it keeps for later tasks; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,7 @@ def _place(record: dict[str, Any]) -> Place:
         nodes=len(namespaces) or 1,
         most_waiting_bytes=_settings(record).get("max_queued_bytes"),
         kept_from=int(_settings(record).get("shared_threshold", 0)),
+        keep_free=_settings(record).get("keep_free"),
     )
 
 

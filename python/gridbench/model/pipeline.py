@@ -121,6 +121,8 @@ class Parameters:
     """A worker's to take it, before its first task."""
     take: Effort = field(default_factory=Effort)
     """A worker's to take a task, before it computes."""
+    map_input: Effort = field(default_factory=Effort)
+    """The same, besides, where the data lies in memory that this worker has not seen before."""
     make: Effort = field(default_factory=Effort)
     """A worker's to wake up and to make its output, at the end of computing."""
     new_input: Effort = field(default_factory=Effort)
@@ -132,6 +134,8 @@ class Parameters:
     that has been idle longest."""
     kept_from: float = 0.0
     """Bytes from which on data has memory of its own; less goes within messages."""
+    most_left: float = math.inf
+    """Pieces of memory of earlier tasks' data that the client keeps; the others go."""
     processors: float = math.inf
     """That client and workers have together."""
     ahead: int = 0
@@ -225,8 +229,14 @@ class Run:
         """Tasks whose data is with a worker that does another."""
         self.busy = [False] * workers
         self.has_shared: set[int] = set()
-        self.left_inputs = 0
-        """Pieces of memory that earlier tasks have left to the client."""
+        self.kept = case.bytes_in > 0 and case.bytes_in >= parameters.kept_from
+        """Each task's data has a piece of memory of its own, until its result is there."""
+        self.pieces = 0
+        self.piece = [-1] * tasks
+        self.left: list[int] = []
+        """Those that earlier tasks have left to the client: the last is used next."""
+        self.seen: list[set[int]] = [set() for _ in range(workers)]
+        """Pieces that each worker has read from."""
         self.left_outputs = [0] * workers
         """The same, to each worker."""
         self.unmade = workers
@@ -325,17 +335,20 @@ class Run:
         if full or self.outstanding >= parameters.most_outstanding:
             return
         self.submitting = True
-        self.client.add(self._submit_work(), self.leaves_client, self.submitted)
+        task = self.submitted
+        self.client.add(self._submit_work(task), self.leaves_client, task)
         self.submitted += 1
         self.outstanding += 1
 
-    def _submit_work(self) -> float:
+    def _submit_work(self, task: int) -> float:
         parameters, size = self.parameters, self.case.bytes_in
         work = parameters.submit_cost + parameters.submit_per_byte * size
-        if size and size >= parameters.kept_from:
-            if self.left_inputs:
-                self.left_inputs -= 1
+        if self.kept:
+            if self.left:
+                self.piece[task] = self.left.pop()
             else:
+                self.piece[task] = self.pieces
+                self.pieces += 1
                 work += parameters.new_input.of(size)
         return work
 
@@ -378,7 +391,7 @@ class Run:
             else:
                 # A client that has taken a result first makes use of the worker, and then takes
                 # the next one.
-                self.client.add(self._submit_work(), self.leaves_client, task, urgent=True)
+                self.client.add(self._submit_work(task), self.leaves_client, task, urgent=True)
 
     def send(self, task: int) -> None:
         """Its data starts on its way to its worker."""
@@ -408,7 +421,12 @@ class Run:
             self.inbox[worker].append(task)
             return
         self.busy[worker] = True
-        self._do(self.parameters.take.of(self.case.bytes_in), self.taken, task)
+        parameters, size = self.parameters, self.case.bytes_in
+        work = parameters.take.of(size)
+        if self.kept and self.piece[task] not in self.seen[worker]:
+            self.seen[worker].add(self.piece[task])
+            work += parameters.map_input.of(size)
+        self._do(work, self.taken, task)
 
     def taken(self, task: int) -> None:
         """The worker has it, and is about to compute."""
@@ -437,7 +455,8 @@ class Run:
         """Its result is with the manager, or at the client's door."""
         worker = self.worker[task]
         self.busy[worker] = False
-        self.left_inputs += 1
+        if self.kept and len(self.left) < self.parameters.most_left:
+            self.left.append(self.piece[task])
         if manager := self.parameters.manager:
             if self.inbox[worker]:
                 self.reaches_worker(self.inbox[worker].popleft())

@@ -6,6 +6,7 @@ run shorter. How an engine works is a `Shape`; it decides where in the pipeline 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -119,7 +120,7 @@ _CALLS = (
 )
 _COPIES = (
     _per_byte("in.client", "client, to copy a task's data", 5e-10, _takes),
-    _per_byte("in.worker", "worker, to take a task's data", 3e-10, _takes),
+    _per_byte("in.worker", "worker, to take data in memory it has not seen", 3e-10, _takes),
     _per_byte("in.new", "client, besides, in memory that is new", 4e-10, _takes),
     _seconds("in.piece", "client, for each such piece of memory", 1e-4, 1.0, _takes),
     _per_byte("out.worker", "worker, to make its output", 3e-10, _returns),
@@ -183,12 +184,14 @@ def parameters_of(
         start=None if situation.warm else start,
         share=Effort(per_byte=value("shared.client")),
         take_shared=Effort(per_byte=value("shared.worker")),
-        take=Effort(fixed=value("take"), per_byte=value("in.worker")),
+        take=Effort(fixed=value("take"), per_byte=value("in.worker") if ways else 0.0),
+        map_input=Effort(per_byte=0.0 if ways else value("in.worker")),
         make=Effort(fixed=value("finish"), per_byte=value("out.worker")),
         new_input=Effort(fixed=value("in.piece"), per_byte=value("in.new")),
         new_output=Effort(fixed=value("out.piece"), per_byte=value("out.new")),
         last_used_first=shape.movement != "pipe",
         kept_from=place.kept_from,
+        most_left=_pieces(place, situation.bytes_in),
         processors=place.processors,
         most_waiting_bytes=np.inf if place.most_waiting_bytes is None else place.most_waiting_bytes,
         most_outstanding=situation.most_outstanding,
@@ -213,3 +216,11 @@ def run(shape: Shape, values: Mapping[str, float], place: Place, situation: Situ
 
 def _rate(per_byte: float) -> float:
     return 1 / per_byte if per_byte > 0 else np.inf
+
+
+def _pieces(place: Place, size: float) -> float:
+    """So many pieces of memory for data of this size may be kept free; their sizes are powers of
+    two."""
+    if place.keep_free is None or not size:
+        return np.inf
+    return place.keep_free // 2 ** math.ceil(math.log2(size))
