@@ -223,4 +223,4 @@ def _pieces(place: Place, size: float) -> float:
     two."""
     if place.keep_free is None or not size:
         return np.inf
-    return place.keep_free // 2 ** math.ceil(math.log2(size))
+    return place.keep_free // 2.0 ** math.ceil(math.log2(size))
