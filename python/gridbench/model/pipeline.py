@@ -238,7 +238,7 @@ class Run:
         self.seen: list[set[int]] = [set() for _ in range(workers)]
         """Pieces that each worker has read from."""
         self.left_outputs = [0] * workers
-        """The same, to each worker."""
+        """Pieces of memory that earlier outputs have left to each worker."""
         self.unmade = workers
         self.submitted = 0
         self.outstanding = 0
