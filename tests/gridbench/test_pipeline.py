@@ -384,6 +384,22 @@ def test_submission_waits_for_room_in_the_client() -> None:
     assert stamps.submit.tolist() == [0, 0, 1, 1]
 
 
+def test_under_a_lock_the_client_submits_or_takes_results_but_copies_meanwhile() -> None:
+    costs = replace(ONE_HOST, submit_cost=1.0, retrieve_cost=1.0)
+    free = evaluate(case(3, 3), costs)
+    assert free.submit.tolist() == pytest.approx([1, 2, 3])
+    assert free.retrieve.tolist() == pytest.approx([3, 4, 5])
+    # At 2 the first result and the third task wait for it, and have it one after the other.
+    locked = replace(costs, client_lock=True)
+    stamps = evaluate(case(3, 3), locked)
+    assert stamps.submit.tolist() == pytest.approx([1, 2, 4])
+    assert stamps.retrieve.tolist() == pytest.approx([3, 5, 6])
+    copies = replace(locked, submit_cost=0.0, submit_per_byte=1.0)
+    stamps = evaluate(case(3, 3, sleep=0.0, bytes_in=1), copies)
+    assert stamps.submit.tolist() == pytest.approx([1, 2, 3])
+    assert stamps.retrieve.tolist() == pytest.approx([2, 3, 4])
+
+
 def test_without_a_manager_there_is_nothing_to_start_workers() -> None:
     with pytest.raises(InputError, match="manager"):
         replace(FREE, start=Start())

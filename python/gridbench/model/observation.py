@@ -20,6 +20,8 @@ from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
 
 Transport = Literal["one host", "links"]
+_QUIET = 0.03
+"""Share of a machine. Runs during which others used 4 to 11 % were a fifth longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ class Observation:
     measured: Measured
     runs: int = 1
     """How many it is the median of."""
+    others: float = math.nan
+    """What others used of the machine meanwhile, as a share of all its processors; NaN: unknown."""
     ideal: float = field(init=False)
     """Of the situation, kept as it takes a while to find; seconds."""
 
@@ -111,14 +115,21 @@ def together(observations: Sequence[Observation]) -> list[Observation]:
 
 
 def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
-    """Runs of the same situation beside each other; in order of the first."""
+    """Runs of the same situation beside each other; in order of the first.
+
+    Where there are some during which others used next to nothing of the machine, only these.
+    """
     found: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
         its = one.situation
         sizes = (its.bytes_in, its.bytes_shared, its.bytes_out)
         key = (one.place, its.cores, its.sleep.tobytes(), *sizes, its.warm)
         found.setdefault(key, []).append(one)
-    return list(found.values())
+    return [_undisturbed(several) for several in found.values()]
+
+
+def _undisturbed(several: list[Observation]) -> list[Observation]:
+    return [one for one in several if one.others < _QUIET] or several
 
 
 def _median(several: Sequence[Observation]) -> Observation:

@@ -138,6 +138,9 @@ class Parameters:
     """Pieces of memory of earlier tasks' data that the client keeps; the others go."""
     processors: float = math.inf
     """That client and workers have together."""
+    client_lock: bool = False
+    """The client's threads submit and take results one at a time, as under an interpreter's lock;
+    they copy data for tasks at the same time. With a manager only."""
     ahead: int = 0
     """Tasks that a worker is sent before it has answered those it has; with a manager only."""
     most_waiting_bytes: float = math.inf
@@ -147,10 +150,11 @@ class Parameters:
     """Tasks that the client has submitted and not taken."""
 
     def __post_init__(self) -> None:
-        if self.manager is None and (self.ahead or self.start or self.share != Effort()):
+        managed = self.ahead or self.start or self.share != Effort() or self.client_lock
+        if self.manager is None and managed:
             raise InputError(
-                "a system without a manager has no tasks sent ahead, no start-up of its own, and"
-                " prepares no shared data",
+                "a system without a manager has no tasks sent ahead, no start-up of its own, no"
+                " lock between its client's threads, and prepares no shared data",
                 remedy="give it a manager; its links need not take time",
             )
 
@@ -278,6 +282,7 @@ class Run:
         self.client = InTurn(self.clock, self.processors)
         # With a manager one thread of the client submits, another takes results.
         self.collector = self.client
+        self.lock = InTurn(self.clock, self.processors) if parameters.client_lock else None
         if manager := parameters.manager:
             self.collector = InTurn(self.clock, self.processors)
             self.inward, self.outward = self._stage(manager.inward), self._stage(manager.outward)
@@ -336,13 +341,20 @@ class Run:
             return
         self.submitting = True
         task = self.submitted
-        self.client.add(self._submit_work(task), self.leaves_client, task)
+        self.client.add(parameters.submit_cost, self.copies, task, on=self.lock)
         self.submitted += 1
         self.outstanding += 1
 
-    def _submit_work(self, task: int) -> float:
+    def copies(self, task: int) -> None:
+        """The client copies its data."""
+        if work := self._copy_work(task):
+            self.client.add(work, self.leaves_client, task)
+        else:
+            self.leaves_client(task)
+
+    def _copy_work(self, task: int) -> float:
         parameters, size = self.parameters, self.case.bytes_in
-        work = parameters.submit_cost + parameters.submit_per_byte * size
+        work = parameters.submit_per_byte * size
         if self.kept:
             if self.left:
                 self.piece[task] = self.left.pop()
@@ -391,7 +403,8 @@ class Run:
             else:
                 # A client that has taken a result first makes use of the worker, and then takes
                 # the next one.
-                self.client.add(self._submit_work(task), self.leaves_client, task, urgent=True)
+                work = self.parameters.submit_cost + self._copy_work(task)
+                self.client.add(work, self.leaves_client, task, urgent=True)
 
     def send(self, task: int) -> None:
         """Its data starts on its way to its worker."""
@@ -490,7 +503,7 @@ class Run:
         """The client begins to take it when it has done what it was asked before."""
         parameters = self.parameters
         work = parameters.retrieve_cost + parameters.retrieve_per_byte * self.case.bytes_out
-        self.collector.add(work, self.retrieved, task)
+        self.collector.add(work, self.retrieved, task, on=self.lock)
 
     def retrieved(self, task: int) -> None:
         """It is in the client's hand."""

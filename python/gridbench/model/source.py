@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -66,4 +67,4 @@ def _of_case(case: CaseResult, folder: Path) -> Observation | str:
     if isinstance(one, str):
         return one
     place = replace(one.place, transport=case.transport, nodes=case.nodes, link_rate=case.link_rate)
-    return replace(one, place=place)
+    return replace(one, place=place, others=case.load.get("others", math.nan))

@@ -76,25 +76,34 @@ class InTurn:
     """One job at a time, in the order in which they come; none while there are urgent ones.
 
     `on` is the stage that does its work, for one that is itself a job among others: a thread on
-    the processors of its machine. Without it the work takes as long as it is.
+    the processors of its machine. Without it the work takes as long as it is. A single job may be
+    done on another: what a thread does under a lock.
     """
 
     def __init__(self, clock: Clock, on: Stage | None = None) -> None:
         self._on = on or Freely(clock)
         self._now: Then | None = None
         """What follows the job under way."""
-        self._urgent: deque[tuple[float, Then, int]] = deque()
-        self._others: deque[tuple[float, Then, int]] = deque()
+        self._urgent: deque[tuple[float, Then, int, Stage]] = deque()
+        self._others: deque[tuple[float, Then, int, Stage]] = deque()
 
-    def add(self, work: float, then: Then, which: int, *, urgent: bool = False) -> None:
+    def add(
+        self,
+        work: float,
+        then: Then,
+        which: int,
+        *,
+        urgent: bool = False,
+        on: Stage | None = None,
+    ) -> None:
         """See `Stage`."""
-        (self._urgent if urgent else self._others).append((work, then, which))
+        (self._urgent if urgent else self._others).append((work, then, which, on or self._on))
         if self._now is None:
             self._begin()
 
     def _begin(self) -> None:
-        work, self._now, which = (self._urgent or self._others).popleft()
-        self._on.add(work, self._finish, which)
+        work, self._now, which, on = (self._urgent or self._others).popleft()
+        on.add(work, self._finish, which)
 
     def _finish(self, which: int) -> None:
         # What follows from this job may be urgent, and so has to be known before the next begins.

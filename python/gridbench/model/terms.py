@@ -193,6 +193,7 @@ def parameters_of(
         kept_from=place.kept_from,
         most_left=_pieces(place, situation.bytes_in),
         processors=place.processors,
+        client_lock=True,
         most_waiting_bytes=np.inf if place.most_waiting_bytes is None else place.most_waiting_bytes,
         most_outstanding=situation.most_outstanding,
     )

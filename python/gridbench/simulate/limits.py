@@ -56,7 +56,10 @@ def uses(done: Simulation) -> list[Use]:
     computing = float((done.stamps.calc_out - done.stamps.calc_in).sum()) / len(case.ready)
     if manager := known.manager:
         # One thread submits and another takes results.
+        copying = tasks * known.submit_per_byte * case.bytes_in
+        locked = submit - copying + retrieve if known.client_lock else 0.0
         busy = [
+            ("the client's lock, submitting and taking results", locked),
             ("the client, submitting", submit),
             ("the client, taking results", retrieve),
             ("the link from the client to the manager", tasks * manager.inward.work(case.bytes_in)),
