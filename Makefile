@@ -162,7 +162,7 @@ bench-simulate: install compilers simgrid ## hold the simulator against SimGrid:
 	$(BIN)/python scripts/bench-simulate
 
 .PHONY: bench-advice
-bench-advice: install ## run what is advised for ten works beside other splits, in some 12 minutes
+bench-advice: install ## run what is advised for ten works beside other splits, in some 20 minutes
 	@mkdir -p docs/benchmarks
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
 

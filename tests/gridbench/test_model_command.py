@@ -62,7 +62,17 @@ def test_a_folder_without_runs_is_refused(gridbench: Run, tmp_path: Path) -> Non
     done = gridbench("model", "empty")
     assert done.returncode == 2
     assert "empty: there are no runs in this folder" in done.stderr
-    assert "is not a folder" in gridbench("model", "nowhere").stderr
+    assert "does not exist" in gridbench("model", "nowhere").stderr
+
+
+def test_where_no_run_can_serve_it_is_told_why(gridbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "run.json").write_text('{"status": "interrupted", "valid": false}')
+    for command in (["model", "cut"], ["advise", "--work", "1s", "--cores", "2", "--from", "cut"]):
+        done = gridbench(*command)
+        assert done.returncode == 2
+        assert "none of the runs can serve: 1 run: it is not complete or not valid" in done.stderr
+    assert not list((tmp_path / "runs").glob("*"))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"status": "complete", "valid": true}'])

@@ -141,7 +141,7 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--sweep", "cores=1,,2"], "is a list of values"),
         (["--sweep", "cores=many"], "--sweep: the value must be a whole number"),
         (["--sweep", "input=big"], "is not a size"),
-        (["--against", "nowhere"], "is not a folder"),
+        (["--against", "nowhere"], "does not exist"),
         (["--out", "setup.xml"], "the output folder is a file"),
     ],
 )

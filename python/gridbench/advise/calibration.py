@@ -11,10 +11,13 @@ from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
 from gridbench.model.command import model_of
+from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
+from gridbench.report.text import percent
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
+from gridbench.scenario.one import OVERLOADED
 
 _MOST_CORES = 400
 """That are tried on the way to advice; more are extrapolated, and that is said."""
@@ -40,9 +43,11 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
     found: list[Observation] = []
     problems: list[str] = []
     progress = Progress(console, "calibrating", len(cases))
+    others = 0.0
     with Runs(engine, warm=work.warm, progress=progress) as runs:
         for case in cases:
             ran = runs.run(case, facts=facts, limit=_LIMIT)
+            others = max(others, ran.outcome.load["others"])
             one = ran.problem or observe(ran.folder)
             if isinstance(one, Observation):
                 found.append(one)
@@ -55,7 +60,14 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
             f"the engine `{engine}` could not be calibrated: {problems[0]}",
             remedy="try it with `gridbench run examples/compute/setup.xml`",
         )
-    return model_of(found, test=False)
+    if others > OVERLOADED:
+        console.print(
+            f"Other programs used up to {percent(others)} of the processors meanwhile: what is"
+            " advised may be wrong. Calibrate again when the machine has nothing else to do."
+        )
+    console.print(f"{participant.name}: fitting a model to {len(found)} runs")
+    with workers_for(found) as executor:
+        return model_of(found, test=False, executor=executor)
 
 
 def calibrating(work: Work) -> Iterator[Case]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,17 +52,33 @@ class Request:
 def give_advice(request: Request) -> int:
     """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
     a run failed. InputError for what makes no sense."""
-    console = Console(stderr=True, highlight=False)
-    model = find_model(request, console)
-    participant = participant_of(model) if request.effort else None
-    advice = advise(model, request.work)
     folder = request.folder or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
+    with _made(folder):
+        return _advise(request, folder)
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """The folder, made before the work begins; gone again if nothing came of it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot make the folder: {error.strerror}", file=folder, remedy="choose another --out"
         ) from None
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # it is not empty
+            folder.rmdir()
+        raise
+
+
+def _advise(request: Request, folder: Path) -> int:
+    console = Console(stderr=True, highlight=False)
+    model = find_model(request, console)
+    participant = participant_of(model) if request.effort else None
+    advice = advise(model, request.work)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
     out = Console(highlight=False)
@@ -87,7 +105,10 @@ def find_model(request: Request, console: Console) -> Model:
         models = load_models(request.source)
     else:
         models = []
-        places = read_source([request.source]).by_place()
+        source = read_source([request.source])
+        if not source.observations:
+            raise source.none_serves()
+        places = source.by_place()
         for place, observations in places.items():
             if request.engine in (None, place.engine):
                 console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")

@@ -42,7 +42,8 @@ def find_engine(name: str) -> EntryPoint:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         guess = f"did you mean `{near[0]}`? " if near else ""
         names = ", ".join(known) if known else "none; install the package with pip"
-        raise InputError(f"unknown engine `{name}`", remedy=f"{guess}engines installed: {names}")
+        remedy = f"{guess}engines known: {names}; `gridbench engines` tells which can be used"
+        raise InputError(f"unknown engine `{name}`", remedy=remedy)
     return known[name]
 
 

@@ -56,9 +56,10 @@ def fit_models(request: Request) -> int:
                 models.append(model_of(observations, test=request.test, executor=executor))
         except InputError as error:
             refusals.append(error)
-            print(f"gridbench: {place_told(place)}: {error}", file=sys.stderr)
+            if len(source.by_place()) > 1:
+                print(f"gridbench: {place_told(place)}: {error}", file=sys.stderr)
     if not models:
-        raise refusals[0] if refusals else InputError("none of the runs can serve")
+        raise refusals[0] if refusals else source.none_serves()
     if request.out:
         save_models(models, request.out)
         print(f"model: {request.out}", file=sys.stderr)

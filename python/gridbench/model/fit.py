@@ -117,9 +117,10 @@ def fit(
     # A search takes as many evaluations on few runs as on many, so most of it is done on few.
     many = _affordable(observations)
     few = _few(many)
+    sampled = len(few) < len(many)
     tried: list[tuple[Shape, float]] = []
     begin: Mapping[str, float] = {}
-    if len(shapes) > 1 or len(few) < len(many):
+    if len(shapes) > 1 or sampled:
         searches = []
         for one in shapes:
             rough = _Problem(one, place, few, executor)
@@ -127,10 +128,13 @@ def fit(
         searches.sort(key=lambda search: search[1].cost)
         tried = [(one, found.cost) for one, found, _ in searches]
         best, found, rough = searches[0]
-        found = min(found, rough.search_elsewhere(), key=lambda one: one.cost)
+        if sampled:
+            found = min(found, rough.search_elsewhere(), key=lambda one: one.cost)
         shapes, begin = [best], rough.values(found.at)
     problem = _Problem(shapes[0], place, many, executor)
-    found = problem.solve(begin, _FINE) if begin else problem.search({}, _EXACT)
+    # What was searched on the same runs only lacks the last steps.
+    searched = bool(tried) and not sampled
+    found = problem.solve(begin, _FINE) if searched else problem.search(begin, _EXACT)
     covariance, reach = problem.covariance(found)
     return Fit(
         place=place,

@@ -53,7 +53,7 @@ def model(
     those that the runs do not determine are told as such. Held out, to see how wrong it is, are a
     random 30 % of the runs, those of the most cores, and those of the largest data.
 
-    Exit status 1 says that there were too few runs of one of the engines.
+    Exit status 1 says that there were too few runs of one of several engines.
     """
     from gridbench.model.command import Request, fit_models
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.model.observation import Observation, Place, observe
+from gridbench.report.text import counted
 from gridbench.run.recorder import RECORD
 from gridbench.scenario.results import CASES, CaseResult, read_cases
 
@@ -29,6 +30,15 @@ class Source:
             found.setdefault(one.place, []).append(one)
         return found
 
+    def none_serves(self) -> InputError:
+        """What to raise if there are no observations."""
+        left_out = self.left_out.items()
+        why = "; ".join(f"{counted(count, 'run')}: {reason}" for reason, count in left_out)
+        return InputError(
+            f"none of the runs can serve: {why}",
+            remedy="run them again; of an overloaded machine, when it has nothing else to do",
+        )
+
 
 def read_source(folders: Sequence[Path]) -> Source:
     """All runs in and below `folders`.
@@ -38,7 +48,8 @@ def read_source(folders: Sequence[Path]) -> Source:
     found: dict[Path, Observation | str] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise InputError("is not a folder", file=folder, remedy="give the folders of runs")
+            what = "is not a folder" if folder.exists() else "does not exist"
+            raise InputError(what, file=folder, remedy="give the folders of runs")
         before = len(found)
         scenarios = sorted(path.parent for path in folder.rglob(CASES))
         for scenario in scenarios:
@@ -62,7 +73,8 @@ def read_source(folders: Sequence[Path]) -> Source:
 
 def _of_case(case: CaseResult, folder: Path) -> Observation | str:
     if case.status != "done":
-        return f"it is {case.status}"
+        # Without the figures, which differ from run to run.
+        return f"{case.status}: {case.reason.partition(':')[0]}"
     one = observe(folder)
     if isinstance(one, str):
         return one
