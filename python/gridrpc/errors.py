@@ -127,8 +127,8 @@ def from_outcome(outcome: tuple[Any, ...], name: str) -> BaseException:
         return error
     if kind == "lost":
         hint = (
-            "Calls declared idempotent, by submit(..., idempotent=True) or by `Idempotent` in an "
-            "interface, are run again some times"
+            "A call is run again, as often as the grid's `retries` tells, only if it is declared "
+            "idempotent: by submit(..., idempotent=True) or by `Idempotent` in an interface"
         )
         return _lost(WorkerLost, f"a worker was lost that ran {name}", hint, *outcome[1:])
     if kind == "no workers":

@@ -95,7 +95,10 @@ def test_the_best_split() -> None:
 
 def test_only_what_counts_is_spoken_of() -> None:
     results = [replace(result, status="invalid") for result in all_done(3)]
-    assert said(3, results) == "No case of it counts, so nothing is claimed."
+    anew = "so nothing is claimed. The same command measures them anew."
+    assert said(3, results) == f"No case of it counts, {anew}"
+    busy = [replace(result, reason="overloaded machine: by 95 %") for result in results]
+    assert said(3, busy) == f"No case of it counts (overloaded machine), {anew}"
     assert pictures_of(3, cells_of(results))  # they are drawn, hollow
     page = render(header_of(3), results)
     assert "so that they do not count: 5 of 5 measured cases" in page

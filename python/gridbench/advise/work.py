@@ -79,12 +79,18 @@ class Work:
         )
 
 
+def _what_is_wrong(text: str) -> str:
+    if re.match(r"\s*-[0-9.]", text):
+        return "is below 0"
+    return "has no unit of time" if re.fullmatch(r"\s*[0-9.]+\s*", text) else "is not a time"
+
+
 def parse_time(option: str, text: str) -> float:
     """Seconds, from `100s`, `2.5h` or `200 ms`. InputError names `option`."""
     remedy = f"give a time such as 100s; units are {', '.join(_UNITS)}"
     match = _TIME.match(text.strip())
     if match is None or match[2] not in _UNITS or len(text) > 40:
-        raise InputError(f"{option}: `{shown(text)}` is not a time", remedy=remedy)
+        raise InputError(f"{option}: `{shown(text)}` {_what_is_wrong(text)}", remedy=remedy)
     value = float(match[1]) * _UNITS[match[2]]
     if not 0 < value <= LONGEST:
         raise InputError(

@@ -35,7 +35,9 @@ def parse_size(option: str, text: str) -> int:
     match = _SIZE.match(text)
     remedy = "give a size such as 0, 10KB, 1.5MB or 1GB"
     if match is None or match[2].upper() not in _UNITS or len(text) > 40:
-        raise InputError(f"{option}: `{shown(text)}` is not a size", remedy=remedy)
+        below = re.match(r"-[0-9.]", text)
+        what = "is below 0" if below else "is not a size"
+        raise InputError(f"{option}: `{shown(text)}` {what}", remedy=remedy)
     size = round(float(match[1]) * _UNITS[match[2].upper()])
     if size > LARGEST_KB * KB:
         raise InputError(f"{option}: {shown(text)} is more than a terabyte", remedy=remedy)

@@ -48,8 +48,17 @@ def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]
         for name, group in groups(scenario, own) if own else []:
             before = f"{name}: " if name else ""
             sentences += [before + sentence for sentence in _MAKERS[scenario](group)]
-        found.append((engine, sentences or ["No case of it counts, so nothing is claimed."]))
+        found.append((engine, sentences or [_none_counts(cells, engine)]))
     return found
+
+
+def _none_counts(cells: Sequence[Cell], engine: str) -> str:
+    reasons = {cell.one.reason.partition(":")[0] for cell in cells if cell.one.engine == engine}
+    why = ", ".join(sorted(filter(None, reasons)))
+    return (
+        f"No case of it counts{f' ({why})' if why else ''}, so nothing is claimed. The same"
+        " command measures them anew."
+    )
 
 
 def _first(cells: Sequence[Cell]) -> list[str]:
