@@ -24,7 +24,10 @@ def warnings(advice: Advice) -> list[str]:
     ]
     loose = [one.term.name for one in advice.model.fit.estimates if not one.determined]
     if loose:
-        found.append(f"The runs behind this do not determine {', '.join(loose)}.")
+        found.append(
+            f"The runs behind this do not tell each of the model's costs by itself: not"
+            f" {', '.join(loose)}. The interval of the expected time allows for that."
+        )
     place = advice.model.fit.place
     if place.transport == "one host" and advice.split.cores > place.processors:
         found.append(
