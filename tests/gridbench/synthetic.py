@@ -60,11 +60,12 @@ def observations(
     shape: Shape = COPIES,
     values: Mapping[str, float] = TRUE,
     noise: float = 0.0,
+    seed: int = 7,
 ) -> list[Observation]:
     """What the model says of them, each figure off by a random factor around 1."""
     known = {term.name for term in terms_of(shape)}
     assert set(values) <= known
-    generator = np.random.default_rng(7)
+    generator = np.random.default_rng(seed)
     found = []
     for number, situation in enumerate(of):
         exact = modelled(run(shape, values, PLACE, situation), situation)

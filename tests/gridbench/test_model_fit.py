@@ -41,12 +41,15 @@ def test_totals_of_other_situations_are_predicted(exact: Fit) -> None:
 
 
 def test_true_values_lie_in_the_intervals_despite_noise() -> None:
-    found = fit(observations(situations(), noise=0.04), shape=COPIES)
-    inside = [one.low <= TRUE[one.term.name] <= one.high for one in found.estimates]
-    # Of 95 % intervals some miss, more so where two terms can hardly be told apart.
-    assert sum(inside) >= len(inside) - 3, found.estimates
-    assert all(one.determined for one in found.estimates if one.term.name in LARGE)
-    assert 0.01 < found.spread < 0.12
+    inside, determined = [], []
+    for seed in (7, 8, 9):
+        found = fit(observations(situations(), noise=0.04, seed=seed), shape=COPIES)
+        inside += [one.low <= TRUE[one.term.name] <= one.high for one in found.estimates]
+        determined += [one.determined for one in found.estimates if one.term.name in LARGE]
+        assert 0.01 < found.spread < 0.12
+    # 19 of 20 on average. In which valley a search ends is chance, so a single one may have 15.
+    assert sum(inside) >= 50, found.estimates
+    assert sum(determined) >= 12, found.estimates
 
 
 def test_what_runs_do_not_touch_is_no_term_of_theirs() -> None:
