@@ -128,7 +128,7 @@ def test_what_can_be_varied(text: str, name: str, values: list[float]) -> None:
         (["--sleep", "-1"], "--sleep must be from 0"),
         (["--sleep", "nan"], "--sleep must be from 0"),
         (["--stddev", "inf"], "--stddev must be from 0"),
-        (["--input", "-1"], "--input: `-1` is not a size"),
+        (["--input", "-1"], "--input: `-1` is below 0"),
         (["--output", "9000TB"], "--output: `9000TB` is not a size"),
         (["--shared", "2000GB"], "more than a terabyte"),
         (["--link", "0gbit"], "--link: 0gbit is not between"),
