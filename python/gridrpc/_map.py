@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sized
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -46,6 +47,8 @@ class _Sent(NamedTuple):
     call: Call[Any]
     #: None: the call is that of a single item.
     items: list[Any] | None
+    #: The number of its first item, from 0.
+    first: int
 
 
 class Map:
@@ -60,6 +63,8 @@ class Map:
         self._ordered = ordered
         #: Taken and not yet sent.
         self._pending: list[Any] = []
+        #: How many have been sent.
+        self._number = 0
         self._exhausted = False
         #: How many to take next: few where they are large.
         self._slice = 1
@@ -79,22 +84,31 @@ class Map:
                     pass
                 if not self._sent:
                     break
-                call, items = self._next_ended()
+                call, items, first = self._next_ended()
                 if items is None:
-                    value = call.result()
+                    try:
+                        value = call.result()
+                    except Exception as error:
+                        _note(error, first, 1)
+                        raise
                     self._grain.learn(call._cost(), 1)
                     del call
                     yield (value,)
                     continue
-                values, error = self._sender.answer(call)
+                try:
+                    values, failure = self._sender.answer(call)
+                except Exception as error:
+                    _note(error, first, len(items))
+                    raise
                 self._grain.learn(call._cost(), len(values))
                 del call
-                if error is None and len(values) < len(items):
-                    self._send_again(items[len(values) :])
+                if failure is None and len(values) < len(items):
+                    self._send_again(items[len(values) :], first + len(values))
                 del items
                 yield values
-                if error is not None:
-                    raise error
+                if failure is not None:
+                    _note(failure, first + len(values), 1)
+                    raise failure
             if self._failure is not None:
                 raise self._failure
         finally:
@@ -117,8 +131,9 @@ class Map:
         self._take(size)
         if not self._pending:
             return False
-        sent = self._send(self._pending, size)
+        sent = self._send(self._pending, size, self._number)
         if sent is not None:
+            self._number += 1 if sent.items is None else len(sent.items)
             token = self._keep(sent)
             if self._ordered:
                 self._due.append(token)
@@ -142,8 +157,9 @@ class Map:
             self._slice = min(2 * self._slice, SLICE)
         self._grain.taken(len(pending) - had)
 
-    def _send(self, items: list[Any], size: int) -> _Sent | None:
-        """Send the first of the items, and take them away. None: the first cannot be sent."""
+    def _send(self, items: list[Any], size: int, number: int) -> _Sent | None:
+        """Send the first of the items, and take them away; `number`: of the first. None: that one
+        cannot be sent."""
         try:
             if size > 1 or not self._sender.sends_singles:
                 chunk = items[:size]
@@ -151,24 +167,27 @@ class Map:
                 if call is not None:
                     self._grain.sent(call._cost(), count)
                     del chunk[count:], items[:count]
-                    return _Sent(call, chunk)
+                    return _Sent(call, chunk, number)
             call = self._sender.one(items[0])
             self._grain.sent(call._cost(), 1)
             del items[0]
-            return _Sent(call, None)
+            return _Sent(call, None, number)
         except Exception as error:
+            _note(error, number, 1)
             self._failure = error
             self._exhausted = True
             items.clear()
             return None
 
-    def _send_again(self, items: list[Any]) -> None:
-        """Send the items that a chunk has left when its time was up, before all others."""
+    def _send_again(self, items: list[Any], number: int) -> None:
+        """Send the items that a chunk has left when its time was up, before all others; `number`:
+        of the first."""
         size = max(1, min(self._grain.size(), len(items) // self._grain.workers))
         tokens = []
         while items:
-            sent = self._send(items, size)
+            sent = self._send(items, size, number)
             if sent is not None:
+                number += 1 if sent.items is None else len(sent.items)
                 tokens.append(self._keep(sent))
         if self._ordered:
             self._due.extendleft(reversed(tokens))
@@ -186,6 +205,13 @@ def known_length(iterables: Iterable[Iterable[Any]]) -> int | None:
     """How many items there will be at most, as far as that can be told."""
     lengths = [len(iterable) for iterable in iterables if isinstance(iterable, Sized)]
     return min(lengths, default=None)
+
+
+def _note(error: BaseException, first: int, count: int) -> None:
+    """Have the error's traceback say which items it came with; `first` counts from 0."""
+    which = f"item {first}" if count == 1 else f"items {first} to {first + count - 1}"
+    with suppress(Exception):  # it may refuse to be changed
+        error.add_note(f"gridrpc: map, {which} (the first one is 0)")
 
 
 def _is_large(item: Any) -> bool:

@@ -328,6 +328,10 @@ def test_an_engine_that_cannot_run_here_is_not_tried(
     assert message in done.stderr
     assert "hint: " in done.stderr
     assert not (tmp_path / "advice").exists()
+    # A folder of the user's stays.
+    (tmp_path / "mine").mkdir()
+    gridbench("advise", *FEW, "--from", "model.json", "--try", "--out", "mine")
+    assert (tmp_path / "mine").is_dir()
 
 
 def _data(page: str) -> dict[str, object]:

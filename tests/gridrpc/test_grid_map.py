@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import remote
-from gridrpc import Grid
+from gridrpc import Grid, WorkerLost
 from processes import LONG, until
 
 
@@ -23,6 +24,17 @@ def test_results(each_grid: Grid, chunk: int, ordered: bool) -> None:
     )
     expected = [n * n for n in range(500)]
     assert (results if ordered else sorted(results)) == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 7, "auto"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_an_error_tells_its_item(grid: Grid, chunk: Any, ordered: bool) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(grid.map(divmod, [7] * 100, [1] * 41 + [0] + [1] * 58, chunk=chunk, ordered=ordered))
+    assert raised.value.__notes__ == ["gridrpc: map, item 41 (the first one is 0)"]
+    with pytest.raises(WorkerLost) as lost:
+        list(grid.map(os._exit, range(3), chunk=3))
+    assert lost.value.__notes__ == ["gridrpc: map, items 0 to 2 (the first one is 0)"]
 
 
 def test_the_shortest_iterable_counts(grid: Grid) -> None:

@@ -217,13 +217,15 @@ def test_map_over_all_kinds_of_values(native_grid: Grid, chunk: Any) -> None:
 def test_an_error_in_the_middle_of_map(native_grid: Grid, chunk: Any) -> None:
     seen: list[Any] = []
     items: list[Any] = [0.0] * 1_000 + ["long"] + [0.0] * 1_000
-    with pytest.raises(TypeError, match="seconds"):
+    with pytest.raises(TypeError, match="seconds") as raised:
         seen.extend(native_grid.map("builtin/sleep", items, chunk=chunk))
     assert len(seen) == 1_000
+    assert raised.value.__notes__ == ["gridrpc: map, item 1000 (the first one is 0)"]
     seen = []
-    with pytest.raises(OverflowError, match="64 bits"):
+    with pytest.raises(OverflowError, match="64 bits") as refused:
         seen.extend(native_grid.map("builtin/echo", [*range(1_000), 1 << 64], chunk=chunk))
     assert seen == list(range(1_000))
+    assert refused.value.__notes__ == ["gridrpc: map, item 1000 (the first one is 0)"]
     with pytest.raises(gridrpc.FunctionNotFound, match="no_such"):
         list(native_grid.map("builtin/no_such", range(10), chunk=chunk))
 

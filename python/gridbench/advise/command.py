@@ -59,7 +59,9 @@ def give_advice(request: Request) -> int:
 
 @contextmanager
 def _made(folder: Path) -> Iterator[None]:
-    """The folder, made before the work begins; gone again if nothing came of it."""
+    """The folder, made before the work begins; if nothing comes of it, gone again unless it was
+    there before."""
+    before = folder.is_dir()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -69,8 +71,9 @@ def _made(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # it is not empty
-            folder.rmdir()
+        if not before:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
         raise
 
 

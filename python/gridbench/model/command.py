@@ -14,9 +14,10 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.model.fit import fit, workers_for
-from gridbench.model.held_out import held_out
+from gridbench.model.held_out import WAYS, held_out
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, together
+from gridbench.model.progress import Fitting, Progress, nobody
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import repeated
 from gridbench.model.saved import save_models, to_record
@@ -51,9 +52,13 @@ def fit_models(request: Request) -> int:
     refusals: list[InputError] = []
     for place, observations in source.by_place().items():
         console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
+        progress = Progress(console, 1 + (WAYS if request.test else 0))
         try:
-            with workers_for(observations) as executor:
-                models.append(model_of(observations, test=request.test, executor=executor))
+            with workers_for(observations) as executor, progress:
+                model = model_of(
+                    observations, test=request.test, executor=executor, fitting=progress.begin
+                )
+            models.append(model)
         except InputError as error:
             refusals.append(error)
             if len(source.by_place()) > 1:
@@ -77,17 +82,19 @@ def model_of(
     test: bool,
     shape: Shape | None = None,
     executor: Executor | None = None,
+    fitting: Fitting = nobody,
 ) -> Model:
     """The model of one engine in one place; `shape`: how it works, if that is known.
 
     InputError if there are too few runs.
     """
     cases = together(observations)
-    found = fit(cases, shape=shape, executor=executor)
+    found = fit(cases, shape=shape, executor=executor, watch=fitting("all runs"))
+    errors = held_out(cases, shape=shape, executor=executor, fitting=fitting) if test else ()
     return Model(
         fit=found,
         measured=range_of([one.situation for one in cases]),
-        held_out=held_out(cases, shape=shape, executor=executor) if test else (),
+        held_out=errors,
         repeated=repeated(observations),
     )
 

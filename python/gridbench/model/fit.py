@@ -10,7 +10,7 @@ results.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -63,6 +63,10 @@ _PARALLEL = 2000
 """Tasks in all runs from which on it pays to use all processors."""
 
 
+Watch = Callable[[int, int], None]
+"""Told now and then how many searches have been done, and how many there will be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What was found for a term."""
@@ -105,6 +109,7 @@ def fit(
     *,
     shape: Shape | None = None,
     executor: Executor | None = None,
+    watch: Watch | None = None,
 ) -> Fit:
     """The model of the one engine that `observations` are of.
 
@@ -118,24 +123,30 @@ def fit(
     many = _affordable(observations)
     few = _few(many)
     sampled = len(few) < len(many)
+    count = _Count(1, watch)
     tried: list[tuple[Shape, float]] = []
     begin: Mapping[str, float] = {}
     if len(shapes) > 1 or sampled:
         searches = []
+        count.more(len(shapes) + (_MORE_STARTS if sampled else 0))
         for one in shapes:
-            rough = _Problem(one, place, few, executor)
+            rough = _Problem(one, place, few, executor, count)
             searches.append((one, rough.search({}), rough))
+            count.done()
         searches.sort(key=lambda search: search[1].cost)
         tried = [(one, found.cost) for one, found, _ in searches]
         best, found, rough = searches[0]
         if sampled:
-            found = min(found, rough.search_elsewhere(), key=lambda one: one.cost)
+            for begin in rough.elsewhere():
+                found = min(found, rough.search(begin), key=lambda one: one.cost)
+                count.done()
         shapes, begin = [best], rough.values(found.at)
-    problem = _Problem(shapes[0], place, many, executor)
+    problem = _Problem(shapes[0], place, many, executor, count)
     # What was searched on the same runs only lacks the last steps.
     searched = bool(tried) and not sampled
     found = problem.solve(begin, _FINE) if searched else problem.search(begin, _EXACT)
     covariance, reach = problem.covariance(found)
+    count.done()
     return Fit(
         place=place,
         shape=shapes[0],
@@ -231,6 +242,24 @@ def _few(observations: Sequence[Observation]) -> list[Observation]:
     return [among[index] for index in sorted(chosen)]
 
 
+class _Count:
+    """Of searches, for who watches."""
+
+    def __init__(self, planned: int, watch: Watch | None) -> None:
+        self._done, self._planned, self._watch = 0, planned, watch
+
+    def more(self, planned: int) -> None:
+        self._planned += planned
+
+    def done(self) -> None:
+        self._done += 1
+        self.tell()
+
+    def tell(self) -> None:
+        if self._watch:
+            self._watch(self._done, self._planned)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """Where the search has ended."""
@@ -249,11 +278,13 @@ class _Problem:
         place: Place,
         observations: Sequence[Observation],
         executor: Executor | None,
+        count: _Count,
     ) -> None:
         self._shape = shape
         self._place = place
         self._observations = observations
         self._executor = executor
+        self._count = count
         self._terms = relevant(terms_of(shape), [one.situation for one in observations])
         self._guess = np.array([term.guess for term in self._terms])
         self._known: tuple[bytes, Floats] = (b"", np.empty(0))
@@ -264,11 +295,11 @@ class _Problem:
         rough = self.solve(begin, _COARSE, _ROUGH)
         return self.solve(self.values(rough.at), _FINE, most_change)
 
-    def search_elsewhere(self) -> _Found:
-        """The best that is found from around the guesses, drawn with a seed."""
+    def elsewhere(self) -> list[dict[str, float]]:
+        """Other beginnings around the guesses, drawn with a seed."""
         random = np.random.default_rng(1)
         begins = np.exp(random.normal(0, _APART, (_MORE_STARTS, len(self._terms))))
-        return min((self.search(self.values(at)) for at in begins), key=lambda one: one.cost)
+        return [self.values(at) for at in begins]
 
     def solve(
         self, begin: Mapping[str, float], steps: tuple[float, float], most_change: float = _EXACT
@@ -367,6 +398,7 @@ class _Problem:
 
     def _with_pull(self, at: Floats, steps: tuple[float, float]) -> npt.NDArray[np.float64]:
         data = self._jacobian(at, steps).reshape(-1, len(at))
+        self._count.tell()
         return np.concatenate([data, np.diag(_TYPICAL / _PULL / at)])
 
     def _evaluate(self, jobs: Sequence[tuple[Mapping[str, float], Observation]]) -> Floats:

@@ -12,8 +12,11 @@ import numpy as np
 from gridbench.errors import InputError
 from gridbench.model.fit import Fit, fit
 from gridbench.model.observation import Observation
+from gridbench.model.progress import Fitting, nobody
 from gridbench.model.terms import Shape, run
 
+WAYS = 3
+"""Of holding runs out."""
 SHARE = 0.3
 """Of all runs, drawn at random."""
 SEED = 1
@@ -89,6 +92,7 @@ def held_out(
     *,
     shape: Shape | None = None,
     executor: Executor | None = None,
+    fitting: Fitting = nobody,
 ) -> tuple[HeldOut, ...]:
     """All three ways; each fits a model of its own to the other runs, its shape included if none
     is given."""
@@ -108,7 +112,8 @@ def held_out(
         try:
             if not held:
                 raise InputError("no run was drawn")
-            model = fit(rest, shape=shape, executor=executor)
+            watch = fitting(f"all but {what}")
+            model = fit(rest, shape=shape, executor=executor, watch=watch)
         except InputError as error:
             found.append(HeldOut(name=name, what=what, fitted=len(rest), refused=error.what))
         else:

@@ -73,8 +73,7 @@ def read_source(folders: Sequence[Path]) -> Source:
 
 def _of_case(case: CaseResult, folder: Path) -> Observation | str:
     if case.status != "done":
-        # Without the figures, which differ from run to run.
-        return f"{case.status}: {case.reason.partition(':')[0]}"
+        return f"{case.status}: {case.reason_kind}"
     one = observe(folder)
     if isinstance(one, str):
         return one

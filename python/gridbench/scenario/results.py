@@ -55,7 +55,7 @@ class CaseResult:
     start: Literal["cold", "warm"] = "cold"
     status: Status
     reason: str = ""
-    """Why it is not `done`: one line."""
+    """Why it is not `done`: one line; what it is a case of, and figures behind a colon."""
     total_s: float | None = None
     """From t = 0 until the last result was in the client's hand; known also of invalid runs."""
     ideal_s: float | None = None
@@ -77,6 +77,11 @@ class CaseResult:
     def identity(self) -> Identity:
         """What it is a result of: a later one takes the place of an earlier one."""
         return self.case, self.engine, self.round
+
+    @property
+    def reason_kind(self) -> str:
+        """`reason` without the figures, which differ from run to run: they stand behind a colon."""
+        return self.reason.partition(":")[0]
 
     @property
     def overhead_s(self) -> float | None:

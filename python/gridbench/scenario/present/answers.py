@@ -53,7 +53,7 @@ def answers(scenario: int, cells: Sequence[Cell]) -> list[tuple[str, list[str]]]
 
 
 def _none_counts(cells: Sequence[Cell], engine: str) -> str:
-    reasons = {cell.one.reason.partition(":")[0] for cell in cells if cell.one.engine == engine}
+    reasons = {cell.one.reason_kind for cell in cells if cell.one.engine == engine}
     why = ", ".join(sorted(filter(None, reasons)))
     return (
         f"No case of it counts{f' ({why})' if why else ''}, so nothing is claimed. The same"
