@@ -39,6 +39,8 @@ enum Out {
     /// Descriptors that go with the first byte of what follows.
     Descriptors(Vec<Arc<OwnedFd>>),
     Slice(Arc<Source>, Range<usize>),
+    /// What is behind it waits until the gate is opened.
+    Gate,
 }
 
 /// The sending half. Nothing is sent before [`Sender::flush`].
@@ -105,7 +107,25 @@ impl Sender {
         }
     }
 
-    /// Sends as much as the socket takes. `Ok(true)`: everything.
+    /// What is pushed from here on waits until [`Sender::open_gate`].
+    pub fn push_gate(&mut self) {
+        self.queue.push_back(Out::Gate);
+    }
+
+    /// Whether everything before the first gate has been sent.
+    #[must_use]
+    pub fn is_at_gate(&self) -> bool {
+        matches!(self.queue.front(), Some(Out::Gate))
+    }
+
+    /// Takes the gate away that everything before has been sent of.
+    pub fn open_gate(&mut self) {
+        if self.is_at_gate() {
+            self.queue.pop_front();
+        }
+    }
+
+    /// Sends as much as the socket takes, up to the first gate. `Ok(true)`: everything.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -119,6 +139,7 @@ impl Sender {
             }
             let left = match self.queue.get(front) {
                 None => return Ok(true),
+                Some(Out::Gate) => return Ok(false),
                 Some(Out::Bytes(bytes)) => bytes.len() - self.sent,
                 Some(Out::Slice(_, range)) => range.len() - self.sent,
                 Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
@@ -182,7 +203,7 @@ impl Sender {
         let len = |out: &Out| match out {
             Out::Bytes(bytes) => bytes.len(),
             Out::Slice(_, range) => range.len(),
-            Out::Descriptors(_) => 0,
+            Out::Descriptors(_) | Out::Gate => 0,
         };
         self.queue.iter().map(len).sum()
     }
@@ -242,9 +263,24 @@ impl Stream {
 /// Says where the streamed sections of a message are to lie, one place for each, if not in buffers.
 pub type Placement = Box<dyn FnMut(&Message<'_>, &[usize]) -> Vec<Option<Arc<Sink>>> + Send>;
 
+/// An answer whose streamed sections are still coming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coming {
+    /// Which one on its connection.
+    pub number: u64,
+    /// What all of its streams hold, bytes.
+    pub total: usize,
+    /// How much of that has not come, bytes.
+    pub left: usize,
+}
+
 /// A message whose streamed sections are still coming.
 #[derive(Debug)]
 struct Pending {
+    /// Which one with streams on its connection.
+    number: u64,
+    /// Whether it answers a call.
+    answer: bool,
     frame: Vec<u8>,
     lengths: Vec<usize>,
     /// Where they are to lie, for those that have a place; shorter if the last ones have none.
@@ -299,6 +335,8 @@ pub struct Receiver {
     filled: Range<usize>,
     descriptors: VecDeque<OwnedFd>,
     pending: Option<Pending>,
+    /// Messages with streams so far.
+    streamed: u64,
     /// Bytes of the `Data` frame being read that have not come yet.
     data_left: usize,
     max_payload: u64,
@@ -332,6 +370,7 @@ impl Receiver {
             filled: 0..0,
             descriptors: VecDeque::new(),
             pending: None,
+            streamed: 0,
             data_left: 0,
             max_payload,
             placement: None,
@@ -357,6 +396,15 @@ impl Receiver {
     #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+
+    /// The answer that has been announced and has not come in whole.
+    #[must_use]
+    pub fn coming(&self) -> Option<Coming> {
+        let pending = self.pending.as_ref().filter(|pending| pending.answer)?;
+        let total = pending.lengths.iter().sum();
+        let come: usize = pending.streams.iter().map(Stream::len).sum();
+        Some(Coming { number: pending.number, total, left: total - come })
     }
 
     /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
@@ -465,9 +513,18 @@ impl Receiver {
                 None => Vec::new(),
             };
             let frame = bytes[..end].to_vec();
+            let answer = matches!(header.kind, Kind::Reply | Kind::Failure);
+            self.streamed += 1;
             self.filled.start += end;
-            let streams = Vec::new();
-            self.pending = Some(Pending { frame, lengths, places, streams, descriptors });
+            self.pending = Some(Pending {
+                number: self.streamed,
+                answer,
+                frame,
+                lengths,
+                places,
+                streams: Vec::new(),
+                descriptors,
+            });
         }
         Ok(true)
     }

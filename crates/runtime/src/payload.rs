@@ -292,6 +292,16 @@ impl Payload {
         Ok(())
     }
 
+    /// What the streamed sections hold, bytes.
+    #[must_use]
+    pub fn streamed(&self) -> u64 {
+        let len = |part: &Outgoing| match part {
+            Outgoing::Stream(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        self.parts.iter().map(len).sum()
+    }
+
     /// Appends the streamed sections, directly behind their message.
     ///
     /// # Errors

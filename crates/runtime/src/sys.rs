@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use gridrpc_wire::MAX_DESCRIPTORS;
 
@@ -33,6 +34,25 @@ fn read_clock(clock: libc::clockid_t) -> u64 {
     // SAFETY: `now` is a valid place to write a timespec to.
     unsafe { libc::clock_gettime(clock, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// What a message over this TCP connection takes to go there and back, as the kernel has found.
+///
+/// # Errors
+/// As `getsockopt(2)`, for a socket of another kind.
+pub fn round_trip(socket: BorrowedFd<'_>) -> io::Result<Duration> {
+    // SAFETY: the structure is plain numbers, and the kernel writes no more than its size.
+    let info = unsafe {
+        let mut info: libc::tcp_info = std::mem::zeroed();
+        let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
+        let level = libc::IPPROTO_TCP;
+        let place = (&raw mut info).cast();
+        let result =
+            libc::getsockopt(socket.as_raw_fd(), level, libc::TCP_INFO, place, &raw mut size);
+        check(result as isize)?;
+        info
+    };
+    Ok(Duration::from_micros(info.tcpi_rtt.into()))
 }
 
 fn check(result: isize) -> io::Result<usize> {

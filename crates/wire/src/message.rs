@@ -27,6 +27,8 @@ pub enum Kind {
     CallbackReply = 16,
     CallbackFailure = 17,
     BlobDropped = 18,
+    Hold = 19,
+    Fetch = 20,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -36,7 +38,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 23] = [
+    pub const ALL: [Kind; 25] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -55,6 +57,8 @@ impl Kind {
         Kind::CallbackReply,
         Kind::CallbackFailure,
         Kind::BlobDropped,
+        Kind::Hold,
+        Kind::Fetch,
         Kind::Prepare,
         Kind::Spawn,
         Kind::Started,
@@ -236,6 +240,14 @@ pub enum Message<'a> {
         /// Whether no other process can read it either that got it from this one.
         unread: bool,
     },
+    /// Client to worker: from now on, answers with so many streamed bytes and more wait, behind their
+    /// first frame, to be fetched.
+    Hold {
+        /// How many.
+        bytes: u64,
+    },
+    /// Client to worker: send the streams of the answer that waits.
+    Fetch,
     /// Client to worker or spawner: end.
     Goodbye,
     /// Client to worker: nobody waits for this call any more; it may return early.
@@ -318,6 +330,8 @@ impl Message<'_> {
             Message::Blob { .. } => Kind::Blob,
             Message::DropBlob { .. } => Kind::DropBlob,
             Message::BlobDropped { .. } => Kind::BlobDropped,
+            Message::Hold { .. } => Kind::Hold,
+            Message::Fetch => Kind::Fetch,
             Message::Goodbye => Kind::Goodbye,
             Message::DropSegment { .. } => Kind::DropSegment,
             Message::Cancel { .. } => Kind::Cancel,
@@ -430,7 +444,8 @@ impl Message<'_> {
                 w.u64(*blob);
                 w.u8((*unread).into());
             }
-            Message::Goodbye => {}
+            Message::Hold { bytes } => w.u64(*bytes),
+            Message::Fetch | Message::Goodbye => {}
             Message::DropSegment { segment } => w.u32(*segment),
             Message::Cancel { call } => w.u64(*call),
             Message::Callback { call, index, sections } => {
@@ -543,6 +558,8 @@ impl<'a> Message<'a> {
             Kind::BlobDropped => {
                 Message::BlobDropped { blob: r.u64("blob")?, unread: r.flag("unread")? }
             }
+            Kind::Hold => Message::Hold { bytes: r.u64("bytes")? },
+            Kind::Fetch => Message::Fetch,
             Kind::Goodbye => Message::Goodbye,
             Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
             Kind::Cancel => Message::Cancel { call: r.u64("call")? },

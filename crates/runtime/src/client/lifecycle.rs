@@ -9,6 +9,7 @@ use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
+use crate::client::fetching;
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
@@ -182,6 +183,8 @@ impl Reactor {
             let token = Token::WorkerStdout { index, generation };
             let stdout = stdout.map(|pipe| watch(pipe, Stream::Stdout, token)).transpose()?;
             outlet.flush(&self.epoll);
+            let holds = self.inlets.len() > fetching::AT_ONCE
+                && sys::round_trip(pair.ours.as_fd()).is_ok_and(|time| time < fetching::FAR);
             let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
             receiver.place_streams(placement(&self.common));
 
@@ -192,6 +195,7 @@ impl Reactor {
                 stdout,
                 stderr,
                 host: self.host.clone(),
+                holds,
                 broken: None,
                 at_end: false,
             });
@@ -301,6 +305,7 @@ impl Reactor {
         while self.read_worker(index) {}
         let Some(mut inlet) = self.inlets[index as usize].take() else { return };
         inlet.read_output();
+        self.fetching.forget(index);
         // Descriptors that a child of the worker holds open would be reported for ever.
         self.stop_watching(&inlet);
         if let Some(why) = inlet.broken {

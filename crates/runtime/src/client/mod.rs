@@ -8,6 +8,7 @@ mod call;
 mod callbacks;
 mod connecting;
 mod crew;
+mod fetching;
 mod function;
 mod grid;
 pub mod invoke;

@@ -14,6 +14,7 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
 use crate::client::connecting::Connecting;
+use crate::client::fetching::{self, Fetching};
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::nodes::Node;
@@ -85,6 +86,8 @@ pub(super) struct Inlet {
     pub(super) stdout: Option<output::Outlet>,
     pub(super) stderr: output::Outlet,
     pub(super) host: String,
+    /// Whether it waits with large answers until they are fetched.
+    pub(super) holds: bool,
     /// Why it has to end, if it broke the protocol.
     pub(super) broken: Option<String>,
     pub(super) at_end: bool,
@@ -118,6 +121,8 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Places that are still to get a process.
     pub(super) to_start: VecDeque<WorkerId>,
+    /// Large answers over a network.
+    pub(super) fetching: Fetching,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
     /// Workers that have begun a line, and when it is passed on as it is.
@@ -153,7 +158,8 @@ impl Read for Reactor {
         }
         let leaving = self.end_leaving();
         let lines = self.end_lines();
-        for until in [until, leaving, lines, connecting].into_iter().flatten() {
+        let fetching = self.fetch();
+        for until in [until, leaving, lines, connecting, fetching].into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -223,6 +229,7 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             to_start: VecDeque::new(),
+            fetching: Fetching::default(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
             patience: Patience::new(),
@@ -409,8 +416,30 @@ impl Reactor {
                 return false;
             }
         };
+        if inlet.holds {
+            let (generation, coming) = (inlet.generation, inlet.receiver.coming());
+            self.fetching.heard(index, generation, coming);
+        }
         self.apply(WorkerId(index), events);
         true
+    }
+
+    /// Asks for as many large answers as there is room for; says when there is more.
+    fn fetch(&mut self) -> Option<Instant> {
+        if self.fetching.is_idle() {
+            return None;
+        }
+        let now = Instant::now();
+        let mut next = self.fetching.next(now);
+        if next.is_some() {
+            let mut state = self.common.lock();
+            while let Some(worker) = next {
+                state.push(WorkerId(worker), &Message::Fetch);
+                next = self.fetching.next(now);
+            }
+            self.common.finish(state);
+        }
+        self.fetching.due(now)
     }
 
     /// Applies what a worker has sent.
@@ -432,6 +461,11 @@ impl Reactor {
                 Event::Welcome { pid } => {
                     if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
                         outlet.pid = pid;
+                    }
+                    let inlet = self.inlets[worker.0 as usize].as_ref();
+                    if inlet.is_some_and(|inlet| inlet.holds) {
+                        let bytes = fetching::LARGE as u64;
+                        state.push(worker, &Message::Hold { bytes });
                     }
                     state.drive(|core, out| core.worker_ready(now, worker, out));
                     changed = true;

@@ -127,6 +127,10 @@ struct Desk {
     /// Calls that nobody waits for any more, not taken up yet.
     unwanted: HashSet<u64>,
     callback: Option<CallbackAnswer>,
+    /// Answers with so many streamed bytes and more wait to be fetched, if there is a bound.
+    hold: Option<u64>,
+    /// Answers that have been fetched and not sent.
+    fetched: u32,
     /// Streams of the last answers: their buffers are used again.
     sent: Vec<Arc<Source>>,
     ended: bool,
@@ -368,7 +372,7 @@ impl WorkerLink {
         self.sender.push(&Message::Callback { call, index, sections })?;
         payload.push_streams(&mut self.sender)?;
         payload.parts.iter().for_each(|part| self.desk.lend(part));
-        self.sender.flush()?;
+        self.send()?;
         self.desk.callback = None;
         loop {
             self.take_all()?;
@@ -446,6 +450,9 @@ impl WorkerLink {
             },
         };
         self.sender.push(&message)?;
+        if self.desk.hold.is_some_and(|bytes| payload.streamed() >= bytes) {
+            self.sender.push_gate();
+        }
         payload.push_streams(&mut self.sender)?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
         for part in payload.parts {
@@ -453,6 +460,23 @@ impl WorkerLink {
             if let Outgoing::Stream(source) = part {
                 self.desk.sent.push(source);
             }
+        }
+        Ok(())
+    }
+
+    /// Sends everything, what is to be fetched as soon as it is.
+    fn send(&mut self) -> Result<(), LinkError> {
+        while !self.sender.flush()? {
+            self.take_all()?;
+            // Behind its goodbye the client asks for nothing more.
+            while self.desk.fetched == 0 && !self.desk.ended {
+                if fill(&mut self.receiver)? == 0 {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
+                self.take_all()?;
+            }
+            self.desk.fetched = self.desk.fetched.saturating_sub(1);
+            self.sender.open_gate();
         }
         Ok(())
     }
@@ -471,7 +495,7 @@ impl WorkerLink {
     fn flush(&mut self) -> Result<(), LinkError> {
         self.held = None;
         self.push_releases()?;
-        self.sender.flush()?;
+        self.send()?;
         for source in self.desk.sent.drain(..) {
             if let Some(buffer) = Arc::try_unwrap(source).ok().and_then(Source::into_owned) {
                 self.receiver.recycle(buffer);
@@ -547,6 +571,8 @@ impl Desk {
             }
             // To a call that has been answered meanwhile.
             Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
+            Message::Hold { bytes } => self.hold = Some(bytes),
+            Message::Fetch => self.fetched += 1,
             Message::Goodbye => self.ended = true,
             other => return Err(unexpected(&other)),
         }

@@ -43,7 +43,8 @@ fn handshake() -> impl Strategy<Value = Message<'static>> {
             Message::Welcome(Welcome { version, pid, clock, language, host, boot })
         },
     );
-    prop_oneof![hello, welcome, Just(Message::Goodbye)]
+    let hold = any::<u64>().prop_map(|bytes| Message::Hold { bytes });
+    prop_oneof![hello, welcome, hold, Just(Message::Fetch), Just(Message::Goodbye)]
 }
 
 fn calls() -> impl Strategy<Value = Message<'static>> {

@@ -69,6 +69,8 @@ pub fn message(json: &Json) -> Message<'static> {
         "BlobDropped" => {
             Message::BlobDropped { blob: object.int("blob"), unread: object.bool("unread") }
         }
+        "Hold" => Message::Hold { bytes: object.int("bytes") },
+        "Fetch" => Message::Fetch,
         "Goodbye" => Message::Goodbye,
         "DropSegment" => Message::DropSegment { segment: object.int("segment") },
         "Cancel" => Message::Cancel { call: object.int("call") },
