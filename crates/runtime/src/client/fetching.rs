@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::link::Coming;
 
 /// Answers with so many streamed bytes and more are fetched.
-pub(super) const LARGE: usize = 64 << 10;
+pub(super) const LARGE: usize = 32 << 10;
 /// As many may be on their way, and more as long as they have less than so many bytes to go.
 pub(super) const AT_ONCE: usize = 8;
 const FEW_BYTES: usize = 1 << 20;

@@ -269,7 +269,9 @@ impl WorkerLink {
             if !self.desk.dropped.is_empty() {
                 return Ok(Turn::LetGo(self.take_dropped()));
             }
-            self.flush()?;
+            if self.flush()? {
+                continue;
+            }
             self.streak = 0;
             if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(Turn::End);
@@ -464,9 +466,11 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// Sends everything, what is to be fetched as soon as it is.
-    fn send(&mut self) -> Result<(), LinkError> {
+    /// Sends everything, what is to be fetched as soon as it is. Whether something has come meanwhile.
+    fn send(&mut self) -> Result<bool, LinkError> {
+        let mut heard = false;
         while !self.sender.flush()? {
+            heard = true;
             self.take_all()?;
             // Behind its goodbye the client asks for nothing more.
             while self.desk.fetched == 0 && !self.desk.ended {
@@ -478,7 +482,7 @@ impl WorkerLink {
             self.desk.fetched = self.desk.fetched.saturating_sub(1);
             self.sender.open_gate();
         }
-        Ok(())
+        Ok(heard)
     }
 
     fn push_releases(&mut self) -> Result<(), LinkError> {
@@ -492,16 +496,17 @@ impl WorkerLink {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), LinkError> {
+    /// Sends the answers given so far. Whether something has come meanwhile.
+    fn flush(&mut self) -> Result<bool, LinkError> {
         self.held = None;
         self.push_releases()?;
-        self.send()?;
+        let heard = self.send()?;
         for source in self.desk.sent.drain(..) {
             if let Some(buffer) = Arc::try_unwrap(source).ok().and_then(Source::into_owned) {
                 self.receiver.recycle(buffer);
             }
         }
-        Ok(())
+        Ok(heard)
     }
 }
 
