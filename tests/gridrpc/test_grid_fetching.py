@@ -1,0 +1,96 @@
+"""Large results of more workers over TCP than may send at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridrpc
+import remote
+from gridrpc import Grid, WorkerLost, as_completed
+from processes import LONG
+
+WORKERS = 12
+LARGE, LOT = 300_000, 5 << 20  # bytes
+
+
+@pytest.fixture(scope="module")
+def native() -> Iterator[Grid]:
+    with Grid(workers=WORKERS, worker="native", transport="tcp") as grid:
+        grid.wait_until_ready()
+        yield grid
+
+
+@pytest.fixture
+def python() -> Iterator[Grid]:
+    with Grid(workers=WORKERS, transport="tcp") as grid:
+        grid.wait_until_ready()
+        yield grid
+
+
+@pytest.mark.parametrize("size", [8, 4_096, 4_097, LARGE // 8])
+def test_results_are_whole(native: Grid, size: int) -> None:
+    arrays = [np.arange(number, number + size) for number in range(200)]
+    for chunk in (1, "auto"):
+        results = native.map("builtin/echo", arrays, chunk=chunk)
+        for array, result in zip(arrays, results, strict=True):
+            np.testing.assert_array_equal(array, result)
+
+
+def test_small_ones_pass_large_ones(native: Grid) -> None:
+    sizes = [LARGE if number % 3 else 8 for number in range(300)]
+    calls = [native.submit("builtin/task", 0.001, b"", b"", size) for size in sizes]
+    assert len(list(as_completed(calls, timeout=LONG))) == len(calls)
+    assert [len(call.result()[0]) for call in calls] == sizes
+
+
+def test_of_python_functions(python: Grid) -> None:
+    results = python.map(remote.same, [np.full(LARGE, n, np.uint8) for n in range(60)], chunk=1)
+    assert [int(result.max()) for result in results] == list(range(60))
+
+
+def large_error(number: int) -> Any:
+    raise ValueError(np.full(LARGE, number, np.uint8))
+
+
+def test_large_errors(python: Grid) -> None:
+    for number, call in enumerate([python.submit(large_error, n) for n in range(2 * WORKERS)]):
+        with pytest.raises(ValueError) as raised:
+            call.result(timeout=LONG)
+        (array,) = raised.value.args
+        assert array.nbytes == LARGE
+        assert (array == number).all()
+
+
+def test_who_is_lost_keeps_nobody_waiting(python: Grid) -> None:
+    pids = sorted({call.result() for call in [python.submit(remote.pid) for _ in range(50)]})
+    calls = [python.submit(os.urandom, LOT) for _ in range(4 * WORKERS)]
+    for pid in pids[:3]:
+        os.kill(pid, signal.SIGKILL)
+    lost = 0
+    for call in as_completed(calls, timeout=LONG):
+        try:
+            assert len(call.result()) == LOT
+        except WorkerLost:
+            lost += 1
+    assert lost <= 3
+
+
+def test_leaving_the_grid_waits_for_all() -> None:
+    with Grid(workers=WORKERS, worker="native", transport="tcp") as grid:
+        calls = [grid.submit("builtin/task", 0.0, b"", b"", 1 << 20) for _ in range(10 * WORKERS)]
+    assert [len(call.result(timeout=0)[0]) for call in calls] == [1 << 20] * len(calls)
+
+
+def test_closing_at_once_ends_what_waits() -> None:
+    grid = Grid(workers=WORKERS, worker="native", transport="tcp")
+    calls = [grid.submit("builtin/task", 0.0, b"", b"", 20 << 20) for _ in range(10 * WORKERS)]
+    calls[0].wait()
+    grid.close()
+    with pytest.raises(gridrpc.GridError):
+        calls[-1].result(timeout=LONG)
