@@ -15,7 +15,7 @@ import remote
 from gridrpc import Grid, WorkerLost, as_completed
 from processes import LONG
 
-WORKERS = 12
+WORKERS = 24
 LARGE, LOT = 300_000, 5 << 20  # bytes
 
 

@@ -39,7 +39,8 @@ class Shape:
     movement: Movement = "copies"
     """How data travels: copied by client and workers, each with its own processor time; through one
     pipe, one message after the other, from which the worker that has waited longest reads next; or
-    over a network that all messages share."""
+    over a network that all messages to workers share, and that results are fetched through in
+    turn."""
 
     def told(self) -> str:
         """In words."""
@@ -51,7 +52,7 @@ class Shape:
         data = {
             "copies": "data is copied by client and workers, at the same time as other work",
             "pipe": "data goes through one pipe, one message after the other",
-            "network": "data goes over a network that all messages share",
+            "network": "messages to workers share a network, and results are fetched in turn",
         }
         return f"{start}; {data[self.movement]}"
 
@@ -161,7 +162,7 @@ def parameters_of(
     def value(name: str) -> float:
         return values.get(name, 0.0)
 
-    sharing: Sharing = "evenly" if shape.movement == "network" else "in turn"
+    to_workers: Sharing = "evenly" if shape.movement == "network" else "in turn"
     ways = shape.movement != "copies"
     start = Start(
         constant=value("start.constant"),
@@ -173,8 +174,8 @@ def parameters_of(
     )
     return Parameters(
         manager=Manager(),
-        to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf, sharing=sharing),
-        from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf, sharing=sharing),
+        to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf, sharing=to_workers),
+        from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf),
         shared_rate=_rate(value("shared.way")),
         submit_cost=value("submit"),
         submit_per_byte=value("in.client"),
