@@ -55,12 +55,12 @@ def test_of_python_functions(python: Grid) -> None:
 
 
 def large_error(number: int) -> Any:
-    raise ValueError(np.full(LARGE, number, np.uint8))
+    raise KeyError(np.full(LARGE, number, np.uint8))
 
 
 def test_large_errors(python: Grid) -> None:
     for number, call in enumerate([python.submit(large_error, n) for n in range(2 * WORKERS)]):
-        with pytest.raises(ValueError) as raised:
+        with pytest.raises(KeyError) as raised:
             call.result(timeout=LONG)
         (array,) = raised.value.args
         assert array.nbytes == LARGE
