@@ -32,6 +32,10 @@ def everything(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
     return (*args, kwargs)
 
 
+def length(x: Any) -> int:
+    return len(x)
+
+
 def pid() -> int:
     return os.getpid()
 

@@ -1,4 +1,4 @@
-"""Large results of more workers over TCP than may send at once."""
+"""Large arguments and results over TCP, of more workers than may be sent to, or send, at once."""
 
 from __future__ import annotations
 
@@ -94,3 +94,57 @@ def test_closing_at_once_ends_what_waits() -> None:
     grid.close()
     with pytest.raises(gridrpc.GridError):
         calls[-1].result(timeout=LONG)
+
+
+def test_arguments_are_whole(native: Grid) -> None:
+    sizes = [8 if number % 3 else LARGE for number in range(300)]
+    arrays = [np.arange(number, number + size) for number, size in enumerate(sizes)]
+    calls = [native.submit("builtin/echo", array) for array in arrays]
+    for array, call in zip(arrays, calls, strict=True):
+        np.testing.assert_array_equal(array, call.result(timeout=LONG))
+
+
+def test_shared_data_goes_before_the_arguments_of_its_first_call(native: Grid) -> None:
+    shared = native.share(np.arange(LARGE))
+    data = np.ones(LARGE, np.uint8)
+    calls = [native.submit("builtin/check", data, shared, 0) for _ in range(5 * WORKERS)]
+    digests = {tuple(int(part) for part in call.result(timeout=LONG)[:2]) for call in calls}
+    assert len(digests) == 1
+
+
+def test_a_worker_that_takes_nothing_holds_up_only_its_own(python: Grid) -> None:
+    pids = sorted({call.result() for call in [python.submit(remote.pid) for _ in range(200)]})
+    stopped = pids[: WORKERS // 2]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        # More than a socket takes.
+        data = np.zeros(3 * LOT, np.uint8)
+        calls = [python.submit(remote.length, data) for _ in range(2 * WORKERS)]
+        others = as_completed(calls, timeout=LONG)
+        assert [next(others).result() for _ in range(WORKERS)] == [len(data)] * WORKERS
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert {call.result(timeout=LONG) for call in calls} == {len(data)}
+
+
+def test_a_lost_worker_that_waits_for_its_arguments(python: Grid) -> None:
+    pids = sorted({call.result() for call in [python.submit(remote.pid) for _ in range(200)]})
+    data = np.zeros(LOT, np.uint8)
+    calls = [python.submit(remote.length, data) for _ in range(4 * WORKERS)]
+    for pid in pids[-8:]:
+        os.kill(pid, signal.SIGKILL)
+    lost = sum(isinstance(call.exception(timeout=LONG), WorkerLost) for call in calls)
+    assert lost <= 8
+    assert {call.result() for call in calls if call.exception() is None} == {len(data)}
+
+
+def test_cancelled_arguments(native: Grid) -> None:
+    data = np.zeros(LOT, np.uint8)
+    calls = [native.submit("builtin/task", 0.0, data, b"", 0) for _ in range(4 * WORKERS)]
+    cancelled = [call for call in calls[::2] if call.cancel()]
+    assert all(call.cancelled() for call in cancelled)
+    done = [call for call in calls if not call.cancelled()]
+    assert all(call.exception(timeout=LONG) is None for call in done)
+    assert native.submit("builtin/echo", 1).result(timeout=LONG) == 1

@@ -43,6 +43,16 @@ enum Out {
     Gate,
 }
 
+impl Out {
+    fn len(&self) -> usize {
+        match self {
+            Out::Bytes(bytes) => bytes.len(),
+            Out::Slice(_, range) => range.len(),
+            Out::Descriptors(_) | Out::Gate => 0,
+        }
+    }
+}
+
 /// The sending half. Nothing is sent before [`Sender::flush`].
 #[derive(Debug)]
 pub struct Sender {
@@ -65,6 +75,22 @@ impl Sender {
     /// When it exceeds a bound of the format.
     pub fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {
         message.encode(Order::NATIVE, self.tail())
+    }
+
+    /// Puts a message before the first gate; without one, behind all.
+    ///
+    /// # Errors
+    /// As [`Sender::push`].
+    pub fn push_ahead(&mut self, message: &Message<'_>) -> Result<(), WireError> {
+        match self.queue.iter().position(|out| matches!(out, Out::Gate)) {
+            None => self.push(message),
+            Some(gate) => {
+                let mut frame = Vec::new();
+                message.encode(Order::NATIVE, &mut frame)?;
+                self.queue.insert(gate, Out::Bytes(frame));
+                Ok(())
+            }
+        }
     }
 
     /// Appends a message that descriptors go with.
@@ -200,12 +226,16 @@ impl Sender {
     /// How much waits to be sent, bytes.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        let len = |out: &Out| match out {
-            Out::Bytes(bytes) => bytes.len(),
-            Out::Slice(_, range) => range.len(),
-            Out::Descriptors(_) | Out::Gate => 0,
-        };
-        self.queue.iter().map(len).sum()
+        self.queue.iter().map(Out::len).sum()
+    }
+
+    /// How much is on its way, up to the first gate: what waits to be sent, and what the socket has
+    /// taken and the other end has not confirmed. Bytes.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        let before = self.queue.iter().take_while(|out| !matches!(out, Out::Gate));
+        let waiting: usize = before.map(Out::len).sum();
+        waiting - self.sent + sys::unconfirmed(self.socket.as_fd()).unwrap_or(0)
     }
 
     /// The socket.

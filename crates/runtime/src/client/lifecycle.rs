@@ -9,7 +9,6 @@ use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
-use crate::client::fetching;
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
@@ -27,6 +26,11 @@ use crate::worker::progress::{self, GivingBack};
 const BATCH: usize = 16;
 /// The longest result that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
+/// In a grid of so many workers and fewer, large messages do not get into each other's way.
+const FEW: usize = 16;
+/// Where a message needs longer than this to go there and back, they wait for no turn: they do not meet,
+/// and asking costs more than it brings.
+const FAR: Duration = Duration::from_millis(10);
 /// How often a full kernel queue of descriptors in flight is tried again, and after how long.
 const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
@@ -163,7 +167,9 @@ impl Reactor {
             let token = Token::Worker { index, generation }.encode();
             let mapped = Mapped::given_back(GivingBack::new(&self.progress, index));
             let sender = Sender::new(Arc::clone(&pair.ours));
-            let mut outlet = Outlet::new(sender, token, mapped.returns());
+            let meets = self.inlets.len() > FEW
+                && sys::round_trip(pair.ours.as_fd()).is_ok_and(|time| time < FAR);
+            let mut outlet = Outlet::new(sender, token, mapped.returns(), meets);
             self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.as_fd(), watched)?;
@@ -183,8 +189,6 @@ impl Reactor {
             let token = Token::WorkerStdout { index, generation };
             let stdout = stdout.map(|pipe| watch(pipe, Stream::Stdout, token)).transpose()?;
             outlet.flush(&self.epoll);
-            let holds = self.inlets.len() > fetching::AT_ONCE
-                && sys::round_trip(pair.ours.as_fd()).is_ok_and(|time| time < fetching::FAR);
             let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
             receiver.place_streams(placement(&self.common));
 
@@ -195,7 +199,7 @@ impl Reactor {
                 stdout,
                 stderr,
                 host: self.host.clone(),
-                holds,
+                holds: meets,
                 broken: None,
                 at_end: false,
             });
@@ -328,6 +332,7 @@ impl Reactor {
         let mut state = self.common.lock();
         let outlet = state.outlets[worker.0 as usize].take();
         state.dismissed.remove(&worker);
+        state.sending.forget(worker);
         let now = Time(monotonic_ns());
         state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
         self.common.finish(state);

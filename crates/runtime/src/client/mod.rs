@@ -18,9 +18,11 @@ mod nodes;
 mod output;
 mod reactor;
 mod seat;
+mod sending;
 mod shared;
 mod state;
 mod sync;
+mod turns;
 
 pub(crate) use arrays::tell;
 pub use arrays::{SharedArray, find as find_shared};

@@ -14,12 +14,13 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
 use crate::client::connecting::Connecting;
-use crate::client::fetching::{self, Fetching};
+use crate::client::fetching::Fetching;
 use crate::client::grid::{Common, Config, Transport};
 use crate::client::launch::Spawner;
 use crate::client::nodes::Node;
 use crate::client::output;
 use crate::client::seat::Read;
+use crate::client::turns::LARGE;
 use crate::link::{LinkError, Received, Receiver};
 use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
@@ -258,7 +259,8 @@ impl Reactor {
         }
         let idle = self.to_start.is_empty() && to_kill.is_empty();
         self.lone = (state.core.live() == 1).then_some(state.last_sent);
-        let until = if idle { state.core.next_tick() } else { Some(now) };
+        state.send_large();
+        let until = if idle { state.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);
         if !to_kill.is_empty() {
@@ -418,7 +420,7 @@ impl Reactor {
         };
         if inlet.holds {
             let (generation, coming) = (inlet.generation, inlet.receiver.coming());
-            self.fetching.heard(index, generation, coming);
+            self.fetching.heard(Instant::now(), index, generation, coming);
         }
         self.apply(WorkerId(index), events);
         true
@@ -434,7 +436,7 @@ impl Reactor {
         if next.is_some() {
             let mut state = self.common.lock();
             while let Some(worker) = next {
-                state.push(WorkerId(worker), &Message::Fetch);
+                state.push_ahead(WorkerId(worker), &Message::Fetch);
                 next = self.fetching.next(now);
             }
             self.common.finish(state);
@@ -464,7 +466,7 @@ impl Reactor {
                     }
                     let inlet = self.inlets[worker.0 as usize].as_ref();
                     if inlet.is_some_and(|inlet| inlet.holds) {
-                        let bytes = fetching::LARGE as u64;
+                        let bytes = LARGE as u64;
                         state.push(worker, &Message::Hold { bytes });
                     }
                     state.drive(|core, out| core.worker_ready(now, worker, out));

@@ -12,7 +12,9 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::client::call::{Call, Outcome};
 use crate::client::function::Function;
+use crate::client::sending::Sending;
 use crate::client::shared::SharedData;
+use crate::client::turns::LARGE;
 use crate::link::Sender;
 use crate::payload::{Payload, announce};
 use crate::segment::Returns;
@@ -28,6 +30,10 @@ pub(crate) struct Outlet {
     /// Stretches of its segments that this client reads no more.
     returns: Returns,
     pub(crate) pid: u32,
+    /// Large messages wait for their turn.
+    in_turn: bool,
+    /// Gates that may be passed.
+    open: usize,
     /// Segments of ours that it has been told.
     segments: HashSet<u32>,
     /// Sections that it still reads although their calls have ended.
@@ -51,12 +57,14 @@ const AT_HAND: i32 = 4;
 const SMALL: u64 = 4096;
 
 impl Outlet {
-    pub(crate) fn new(sender: Sender, token: u64, returns: Returns) -> Outlet {
+    pub(crate) fn new(sender: Sender, token: u64, returns: Returns, in_turn: bool) -> Outlet {
         Outlet {
             sender,
             token,
             returns,
             pid: 0,
+            in_turn,
+            open: 0,
             segments: HashSet::new(),
             retained: HashMap::new(),
             blocked: false,
@@ -85,7 +93,16 @@ impl Outlet {
         self.urgent = false;
         self.flushed = self.calls;
         // A connection that is gone shows itself on its receiving half.
-        let blocked = matches!(self.sender.flush(), Ok(false));
+        let mut blocked = matches!(self.sender.flush(), Ok(false));
+        while self.sender.is_at_gate() {
+            blocked = false;
+            if self.open == 0 {
+                break;
+            }
+            self.open -= 1;
+            self.sender.open_gate();
+            blocked = matches!(self.sender.flush(), Ok(false));
+        }
         if blocked != self.blocked {
             self.blocked = blocked;
             let flags = if blocked {
@@ -97,6 +114,15 @@ impl Outlet {
             // Fails only for a descriptor that is no longer watched, because its worker is gone.
             let _ = epoll.modify(self.sender.socket(), &mut event);
         }
+    }
+
+    /// Has a message with so many streamed bytes wait for its turn, if it is large. `true`: it waits.
+    fn waits_with(&mut self, streamed: usize) -> bool {
+        let waits = self.in_turn && streamed >= LARGE;
+        if waits {
+            self.sender.push_gate();
+        }
+        waits
     }
 
     /// Gives back what this client reads no more, as far as that takes a message.
@@ -168,6 +194,8 @@ pub(crate) struct State {
     pub(crate) progress: Option<Arc<Mapping>>,
     /// Workers whose calls were taken back: how many they had begun, and below which count.
     taken_back: Vec<(WorkerId, u32, u64)>,
+    /// Large messages over a network.
+    pub(super) sending: Sending,
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
     /// Workers with unsent messages.
@@ -224,6 +252,7 @@ impl State {
             forked: false,
             progress: None,
             taken_back: Vec::new(),
+            sending: Sending::default(),
             actions: Vec::new(),
             dirty: Vec::new(),
             ended: Vec::new(),
@@ -340,6 +369,10 @@ impl State {
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
         outlet.push_releases();
+        let streamed = payload.streamed() as usize;
+        if outlet.waits_with(streamed) {
+            self.sending.wait(worker, streamed);
+        }
         let Outlet { sender, segments, .. } = outlet;
         // The bounds of the format were kept when the payload was put together.
         let sent = payload
@@ -399,6 +432,10 @@ impl State {
             announce(data.segment(), sender, |segment| segments.insert(segment))
                 .and_then(|()| sender.push(&message))
         } else {
+            let bytes = data.streams().iter().map(|part| part.len()).sum();
+            if outlet.waits_with(bytes) {
+                self.sending.wait(worker, bytes);
+            }
             outlet.sender.push(&message).and_then(|()| {
                 data.streams().iter().try_for_each(|part| outlet.sender.push_stream(part))
             })
@@ -412,6 +449,28 @@ impl State {
             let sent = outlet.sender.push(message);
             debug_assert!(sent.is_ok(), "{sent:?}");
             self.mark(worker, true);
+        }
+    }
+
+    /// Pushes a message that does not wait behind large ones.
+    pub(crate) fn push_ahead(&mut self, worker: WorkerId, message: &Message<'_>) {
+        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
+            let sent = outlet.sender.push_ahead(message);
+            debug_assert!(sent.is_ok(), "{sent:?}");
+            self.mark(worker, true);
+        }
+    }
+
+    /// Lets large messages go whose turn it is; with the next flush.
+    pub(crate) fn send_large(&mut self) {
+        let State { sending, outlets, .. } = self;
+        let outlet = |worker: WorkerId| outlets[worker.0 as usize].as_ref();
+        let next = sending.next(|worker| outlet(worker).map_or(0, |one| one.sender.under_way()));
+        for worker in next {
+            if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
+                outlet.open += 1;
+                self.mark(worker, true);
+            }
         }
     }
 
@@ -446,6 +505,7 @@ impl State {
     /// calls may wait for others, to go with them: to send takes longer than to run them.
     pub(crate) fn flush(&mut self) {
         let submitting = std::mem::take(&mut self.submitting);
+        self.send_large();
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
             let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
@@ -497,6 +557,11 @@ impl State {
             || !self.to_start.is_empty()
             || !self.to_kill.is_empty()
             || !self.to_prepare.is_empty()
-            || self.core.next_tick().is_some_and(|next| next < until)
+            || self.next_tick().is_some_and(|next| next < until)
+    }
+
+    /// When something is due without anything happening.
+    pub(crate) fn next_tick(&self) -> Option<Time> {
+        self.core.next_tick().into_iter().chain(self.sending.due()).min()
     }
 }
