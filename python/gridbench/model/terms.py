@@ -20,7 +20,6 @@ from gridbench.model.pipeline import (
     Link,
     Manager,
     Parameters,
-    Sharing,
     Stamps,
     Start,
     evaluate,
@@ -39,8 +38,7 @@ class Shape:
     movement: Movement = "copies"
     """How data travels: copied by client and workers, each with its own processor time; through one
     pipe, one message after the other, from which the worker that has waited longest reads next; or
-    over a network that all messages to workers share, and that results are fetched through in
-    turn."""
+    over a network, in turn."""
 
     def told(self) -> str:
         """In words."""
@@ -52,7 +50,7 @@ class Shape:
         data = {
             "copies": "data is copied by client and workers, at the same time as other work",
             "pipe": "data goes through one pipe, one message after the other",
-            "network": "messages to workers share a network, and results are fetched in turn",
+            "network": "data goes over a network, one message after the other in each direction",
         }
         return f"{start}; {data[self.movement]}"
 
@@ -162,7 +160,6 @@ def parameters_of(
     def value(name: str) -> float:
         return values.get(name, 0.0)
 
-    to_workers: Sharing = "evenly" if shape.movement == "network" else "in turn"
     ways = shape.movement != "copies"
     start = Start(
         constant=value("start.constant"),
@@ -174,7 +171,7 @@ def parameters_of(
     )
     return Parameters(
         manager=Manager(),
-        to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf, sharing=to_workers),
+        to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf),
         from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf),
         shared_rate=_rate(value("shared.way")),
         submit_cost=value("submit"),
