@@ -90,17 +90,6 @@ def test_differences_are_nothing_where_model_and_run_agree() -> None:
     assert differences(one, slower)[0] > 0.1
 
 
-def test_over_a_network_it_does_not_count_who_has_its_data_first() -> None:
-    linked = replace(PLACE, transport="links", nodes=2, link_rate=1e9)
-    for bytes_in, counts in ((0.0, True), (1e6, False)):
-        situation = Situation(cores=4, sleep=np.full(4, 0.1), bytes_in=bytes_in)
-        one = replace(observations([situation])[0], place=linked)
-        measured = one.measured
-        later = replace(measured, first_calc_in=measured.first_calc_in * 2)
-        assert bool(differences(one, later)[1] > 0) == counts
-        assert differences(one, replace(measured, total=measured.total * 2))[0] > 0.1
-
-
 def same_cores() -> list[Situation]:
     return [one for one in situations() if one.cores == 4] * 4
 

@@ -21,10 +21,6 @@ _FLOOR = 0.001
 _PART = 0.005
 _WEIGHTS = (1.0, 0.4, 0.4, 0.3)
 """Of overhead, first calc-in, last worker's first calc-in, and extra time of tasks."""
-_BY_CONNECTIONS = (1.0, 0.0, 0.4, 0.3)
-"""The same where data for workers goes over a network: which connection is the first through is its
-queues' choice. Of 100 messages of 1 MB the first was there after 3 % of the time that all took, of
-10 MB after 50 %; the model, in which all have equal shares, says nearly 100 %."""
 QUANTITIES = len(_WEIGHTS)
 
 
@@ -50,14 +46,10 @@ def differences(observation: Observation, model: Measured) -> Floats:
         (model.extra, measured.extra),
     )
     floor = _FLOOR + _PART * measured.total
-    its = observation.situation
-    over_network = observation.place.transport == "links" and (its.bytes_in or its.bytes_shared)
     return np.array(
         [
             weight * math.log((max(ours, 0.0) + floor) / (max(theirs, 0.0) + floor))
-            for weight, (ours, theirs) in zip(
-                _BY_CONNECTIONS if over_network else _WEIGHTS, pairs, strict=True
-            )
+            for weight, (ours, theirs) in zip(_WEIGHTS, pairs, strict=True)
         ]
     )
 
