@@ -96,7 +96,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 
 .PHONY: test-python
 test-python: install $(STAMPS)/test-packages browser compilers simgrid links engines ## end to end, with real processes and a browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: test-docs
 test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and the README

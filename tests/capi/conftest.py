@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -22,7 +23,16 @@ def prefix() -> Path:
         return Path(named)
     folder = REPOSITORY / "target/capi-tests"
     build = [str(REPOSITORY / "scripts/build-capi"), str(folder)]
-    subprocess.run(build, check=True, timeout=1200)
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of processes that run tests side by side the first builds it, and nobody while others use it.
+    this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    with open(folder / "built-for", "a+") as built_for:
+        fcntl.flock(built_for, fcntl.LOCK_EX)
+        built_for.seek(0)
+        if not this_run or built_for.read() != this_run:
+            subprocess.run(build, check=True, timeout=1200)
+            built_for.truncate(0)
+            built_for.write(this_run)
     return folder
 
 
