@@ -2,7 +2,6 @@
 #include "check.h"
 
 #include <dirent.h>
-#include <sys/resource.h>
 
 #define MANY 100000
 
@@ -17,6 +16,21 @@ static int descriptors(void)
         count++;
     closedir(folder);
     return count;
+}
+
+/* The most memory this process has had, KiB. getrusage(2) would tell that of whoever started it, if
+   that had more. */
+static long peak_memory(void)
+{
+    char line[256];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "VmHWM: %ld", &kib) == 1)
+            break;
+    if (status != NULL)
+        fclose(status);
+    return kib;
 }
 
 static void begin_all(grpc_function_handle_t *add, int count)
@@ -77,10 +91,9 @@ int main(void)
     check_all(MANY);
     printf("waited for one of a list: %.2f s\n", now() - begin);
 
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    printf("memory: %ld MiB\n", usage.ru_maxrss / 1024);
-    CHECK(usage.ru_maxrss < 600 * 1024);
+    long memory = peak_memory();
+    printf("memory: %ld MiB\n", memory / 1024);
+    CHECK(memory > 0 && memory < 600 * 1024);
     OK(grpc_finalize());
     return 0;
 }
