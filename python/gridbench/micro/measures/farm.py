@@ -96,7 +96,7 @@ def _rate(client: Client) -> float:
 
 
 def _peak() -> float:
-    """The most memory this process has had, bytes. `getrusage` would tell that of whoever started it,
-    if that had more."""
+    """The most memory this process has had, bytes. `getrusage` would tell that of whoever started
+    it, if that had more."""
     found = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(found[1]) * 1024.0 if found else float("nan")
