@@ -20,24 +20,22 @@ const LOOK: Duration = Duration::from_millis(1);
 /// What waits at the gates of the ways out to workers.
 #[derive(Debug)]
 pub(super) struct Sending {
-    /// By worker, and number of the message.
-    turns: Turns<(WorkerId, u64)>,
-    pushed: u64,
+    /// Several times the same worker, if several messages wait for it.
+    turns: Turns<WorkerId>,
     /// When to look what is still on its way.
     due: Option<Time>,
 }
 
 impl Default for Sending {
     fn default() -> Sending {
-        Sending { turns: Turns::new(AT_ONCE), pushed: 0, due: None }
+        Sending { turns: Turns::new(AT_ONCE), due: None }
     }
 }
 
 impl Sending {
     /// A message of so many bytes waits at a gate of the worker's.
     pub(super) fn wait(&mut self, worker: WorkerId, bytes: usize) {
-        self.pushed += 1;
-        self.turns.wait((worker, self.pushed), bytes);
+        self.turns.wait(worker, bytes);
     }
 
     /// Whose gates are to be opened, once for each time they are named. `left` tells how many bytes are on
@@ -48,9 +46,8 @@ impl Sending {
             return Vec::new();
         }
         let now = Instant::now();
-        self.turns.look(now, |(worker, _)| left(worker));
-        let opened =
-            std::iter::from_fn(|| self.turns.next(now)).map(|(worker, _)| worker).collect();
+        self.turns.look(now, left);
+        let opened = std::iter::from_fn(|| self.turns.next(now)).collect();
         let waits = !self.turns.is_idle();
         self.due = waits.then(|| Time(monotonic_ns() + LOOK.as_nanos() as u64));
         opened
@@ -58,7 +55,7 @@ impl Sending {
 
     /// Nothing waits for a worker any more.
     pub(super) fn forget(&mut self, worker: WorkerId) {
-        self.turns.retain(|(one, _)| one != worker);
+        self.turns.retain(|one| one != worker);
     }
 
     /// When [`Sending::next`] is to be asked again.
