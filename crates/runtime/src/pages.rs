@@ -17,12 +17,27 @@ pub const HUGE: usize = 2 << 20;
 /// What is longer than this gets a huge page, though it does not fill it, bytes.
 pub(crate) const HUGE_FROM: u64 = 768 << 10;
 
-/// When the kernel may be asked for huge pages again, ns on the monotonic clock.
+/// When the kernel may be asked for huge pages again, ns on the monotonic clock: as long as this
+/// process has nothing in common with others.
 static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// The same, in common with those that were forked by the same process.
+static IN_COMMON: OnceLock<&AtomicU64> = OnceLock::new();
 /// A huge page that takes longer than this takes longer than small ones would, ns of processor time.
 const SLOW: u64 = 1_000_000;
 /// How long small pages are used then, ns.
 const PAUSE: u64 = 250_000_000;
+
+/// Has processes that this one forks tell each other when huge pages take long, so that not each of
+/// hundreds of workers has to find out. Where there is no memory for that, each finds out.
+pub(crate) fn tell_forked() {
+    if let (None, Ok(number)) = (IN_COMMON.get(), sys::common_number()) {
+        let _ = IN_COMMON.set(number);
+    }
+}
+
+fn not_before() -> &'static AtomicU64 {
+    IN_COMMON.get().copied().unwrap_or(&NOT_BEFORE)
+}
 
 /// A memory file that is written from its start on, and the part of it whose pages are there.
 #[derive(Debug)]
@@ -134,7 +149,7 @@ impl Memory {
 /// Has the kernel make huge pages, number `first` of the mapping and those behind it.
 fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
     let begun = sys::monotonic_ns();
-    if begun < NOT_BEFORE.load(Ordering::Relaxed) {
+    if begun < not_before().load(Ordering::Relaxed) {
         return false;
     }
     let (from, len) = (first * HUGE, count * HUGE);
@@ -154,7 +169,7 @@ fn make_huge(mapping: &Mapping, first: usize, count: usize) -> bool {
         // them back and has to give them again.
         _ => PAUSE,
     };
-    NOT_BEFORE.store(begun + pause, Ordering::Relaxed);
+    not_before().store(begun + pause, Ordering::Relaxed);
     collapsed.is_ok()
 }
 
@@ -193,6 +208,26 @@ mod tests {
             }
             assert!(memory.write(6 * HUGE - 1, &[1, 2]).is_err());
         }
+    }
+
+    #[test]
+    fn a_forked_process_tells_that_huge_pages_take_long() {
+        tell_forked();
+        let before = not_before().load(Ordering::Relaxed);
+        let until = sys::monotonic_ns() + 1;
+        // SAFETY: the child does nothing but store a number and end.
+        match unsafe { nix::unistd::fork() }.unwrap() {
+            nix::unistd::ForkResult::Child => {
+                not_before().store(until, Ordering::Relaxed);
+                // SAFETY: ends this process at once.
+                unsafe { libc::_exit(0) }
+            }
+            nix::unistd::ForkResult::Parent { child } => {
+                nix::sys::wait::waitpid(child, None).unwrap();
+            }
+        }
+        let after = not_before().load(Ordering::Relaxed);
+        assert!(after != before && after >= until, "{before} {until} {after}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use gridrpc_wire::MAX_DESCRIPTORS;
@@ -331,6 +332,19 @@ fn map(
         return Err(io::Error::last_os_error());
     }
     NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// A number, 0 at first, that this process has in common with those that it forks from now on. It is
+/// never given back.
+///
+/// # Errors
+/// When there is no memory.
+pub fn common_number() -> io::Result<&'static AtomicU64> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let start = map(std::ptr::null_mut(), size_of::<AtomicU64>(), access, flags, None)?;
+    // SAFETY: mapped for good, at the start of a page, which is all zeros.
+    Ok(unsafe { start.cast::<AtomicU64>().as_ref() })
 }
 
 /// Has the kernel move a stretch of memory into huge pages, now.

@@ -20,7 +20,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setpgid};
 
 use crate::link::{LinkError, Received, Receiver, Sender};
-use crate::sys;
+use crate::{pages, sys};
 
 /// What became of the process that called [`Spawner::run`].
 #[derive(Debug)]
@@ -93,6 +93,7 @@ impl Spawner {
         mut prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
         mut fork: impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Role, E> {
+        pages::tell_forked();
         loop {
             let (control, child) = self.wait().map_err(LinkError::from)?;
             if child {
