@@ -40,7 +40,21 @@ def test_no_other_split_is_much_better(model: Model) -> None:
         for cores in (1, work.cores // 2, work.cores):
             for tasks in (1, 2, 5, 10, 25, 50, 100):
                 other = model.total(work.divided(tasks, cores))
-                assert split.total <= other * 1.02, (work, tasks, cores)
+                assert split.total <= other * 1.05, (work, tasks, cores)
+
+
+def test_tasks_are_as_few_as_do_no_harm(model: Model) -> None:
+    for seconds in (0.5, 2.0, 10.0):
+        work = Work(seconds=seconds, cores=16, bytes_in=64 * MB, bytes_out=16 * MB)
+        split = advise(model, work).split
+        totals = {
+            blocks: model.total(work.divided(blocks * split.cores, split.cores))
+            for blocks in (1, 2, 3, 4, 6, 10)
+        }
+        least = min(totals.values())
+        assert split.total <= least * 1.03
+        blocks = split.tasks // split.cores
+        assert all(totals[one] > least * 1.03 for one in totals if one < blocks), totals
 
 
 def test_short_work_is_cut_less_than_long_work(model: Model) -> None:

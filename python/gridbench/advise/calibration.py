@@ -100,6 +100,11 @@ def calibrating(work: Work) -> Iterator[Case]:
             yield _case(cores, tasks, _LONG, bytes_out=_fit(task_out * factor, tasks))
         if shared:
             yield _case(cores, tasks, _LONG, bytes_shared=_fit(shared * factor, 1))
+    # All of it among as many tasks as the answer may have.
+    in_many = _fit(work.bytes_in / _MOST_TASKS + work.bytes_in_each, _MOST_TASKS)
+    out_of_many = _fit(work.bytes_out / _MOST_TASKS + work.bytes_out_each, _MOST_TASKS)
+    if in_many or out_of_many:
+        yield _case(many, _MOST_TASKS, _SHORT, bytes_in=in_many, bytes_out=out_of_many)
 
 
 def _case(
@@ -123,5 +128,7 @@ def _case(
 
 
 def _fit(size: float, times: int) -> int:
-    """Bytes that can be moved so many times in a short run."""
+    """Bytes that can be moved so many times in a short run; 0 if there are none."""
+    if not size:
+        return 0
     return round(max(_LEAST_BYTES, min(size, _MOST_BYTES / times)))

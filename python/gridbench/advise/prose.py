@@ -91,6 +91,8 @@ def _others(advice: Advice) -> str:
 
 def _beside(advice: Advice, point: Point) -> str:
     total, best = point.prediction.total, advice.expected.total
+    if total < best * 0.995:
+        return f"would take {duration(total)}, {percent(1 - total / best)} less: too little to tell"
     if total < best * 1.005:
         return f"would take as long ({duration(total)})"
     return f"would take {duration(total)}, {percent(total / best - 1)} longer"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gridbench.advise.work import Work
@@ -11,8 +12,12 @@ _BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25, 40, 65, 100)
 """Tasks for each core that are tried."""
 _PATIENCE = 4
 """Numbers of tasks in a row that are no better, until no more are tried."""
-_ALIKE = 0.01
-"""Totals that differ by less are as good: then fewer cores are better, and fewer tasks."""
+_ALIKE_ON_CORES = 0.01
+"""Totals that differ by less are as good: then fewer cores are better."""
+_ALIKE_IN_TASKS = 0.03
+"""On the same cores, totals that differ by less are as good: then fewer tasks are better. How a
+total changes with the number of tasks is off by 6 % in the median (docs/benchmarks/advice.json),
+and where it is much off, it is many tasks that take longer than expected."""
 _SHOWN = (1, 2, 5, 10, 25, 50, 100, 200, 400, 1000)
 
 
@@ -26,23 +31,33 @@ class Split:
 
 
 def best_split(model: Model, work: Work) -> Split:
-    """The one with the smallest total; of those that are as good, that with the fewest cores."""
+    """The one with the smallest total; of those that are as good, that with the fewest cores, and
+    with these the one with the fewest tasks."""
     # Cores that get no task only cost: never more of them than tasks.
     most = min(work.cores, work.most_tasks)
-    found = {cores: best_of_cores(model, work, cores) for cores in cores_tried(most)}
-    around = min(found.values(), key=lambda split: split.total).cores
+    found = {cores: _splits(model, work, cores) for cores in cores_tried(most)}
+    around = min(found, key=lambda cores: _least(found[cores]))
     for factor in (0.75, 0.87, 1.15, 1.3):
         cores = round(around * factor)
         if 1 <= cores <= most and cores not in found:
-            found[cores] = best_of_cores(model, work, cores)
-    least = min(split.total for split in found.values())
-    good = [split for split in found.values() if split.total <= least * (1 + _ALIKE)]
-    return min(good, key=lambda split: split.cores)
+            found[cores] = _splits(model, work, cores)
+    least = min(map(_least, found.values()))
+    fewest = min(
+        cores
+        for cores, splits in found.items()
+        if _least(splits) <= least * (1 + _ALIKE_ON_CORES)
+    )
+    enough = _least(found[fewest]) * (1 + _ALIKE_IN_TASKS)
+    return next(split for split in found[fewest] if split.total <= enough)
 
 
-def best_of_cores(model: Model, work: Work, cores: int) -> Split:
-    """The best on so many cores, each with at least one task; of those that are as good, that with
-    the fewest tasks."""
+def _least(splits: Sequence[Split]) -> float:
+    return min(split.total for split in splits)
+
+
+def _splits(model: Model, work: Work, cores: int) -> list[Split]:
+    """On so many cores, each with at least one task: from few tasks to many, until they get no
+    better."""
     found: list[Split] = []
     least, worse = float("inf"), 0
     for tasks in (blocks * cores for blocks in _BLOCKS):
@@ -50,9 +65,9 @@ def best_of_cores(model: Model, work: Work, cores: int) -> Split:
             break
         split = Split(tasks, cores, model.total(work.divided(tasks, cores)))
         found.append(split)
-        worse = 0 if split.total < least * (1 - _ALIKE / 10) else worse + 1
+        worse = 0 if split.total < least else worse + 1
         least = min(least, split.total)
-    return next(split for split in found if split.total <= least * (1 + _ALIKE / 10))
+    return found
 
 
 def cores_tried(most: int) -> list[int]:

@@ -117,7 +117,9 @@ def together(observations: Sequence[Observation]) -> list[Observation]:
 def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
     """Runs of the same situation beside each other; in order of the first.
 
-    Where there are some during which others used next to nothing of the machine, only these.
+    Where there are at least as many during which others used next to nothing of the machine as there
+    are others, only these. Where there are fewer, it is the case itself that keeps the system busy,
+    and those that it happened to leave alone are no better than the rest.
     """
     found: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
@@ -129,7 +131,8 @@ def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
 
 
 def _undisturbed(several: list[Observation]) -> list[Observation]:
-    return [one for one in several if one.others < _QUIET] or several
+    quiet = [one for one in several if one.others < _QUIET]
+    return quiet if 2 * len(quiet) >= len(several) else several
 
 
 def _median(several: Sequence[Observation]) -> Observation:
