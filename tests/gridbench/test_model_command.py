@@ -7,6 +7,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import MakeSetup, Run
@@ -101,6 +102,8 @@ def test_runs_of_one_case_count_as_their_median() -> None:
         one.measured.last_worker_calc_in,
         one.measured.extra,
     )
+    assert merged.uncertainty == pytest.approx(np.std(np.log([1, 2, 9]), ddof=1) / math.sqrt(3))
+    assert one.uncertainty == together([one])[0].uncertainty == 0
     # Only runs during which others left the machine alone count, if they are half of them.
     loads = (math.nan, 0.2, 0.01)
     loaded = [replace(run, others=load) for run, load in zip(several, loads, strict=True)]

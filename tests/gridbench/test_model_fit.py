@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.comparison import differences, modelled
+from gridbench.model.comparison import compare, differences, modelled
 from gridbench.model.fit import Fit, fit
 from gridbench.model.held_out import held_out, judge
 from gridbench.model.observation import Situation
@@ -50,6 +50,15 @@ def test_true_values_lie_in_the_intervals_despite_noise() -> None:
     # 19 of 20 on average. In which valley a search ends is chance, so a single one may have 15.
     assert sum(inside) >= 50, found.estimates
     assert sum(determined) >= 12, found.estimates
+
+
+def test_a_case_whose_runs_differ_counts_less() -> None:
+    (one,) = observations(situations()[4:5])
+    wrong = TRUE | {"start.constant": 0.06}
+    sure = compare(COPIES, wrong, PLACE, one)
+    assert sure[0] > 0.1
+    unsure = compare(COPIES, wrong, PLACE, replace(one, uncertainty=0.1))
+    assert unsure == pytest.approx(sure / np.sqrt(2))
 
 
 def test_what_runs_do_not_touch_is_no_term_of_theirs() -> None:

@@ -19,6 +19,8 @@ from gridbench.model.terms import Shape, run
 _FLOOR = 0.001
 """Seconds."""
 _PART = 0.005
+_SURE = 0.1
+"""Standard error of the logarithm of a case's overhead from which on it counts clearly less."""
 _WEIGHTS = (1.0, 0.4, 0.4, 0.3)
 """Of overhead, first calc-in, last worker's first calc-in, and extra time of tasks."""
 QUANTITIES = len(_WEIGHTS)
@@ -57,6 +59,8 @@ def differences(observation: Observation, model: Measured) -> Floats:
 def compare(
     shape: Shape, values: Mapping[str, float], place: Place, observation: Observation
 ) -> Floats:
-    """`differences` of an observation and the model with these values."""
+    """`differences` of an observation and the model with these values; those of a case whose runs
+    differ among each other count less."""
     stamps = run(shape, values, place, observation.situation)
-    return differences(observation, modelled(stamps, observation.situation))
+    counts = 1 / math.hypot(1, observation.uncertainty / _SURE)
+    return counts * differences(observation, modelled(stamps, observation.situation))

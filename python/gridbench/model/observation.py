@@ -20,6 +20,8 @@ from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
 
 Transport = Literal["one host", "links"]
+_LEAST_OVERHEAD = 0.001
+"""Seconds. Less than this counts as this, where runs are compared."""
 _QUIET = 0.03
 """Share of a machine. Runs during which others used 4 to 11 % were a fifth longer."""
 
@@ -101,6 +103,8 @@ class Observation:
     """What others used of the machine meanwhile, as a share of all its processors; NaN: unknown."""
     ideal: float = field(init=False)
     """Of the situation, kept as it takes a while to find; seconds."""
+    uncertainty: float = 0.0
+    """Of the overhead, as runs of the same differ: standard error of its logarithm; 0: one run."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ideal", self.situation.ideal)
@@ -142,8 +146,20 @@ def _median(several: Sequence[Observation]) -> Observation:
     }
     first = several[0]
     return Observation(
-        first.name, first.place, first.situation, Measured(**figures), runs=len(several)
+        first.name,
+        first.place,
+        first.situation,
+        Measured(**figures),
+        runs=len(several),
+        uncertainty=_uncertainty([one.measured.total - one.ideal for one in several]),
     )
+
+
+def _uncertainty(overheads: Sequence[float]) -> float:
+    if len(overheads) < 2:
+        return 0.0
+    spread = np.std(np.log(np.maximum(overheads, _LEAST_OVERHEAD)), ddof=1)
+    return float(spread) / math.sqrt(len(overheads))
 
 
 def observe(folder: Path) -> Observation | str:
