@@ -43,9 +43,7 @@ def best_split(model: Model, work: Work) -> Split:
             found[cores] = _splits(model, work, cores)
     least = min(map(_least, found.values()))
     fewest = min(
-        cores
-        for cores, splits in found.items()
-        if _least(splits) <= least * (1 + _ALIKE_ON_CORES)
+        cores for cores, splits in found.items() if _least(splits) <= least * (1 + _ALIKE_ON_CORES)
     )
     enough = _least(found[fewest]) * (1 + _ALIKE_IN_TASKS)
     return next(split for split in found[fewest] if split.total <= enough)

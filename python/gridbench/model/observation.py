@@ -121,9 +121,9 @@ def together(observations: Sequence[Observation]) -> list[Observation]:
 def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
     """Runs of the same situation beside each other; in order of the first.
 
-    Where there are at least as many during which others used next to nothing of the machine as there
-    are others, only these. Where there are fewer, it is the case itself that keeps the system busy,
-    and those that it happened to leave alone are no better than the rest.
+    If others used next to nothing of the machine during at least half of them, only these. If in
+    fewer, it is the case itself that keeps the system busy, and those that it happened to leave
+    alone are no better than the rest.
     """
     found: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
