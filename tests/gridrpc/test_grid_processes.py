@@ -234,8 +234,8 @@ def test_ctrl_c_in_a_with_block(tmp_path: Path) -> None:
         import gridrpc, remote
         with gridrpc.Grid(workers=3) as grid:
             grid.wait_until_ready(60)
-            print("ready", flush=True)
             try:
+                print("ready", flush=True)
                 for result in grid.map(remote.nap, [1000] * 100):
                     pass
             except KeyboardInterrupt:
