@@ -361,6 +361,21 @@ def test_the_client_takes_a_worker_in_when_it_has_come_up() -> None:
     assert stamps.calc_in.tolist() == pytest.approx([1.1, 2.1, 2.1, 3.1])
 
 
+def test_a_worker_that_has_come_up_is_used_if_no_other_is_idle() -> None:
+    one_by_one = replace(ONE_HOST, start=Start(serial=0.1), most_outstanding=1)
+    last = replace(one_by_one, last_used_first=True)
+    assert evaluate(case(3, 3), last).worker.tolist() == [0, 0, 0]
+    assert evaluate(case(3, 3), one_by_one).worker.tolist() == [0, 1, 2]
+
+
+def test_the_client_maps_outputs_in_memory_that_is_new() -> None:
+    parameters = replace(ONE_HOST, map_output=Effort(per_byte=0.01), most_outstanding=1)
+    stamps = evaluate(case(3, 1, bytes_out=100), parameters)
+    # The second output and the third lie where the first was.
+    assert stamps.retrieve.tolist() == pytest.approx([2, 3, 4])
+    assert evaluate(case(3, 1, bytes_out=100), replace(parameters, kept_from=101)).total == 3
+
+
 def test_a_task_sent_ahead_travels_while_its_worker_computes() -> None:
     parameters = replace(MANAGED, to_workers=Link(rate=100.0))
     alone = evaluate(case(3, 1, bytes_in=50), parameters)

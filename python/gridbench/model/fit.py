@@ -50,11 +50,18 @@ _MOST_TASKS = 40_000
 """Of all runs that a search goes on with."""
 _MOST_STEPS = 20
 """Of a search, with each size of steps for derivatives."""
+_NEAR = 1.5
+"""Times the cost of the best shape, up to which another may still be better on all runs."""
 _MORE_STARTS, _APART = 3, 1.0
-"""Searches on few runs besides the one from the guesses, and how far from those they begin: a
-standard deviation, of the logarithm. They end in different valleys."""
+"""Searches on few runs besides the one from the guesses, for such shapes, and how far from those
+they begin: a standard deviation, of the logarithm. They end in different valleys."""
 _SMALL = 300
 """Tasks of a run that takes no long to evaluate."""
+_GOING_ON = 2
+"""Of these searches on few runs, so many are gone on with on all."""
+_AGAIN, _MOST_TIMES = 0.01, 3
+"""A search on all runs begins again where it has ended as long as that takes more than this part
+off the cost, at most so many times."""
 _EXACT, _ROUGH = 1e-4, 0.005
 """What the cost may still change by, as a part of it; where beginnings and shapes are compared."""
 _SPARE = 3
@@ -119,37 +126,29 @@ def fit(
     place = one_place(observations)
     shapes = [shape] if shape else shapes_of(place)
     refuse_too_few(observations, shapes)
-    # A search takes as many evaluations on few runs as on many, so most of it is done on few.
     many = _affordable(observations)
+    # A search takes as many evaluations on few runs as on many, so most of it is done on few.
     few = _few(many)
-    sampled = len(few) < len(many)
     count = _Count(1, watch)
+    problems = [_Problem(one, place, few, executor, count) for one in shapes]
     tried: list[tuple[Shape, float]] = []
-    begin: Mapping[str, float] = {}
-    if len(shapes) > 1 or sampled:
-        searches = []
-        count.more(len(shapes) + (_MORE_STARTS if sampled else 0))
-        for one in shapes:
-            rough = _Problem(one, place, few, executor, count)
-            searches.append((one, rough.search({}), rough))
-            count.done()
-        searches.sort(key=lambda search: search[1].cost)
-        tried = [(one, found.cost) for one, found, _ in searches]
-        best, found, rough = searches[0]
-        if sampled:
-            for begin in rough.elsewhere():
-                found = min(found, rough.search(begin), key=lambda one: one.cost)
-                count.done()
-        shapes, begin = [best], rough.values(found.at)
-    problem = _Problem(shapes[0], place, many, executor, count)
-    # What was searched on the same runs only lacks the last steps.
-    searched = bool(tried) and not sampled
-    found = problem.solve(begin, _FINE) if searched else problem.search(begin, _EXACT)
+    begins: list[tuple[Shape, Mapping[str, float]]] = [(shapes[0], {})]
+    if len(few) < len(many):
+        tried, begins = _compared(problems, count, _MORE_STARTS)
+    elif len(shapes) > 1:
+        tried, begins = _compared(problems, count, 0)
+    count.more(len(begins))
+    ends = []
+    for one, begin in begins:
+        problem = _Problem(one, place, many, executor, count)
+        ends.append((problem, problem.search(begin)))
+    problem, found = min(ends, key=lambda end: end[1].cost)
+    found = problem.settle(found)
     covariance, reach = problem.covariance(found)
     count.done()
     return Fit(
         place=place,
-        shape=shapes[0],
+        shape=problem.shape,
         estimates=problem.estimates(found, np.sqrt(np.diag(covariance)) * reach),
         covariance=covariance,
         runs=len(many),
@@ -157,6 +156,30 @@ def fit(
         spread=problem.spread(found),
         tried=tuple(tried),
     )
+
+
+def _compared(
+    problems: Sequence[_Problem], count: _Count, more_starts: int
+) -> tuple[list[tuple[Shape, float]], list[tuple[Shape, Mapping[str, float]]]]:
+    """Shapes with the costs of a search from the guesses, the best first; and some shapes and
+    values to go on from."""
+    count.more(len(problems))
+    firsts = sorted(
+        ((problem, problem.search({})) for problem in problems), key=lambda first: first[1].cost
+    )
+    tried = [(problem.shape, found.cost) for problem, found in firsts]
+    near = [first for first in firsts if first[1].cost <= _NEAR * firsts[0][1].cost]
+    count.more(len(near) * more_starts)
+    ends = []
+    for problem, first in near:
+        found = [first, *map(problem.search, problem.elsewhere(more_starts))]
+        found.sort(key=lambda one: one.cost)
+        ends += [(rank, one.cost, problem, one) for rank, one in enumerate(found)]
+    # The best of each shape come first: what is least on few runs need not be so on all.
+    ends.sort(key=lambda end: end[:2])
+    return tried, [
+        (problem.shape, problem.values(one.at)) for _, _, problem, one in ends[:_GOING_ON]
+    ]
 
 
 def one_place(observations: Sequence[Observation]) -> Place:
@@ -280,7 +303,7 @@ class _Problem:
         executor: Executor | None,
         count: _Count,
     ) -> None:
-        self._shape = shape
+        self.shape = shape
         self._place = place
         self._observations = observations
         self._executor = executor
@@ -293,12 +316,24 @@ class _Problem:
     def search(self, begin: Mapping[str, float], most_change: float = _ROUGH) -> _Found:
         """With coarse derivatives, and then with fine ones."""
         rough = self.solve(begin, _COARSE, _ROUGH)
-        return self.solve(self.values(rough.at), _FINE, most_change)
+        found = self.solve(self.values(rough.at), _FINE, most_change)
+        self._count.done()
+        return found
 
-    def elsewhere(self) -> list[dict[str, float]]:
+    def settle(self, found: _Found) -> _Found:
+        """Search on from there for as long as that gains."""
+        for _ in range(_MOST_TIMES):
+            last = found
+            self._count.more(1)
+            found = self.search(self.values(last.at), _EXACT)
+            if found.cost > last.cost * (1 - _AGAIN):
+                return min(found, last, key=lambda one: one.cost)
+        return found
+
+    def elsewhere(self, number: int) -> list[dict[str, float]]:
         """Other beginnings around the guesses, drawn with a seed."""
         random = np.random.default_rng(1)
-        begins = np.exp(random.normal(0, _APART, (_MORE_STARTS, len(self._terms))))
+        begins = np.exp(random.normal(0, _APART, (number, len(self._terms))))
         return [self.values(at) for at in begins]
 
     def solve(
@@ -402,7 +437,7 @@ class _Problem:
         return np.concatenate([data, np.diag(_TYPICAL / _PULL / at)])
 
     def _evaluate(self, jobs: Sequence[tuple[Mapping[str, float], Observation]]) -> Floats:
-        work = partial(_compare, self._shape, self._place)
+        work = partial(_compare, self.shape, self._place)
         if self._executor is None:
             return np.array([work(job) for job in jobs])
         return np.array(list(self._executor.map(work, jobs, chunksize=max(1, len(jobs) // 16))))

@@ -105,8 +105,7 @@ class Parameters:
     """The client's own work to submit a task; so too the next."""
     submit_per_byte: float = 0.0
     retrieve_cost: float = 0.0
-    """The client's own work to take a result; so too the next."""
-    retrieve_per_byte: float = 0.0
+    """The client's own work to take a result."""
     start_latency: float = 0.0
     """From the arrival of a task's data until it computes; keeps nobody else waiting."""
     return_latency: float = 0.0
@@ -129,9 +128,11 @@ class Parameters:
     """The client's own, besides, where a task's data needs memory that no earlier one has left."""
     new_output: Effort = field(default_factory=Effort)
     """A worker's, the same for its output."""
+    map_output: Effort = field(default_factory=Effort)
+    """The client's own to take a result, besides, where it lies in memory that is new."""
     last_used_first: bool = False
-    """A task goes to the worker that has become idle last, whose memory is warm; else to the one
-    that has been idle longest."""
+    """A task goes to the worker that has become idle last, whose memory is warm, and to one that
+    has never been used only if there is no other; else to the one that has been idle longest."""
     kept_from: float = 0.0
     """Bytes from which on data has memory of its own; less goes within messages."""
     most_left: float = math.inf
@@ -243,6 +244,8 @@ class Run:
         """Pieces that each worker has read from."""
         self.left_outputs = [0] * workers
         """Pieces of memory that earlier outputs have left to each worker."""
+        self.unseen_output = [False] * tasks
+        """The output lies in memory that the client has not seen."""
         self.unmade = workers
         self.submitted = 0
         self.outstanding = 0
@@ -321,7 +324,15 @@ class Run:
     def came_up(self, worker: int) -> None:
         """It is ready, and the client gets to know of it."""
         assert self.parameters.start is not None
-        self.collector.add(self.parameters.start.adopt, self.worker_free, worker)
+        self.collector.add(self.parameters.start.adopt, self.adopted, worker)
+
+    def adopted(self, worker: int) -> None:
+        """It can take its first task. Of those that are idle it is the last to be chosen."""
+        self.idle.append(worker)
+        if self.parameters.last_used_first:
+            self.idle.rotate()
+        self.spare.extend([worker] * self.parameters.ahead)
+        self.dispatch()
 
     # The client submits.
 
@@ -456,6 +467,7 @@ class Run:
                 self.left_outputs[worker] -= 1
             else:
                 work += parameters.new_output.of(size)
+                self.unseen_output[task] = True
         self._do(work, self.computed, task)
 
     def computed(self, task: int) -> None:
@@ -502,7 +514,9 @@ class Run:
     def noticed(self, task: int) -> None:
         """The client begins to take it when it has done what it was asked before."""
         parameters = self.parameters
-        work = parameters.retrieve_cost + parameters.retrieve_per_byte * self.case.bytes_out
+        work = parameters.retrieve_cost
+        if self.unseen_output[task]:
+            work += parameters.map_output.of(self.case.bytes_out)
         self.collector.add(work, self.retrieved, task, on=self.lock)
 
     def retrieved(self, task: int) -> None:

@@ -47,7 +47,7 @@ def uses(done: Simulation) -> list[Use]:
     case, known = done.case, done.system.parameters
     tasks = len(case.sleep)
     submit = tasks * (known.submit_cost + known.submit_per_byte * case.bytes_in)
-    retrieve = tasks * (known.retrieve_cost + known.retrieve_per_byte * case.bytes_out)
+    retrieve = tasks * known.retrieve_cost
     seen = len(np.unique(done.stamps.worker))
     inward = tasks * known.to_workers.work(case.bytes_in)
     inward += seen * case.bytes_shared / min(known.shared_rate, known.to_workers.each)
@@ -87,8 +87,7 @@ def uses(done: Simulation) -> list[Use]:
 def _processor_time(done: Simulation) -> float:
     """Seconds that client and workers compute on the machine they share."""
     case, known = done.case, done.system.parameters
-    each = known.submit_cost + known.submit_per_byte * case.bytes_in
-    each += known.retrieve_cost + known.retrieve_per_byte * case.bytes_out
+    each = known.submit_cost + known.submit_per_byte * case.bytes_in + known.retrieve_cost
     each += known.take.of(case.bytes_in) + known.make.of(case.bytes_out)
     worker = known.start.serial + known.start.parallel if known.start else 0.0
     once = 0.0
