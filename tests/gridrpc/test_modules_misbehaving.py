@@ -26,9 +26,10 @@ Globals {
     #include <sys/wait.h>
     #include <unistd.h>
 
-    static int deeper(volatile char *above)
+    /* Steps of less than a page meet the page below the stack, wherever the stack begins. */
+    static __attribute__((noinline, noclone)) int deeper(volatile char *above)
     {
-        volatile char here[4096];
+        volatile char here[256];
         here[0] = *above;
         return deeper(here) + here[0];
     }

@@ -9,6 +9,7 @@ use gridrpc_runtime::tool::{catalogue, compile, describe, makefile};
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, builtin_names, serve_native};
 use gridrpc_wire::Prepare;
+use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::json;
 
 /// Call numerical code on other cores and machines as if it were local.
@@ -225,7 +226,18 @@ fn enter_directory(preparation: &Prepare<'_>) -> Result<(), Failure> {
         .map_err(|error| format!("cannot run in `{directory}`: {error}").into())
 }
 
+/// What a function does to its stack or memory ends its worker by the signal that it raised. Rust
+/// would make SIGABRT of an overflow that hits the page below the stack, and only of that one.
+fn default_signals() -> Result<(), Failure> {
+    for number in [Signal::SIGSEGV, Signal::SIGBUS] {
+        // SAFETY: no handler is set.
+        unsafe { signal(number, SigHandler::SigDfl)? };
+    }
+    Ok(())
+}
+
 fn serve() -> Result<(), Failure> {
+    default_signals()?;
     // SAFETY: this process has one thread, so its child may do anything.
     let fork = || match unsafe { libc::fork() } {
         0 => Ok(None),
