@@ -43,6 +43,9 @@ help: ## list what one can do
 
 .PHONY: install
 install: $(STAMPS)/bytecode $(STAMPS)/capi ## make .venv with the programs, and the library for C
+	@# A compiler for Fortran may have come since the library was built.
+	@[[ -e $(VENV)/include/gridrpc/fortran/grpc.mod ]] || ! command -v gfortran >/dev/null || \
+		scripts/build-capi $(VENV)
 
 .PHONY: demo
 demo: $(STAMPS)/bytecode ## run the compute-grid benchmark on 100 workers, and write its report
@@ -53,7 +56,7 @@ $(STAMPS)/venv: scripts/make-venv scripts/common.sh
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requirements
-	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib
+	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib progress
 	@touch $@
 
 $(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
@@ -75,17 +78,32 @@ $(STAMPS)/capi: $(STAMPS)/native scripts/build-capi $(CAPI_SOURCES)
 install-c: ## install the library for C, C++ and Fortran into PREFIX
 	@scripts/build-capi '$(PREFIX)'
 
+.PHONY: wheel
+wheel: $(STAMPS)/packages ## build the wheel, which has everything, in dist/
+	@scripts/build-packages $(BIN)/python wheel
+
+.PHONY: sdist
+sdist: $(STAMPS)/packages ## build the source distribution in dist/
+	@scripts/build-packages $(BIN)/python sdist
+
 # ---- What developers need
 
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests
+
+.PHONY: test-quick
+test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
+	cargo test --locked --quiet -p gridrpc-wire -p gridrpc-idl -p gridrpc-core
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix tests/gridrpc/test_,grid_calls.py grid_config.py \
+		grid_errors.py grid_losses.py grid_map.py grid_native.py grid_shared.py map_chunks.py modules_calls.py \
+		modules_arrays.py modules_texts.py) tests/docs/test_architecture.py
 
 .PHONY: test-rust
 test-rust: $(STAMPS)/venv compilers ## unit tests, simulation, native grids, stubs and headers
 	cargo test --locked --workspace --quiet
 
 .PHONY: test-model
-test-model: ## try the hand-over of the reader's role in all orders of its threads
+test-model: ## try the hand-over of the reader's role, and of answers, in all orders of their threads
 	cd crates/runtime/model && cargo test --release --quiet --target-dir $(CURDIR)/target/model
 
 .PHONY: test-fuzz
@@ -95,11 +113,11 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: install $(STAMPS)/test-packages browser compilers simgrid links engines ## end to end, with real processes and a browser
+test-python: compilers install $(STAMPS)/test-packages browser simgrid links cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: test-docs
-test-docs: install $(STAMPS)/test-packages ## run the programs in the guide and the README
+test-docs: compilers install $(STAMPS)/test-packages ## run the programs in the guide and the README, and check names in documents
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: browser
@@ -117,6 +135,10 @@ simgrid: ## see that SimGrid is there
 .PHONY: links
 links: ## see that what makes shaped links is there
 	@scripts/ensure-links
+
+.PHONY: cpython-tests
+cpython-tests: ## see that CPython's own tests are there
+	@scripts/ensure-cpython-tests
 
 .PHONY: engines
 engines: install ## install the engines that gridrpc is measured beside
@@ -148,17 +170,17 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: install $(STAMPS)/test-packages compilers ## measure what only gridrpc does, quickly, beside limits
+bench: compilers install $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
 	$(BIN)/gridbench bench
 
 .PHONY: bench-micro
-bench-micro: install compilers engines ## compare all engines, in an hour, and write docs/performance.md
+bench-micro: compilers install engines ## compare all engines, in an hour, and write docs/performance.md
 	$(BIN)/gridbench micro --out runs/micro || test $$? = 1  # a peer that fails is a result
 	cp runs/micro/performance.md docs/performance.md
 	mkdir -p docs/benchmarks && cp runs/micro/results.json docs/benchmarks/micro.json
 
 .PHONY: bench-simulate
-bench-simulate: install compilers simgrid ## hold the simulator against SimGrid: time, memory, stamps
+bench-simulate: compilers install simgrid ## hold the simulator against SimGrid: time, memory, stamps
 	$(BIN)/python scripts/bench-simulate
 
 .PHONY: bench-advice
@@ -166,7 +188,7 @@ bench-advice: install ## run what is advised for ten works beside other splits, 
 	@mkdir -p docs/benchmarks
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
 
-bench-%: install $(STAMPS)/test-packages compilers ## measure one area of that in full
+bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full
 
 $(STAMPS)/test-packages: $(STAMPS)/packages

@@ -1,6 +1,6 @@
 """`python -m gridbench`."""
 
-from gridbench.cli import main
+from gridbench.program import main
 
 if __name__ == "__main__":
     main()

@@ -14,23 +14,28 @@ TYPE_CHECKING = False  # what type checkers take it for is not worth loading `ty
 if TYPE_CHECKING:
     from typing import Any
 
-    from gridrpc._call import as_completed
+    from gridrpc._call import as_completed, wait
     from gridrpc._config import Config
+    from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._executor import Executor
     from gridrpc._grid import Grid
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._native import Call
     from gridrpc._profile import Profile
+    from gridrpc._retries import retrying
     from gridrpc._shared import Shared
     from gridrpc.errors import (
         ArgumentError,
         CallCancelled,
         ConfigError,
         DeadlineExceeded,
+        DependencyFailed,
         FunctionNotFound,
         GridClosed,
         GridError,
+        NestingError,
         ObjectLost,
+        ProtocolError,
         RemoteError,
         StartError,
         WorkerLost,
@@ -44,23 +49,31 @@ __all__ = [
     "CallCancelled",
     "Config",
     "ConfigError",
+    "CurrentGrid",
     "DeadlineExceeded",
+    "DependencyFailed",
     "Executor",
     "FunctionNotFound",
     "Grid",
     "GridClosed",
     "GridError",
     "ModuleFunction",
+    "NestedCall",
+    "NestingError",
     "ObjectLost",
     "Profile",
+    "ProtocolError",
     "RemoteError",
     "RemoteObject",
     "Shared",
     "StartError",
     "WorkerLost",
     "as_completed",
+    "current_grid",
     "empty",
     "empty_like",
+    "retrying",
+    "wait",
 ]
 
 #: Where each public name lives, if not in `errors`. They are loaded when they are first used:
@@ -68,15 +81,20 @@ __all__ = [
 _HOMES = {
     "Call": "_native",
     "Config": "_config",
+    "CurrentGrid": "_current",
     "Executor": "_executor",
     "Grid": "_grid",
     "ModuleFunction": "_modules",
+    "NestedCall": "_current",
     "Profile": "_profile",
     "RemoteObject": "_modules",
     "Shared": "_shared",
     "as_completed": "_call",
+    "current_grid": "_current",
     "empty": "_modules",
     "empty_like": "_modules",
+    "retrying": "_retries",
+    "wait": "_call",
 }
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+import weakref
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gridrpc import _native
 from gridrpc._native import Call
 
 if TYPE_CHECKING:
+    from gridrpc._bell import Bell
     from gridrpc._profile import Profile
 
 T = TypeVar("T")
@@ -83,29 +86,192 @@ def describe(call: Call[Any]) -> str:
     return f"<gridrpc.Call of {call.function_name}: {state}>"
 
 
-def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> Iterator[Call[T]]:
+class AsCompleted(Iterator[Call[T]]):
+    """Calls as they end. More can be added at any time."""
+
+    def __init__(self, calls: Iterable[Call[T]], timeout: float | None) -> None:
+        self._timeout = timeout
+        self._until = None if timeout is None else time.monotonic() + timeout
+        #: Not looked at yet: most programs that begin anew each time take the first one and go.
+        self._fresh = deque(dict.fromkeys(calls))
+        #: By token, those that had not ended.
+        self._watched: dict[int, Call[T]] = {}
+        self._watch = _native.Watch()
+        self._ended: deque[int] = deque()
+        self._next = 0
+        #: While it is gone through by `async for`.
+        self._bell: Bell | None = None
+        for call in self._fresh:
+            call._grid._check_process()
+
+    def add(self, call: Call[T]) -> None:
+        """Give this call as well when it has ended."""
+        self.update((call,))
+
+    def update(self, calls: Iterable[Call[T]]) -> None:
+        """Give these calls as well, each when it has ended."""
+        for call in calls:
+            call._grid._check_process()
+            self._fresh.append(call)
+        if self._bell is not None:
+            self._bell.ring()
+
+    def __len__(self) -> int:
+        """How many are still to be given."""
+        return len(self._fresh) + len(self._watched)
+
+    def __next__(self) -> Call[T]:
+        call = self._fresh_that_has_ended()
+        if call is not None:
+            return call
+        if not self._watched:
+            raise StopIteration
+        if not self._ended:
+            self._ended.extend(self._watch.take(self._left()))
+            if not self._ended:
+                raise self._too_late()
+        return self._watched.pop(self._ended.popleft())
+
+    def _fresh_that_has_ended(self) -> Call[T] | None:
+        """The first of those not looked at that has ended; those before it are watched."""
+        while self._fresh:
+            call = self._fresh.popleft()
+            if call.done():
+                return call
+            self._watched[self._next] = call
+            call._watch(self._watch, self._next)
+            if self._bell is not None:
+                self._bell.listen(call)
+            self._next += 1
+        return None
+
+    def _left(self) -> float | None:
+        return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(f"{len(self)} calls take longer than {self._timeout} s")
+
+    def __aiter__(self) -> AsyncIterator[Call[T]]:
+        return self._one_by_one()
+
+    async def _one_by_one(self) -> AsyncIterator[Call[T]]:
+        from gridrpc._bell import Bell  # asyncio takes 40 ms: not before it is needed
+
+        self._bell = Bell()
+        for call in self._watched.values():
+            self._bell.listen(call)
+        try:
+            while len(self):
+                ended = self._fresh_that_has_ended()
+                if ended is None:
+                    self._ended.extend(self._watch.take(0.0))
+                    if not self._ended:
+                        if not await self._bell.wait(self._left()):
+                            raise self._too_late()
+                        continue
+                    ended = self._watched.pop(self._ended.popleft())
+                yield ended
+        finally:
+            self._bell = None
+
+
+def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> AsCompleted[T]:
     """The calls, each as soon as it has ended.
 
-    Raises TimeoutError if they have not all ended `timeout` seconds from now.
+    What is returned takes more of them while it is gone through: `add`, `update`. A call that is
+    given twice comes once. Raises TimeoutError if they have not all ended `timeout` seconds from
+    now.
     """
-    watch = _native.Watch()
-    waited = list(dict.fromkeys(calls))
-    for token, call in enumerate(waited):
-        call._grid._check_process()
-        call._watch(watch, token)
-    until = None if timeout is None else time.monotonic() + timeout
+    return AsCompleted(calls, timeout)
 
-    def ended() -> Iterator[Call[T]]:
-        left = len(waited)
-        while left:
-            tokens = watch.take(None if until is None else max(0.0, until - time.monotonic()))
-            if not tokens:
-                raise TimeoutError(f"{left} of {len(waited)} calls take longer than {timeout} s")
-            left -= len(tokens)
-            for token in tokens:
-                yield waited[token]
 
-    return ended()
+class Waited(NamedTuple, Generic[T]):
+    """What `wait` returns."""
+
+    done: set[Call[T]]
+    not_done: set[Call[T]]
+
+
+def wait(
+    calls: Iterable[Call[T]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
+) -> Waited[T]:
+    """Wait for calls: those that have ended, and those that have not, as `concurrent.futures.wait`.
+
+    `return_when`: "ALL_COMPLETED", "FIRST_COMPLETED" or "FIRST_EXCEPTION". Returns what there is
+    after `timeout` seconds. Raises ValueError for another `return_when`.
+    """
+    if return_when not in {"ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION"}:
+        raise ValueError(
+            f"`return_when` is {return_when!r}: give ALL_COMPLETED, FIRST_COMPLETED or "
+            "FIRST_EXCEPTION"
+        )
+    not_done = set(calls)
+    done = {call for call in not_done if call.done()}
+    not_done -= done
+
+    def enough(ended: Iterable[Call[T]]) -> bool:
+        if return_when == "FIRST_COMPLETED":
+            return any(True for _ in ended)
+        return return_when == "FIRST_EXCEPTION" and any(map(_has_failed, ended))
+
+    if not_done and not enough(done):
+        with contextlib.suppress(TimeoutError):
+            for call in AsCompleted(not_done, timeout):
+                done.add(call)
+                if enough((call,)):
+                    break
+        done.update(call for call in not_done if call.done())
+        not_done -= done
+    return Waited(done, not_done)
+
+
+def _has_failed(call: Call[Any]) -> bool:
+    """Whether it raised an error; to be cancelled is none, as for futures."""
+    from gridrpc._cancelled import CallCancelled
+
+    error = call.exception()
+    return error is not None and not isinstance(error, CallCancelled)
+
+
+class Follower:
+    """What `concurrent.futures` looks at of a call that it waits for."""
+
+    def __init__(self) -> None:
+        self.condition = threading.Condition()
+        self.waiters: list[Any] = []
+        self.state = "PENDING"
+
+    def settle(self, call: Call[Any]) -> None:
+        """The call has ended: tell who waits for it."""
+        with self.condition:
+            failed = call.exception() is not None
+            self.state = "CANCELLED_AND_NOTIFIED" if cancelled(call) else "FINISHED"
+            for waiter in self.waiters:
+                if cancelled(call):
+                    waiter.add_cancelled(call)
+                elif failed:
+                    waiter.add_exception(call)
+                else:
+                    waiter.add_result(call)
+            self.condition.notify_all()
+
+
+_followers: weakref.WeakKeyDictionary[Call[Any], Follower] = weakref.WeakKeyDictionary()
+_follow = threading.Lock()
+
+
+def follower(call: Call[Any]) -> Follower:
+    """That of a call; it is made when somebody asks for it."""
+    with _follow:
+        made = _followers.get(call)
+        if made is not None:
+            return made
+        made = _followers[call] = Follower()
+    if call.done():
+        made.settle(call)
+    else:
+        add_done_callback(call, made.settle)
+    return made
 
 
 class Dispatcher:

@@ -8,12 +8,13 @@ their own. An error ends a chunk behind the results of the items before it.
 from __future__ import annotations
 
 import pickle
-from itertools import islice, starmap
+from itertools import islice, repeat, starmap
 from pickle import loads
 from time import monotonic_ns
 
 from gridrpc import _native
 from gridrpc._pickling import dumps
+from gridrpc._wrapped import Wrapped
 
 TYPE_CHECKING = False  # as in `__init__`
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Description = tuple[str, str, str, bytes, list[Any]]
 
 #: Modules between the loop of a worker and the function that it calls.
-OWN = frozenset({"gridrpc._worker", __name__})
+OWN = frozenset({"gridrpc._worker", "gridrpc._wrapped", __name__})
 #: Items between two looks at the clock, at most: a look costs as much as a small function.
 MOST_BETWEEN_LOOKS = 64
 #: As many items between looks as take this long, ns.
@@ -66,9 +67,21 @@ class Parts:
         if not self.buffers:
             yield from map(loads, self.heads)
             return
+        for head, buffers in self._pieces():
+            yield loads(head, buffers=buffers)
+
+    def outcomes(self, stand_in: Callable[[BaseException], Any]) -> Iterator[Any]:
+        """The values; for one that cannot be unpickled, what stands in for the error."""
+        for head, buffers in self._pieces():
+            try:
+                yield loads(head, buffers=buffers)
+            except Exception as error:
+                yield stand_in(error)
+
+    def _pieces(self) -> Iterator[tuple[bytes, list[Any]]]:
         buffers = iter(self.buffers)
-        for head, count in zip(self.heads, self.counts, strict=True):
-            yield loads(head, buffers=list(islice(buffers, count)))
+        for head, count in zip(self.heads, self.counts or repeat(0)):  # noqa: B905 - may be infinite
+            yield head, list(islice(buffers, count))
 
 
 class Stopped:
@@ -87,27 +100,21 @@ class Stopped:
         return Stopped, (self.results, self.error)
 
 
-class Chunked:
-    """Calls a function with each item of a chunk. `function`: itself, or its name."""
-
-    def __init__(self, function: str | Callable[..., Any]) -> None:
-        self.function = function
+class Chunked(Wrapped):
+    """Calls a function with each item of a chunk."""
 
     def __call__(self, items: list[list[Any]] | Parts, limit: int) -> list[Any] | Parts | Stopped:
         """Results of the items: columns of plain arguments, or pickled tuples of arguments.
 
         `limit`: after so many ns no further item is begun; 0: all are run.
         """
-        if isinstance(self.function, str):
-            from gridrpc._worker import find_named
-
-            self.function = find_named(self.function)
+        function = self.resolved()
         if isinstance(items, Parts):
             count = len(items)
-            calls: Iterator[Any] = starmap(self.function, items.values())
+            calls: Iterator[Any] = starmap(function, items.values())
         else:
             count = len(items[0])
-            calls = map(self.function, *items)
+            calls = map(function, *items)
         done: list[Any] | Parts = []
         error = None
         try:

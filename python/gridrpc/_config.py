@@ -12,9 +12,11 @@ from gridrpc.errors import ConfigError
 WorkerKind = Literal["python", "native"]
 Transport = Literal["unix", "tcp"]
 Output = Literal["plain", "labelled"]
+StartMethod = Literal["auto", "fork", "spawn"]
+Leftovers = Literal["end", "keep"]
 
 #: The largest values of settings that have a bound of their own.
-MOST = {"workers": 100_000, "retries": 1_000_000, "grace": 1e9}
+MOST = {"workers": 100_000, "retries": 1_000_000, "grace": 1e9, "stall": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +44,25 @@ class Config:
     """Seconds that a cancelled call may go on before its worker is ended."""
     retries: int = 3
     """How many workers a call declared idempotent may lose before it fails."""
+    max_tasks_per_child: int = 0
+    """How many calls a worker serves before another process takes its place; 0: any number."""
+    start_method: StartMethod = "auto"
+    """What the process is that Python workers are forked from: "spawn": a fresh interpreter;
+    "fork": forked from the client, with what that has imported; "auto": that, where it is safe."""
     preload: tuple[str, ...] = ()
     """Python modules that are imported once, before the Python workers are forked."""
+    threads: int = 0
+    """How many threads numerical libraries may use in a worker; 0: what the client's environment
+    says, and otherwise the processors shared out among the workers."""
     modules: tuple[str, ...] = ()
     """Files of compiled modules, and folders with them, whose functions can be called; those that
     GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
     output: Output = "plain"
     """Whether what workers print comes as it is, or "labelled", each line behind its worker."""
+    leftovers: Leftovers = "end"
+    """Whether processes that functions have started "end" with their worker; "keep": they stay."""
+    stall: float = 10.0
+    """Seconds that a worker may be stopped (by SIGSTOP) before it is ended; 0: for ever."""
     debug: str = ""
     """"wait": each worker waits for a debugger before its first call; or a command that starts one,
     such as "xterm -e gdb -p {pid}"."""

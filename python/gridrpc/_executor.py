@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable
+import os
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from time import monotonic
+from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from gridrpc._cancelled import CallCancelled
 from gridrpc._grid import Grid
+from gridrpc._initializer import Logged
+from gridrpc._map import Map
 from gridrpc._native import Call
+from gridrpc._retries import Retries
+from gridrpc._senders import Options
+from gridrpc.errors import ConfigError, GridClosed, StartError, WorkerLost
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -17,56 +29,205 @@ T = TypeVar("T")
 class Executor(concurrent.futures.Executor):
     """`concurrent.futures.Executor` on a grid: use it in the place of a process pool.
 
-    `max_workers`: as `Grid(workers=)`; or `grid`: one that is open already, and stays open.
-    Other arguments go to `Grid`.
+    `max_workers`, `mp_context`, `initializer`, `initargs`, `max_tasks_per_child`: as
+    `ProcessPoolExecutor` has them, but that `mp_context` changes nothing: workers are always forked
+    from a process that was started for it. `grid`: one that is open already, and stays open;
+    nothing else can then be given. Other arguments go to `Grid`. What has been submitted runs also
+    if the executor is dropped, or the program ends, without `shutdown`. Raises ConfigError,
+    TypeError.
     """
 
     def __init__(
-        self, max_workers: int | None = None, *, grid: Grid | None = None, **settings: Any
+        self,
+        max_workers: int | None = None,
+        mp_context: Any = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: tuple[Any, ...] = (),
+        *,
+        max_tasks_per_child: int | None = None,
+        grid: Grid | None = None,
+        **settings: Any,
     ) -> None:
-        self._owned = grid is None
-        self._grid = Grid(max_workers, **settings) if grid is None else grid
+        named = {
+            "initializer": None if initializer is None else Logged(initializer),
+            "initargs": initargs or None,
+            "max_tasks_per_child": max_tasks_per_child,
+        }
+        settings.update((name, value) for name, value in named.items() if value is not None)
+        if max_workers is not None and max_workers < 1:
+            raise ConfigError(f"max_workers must be greater than 0, not {max_workers}")
+        if grid is None:
+            self._work = _Work(Grid(max_workers, **settings), owned=True)
+        else:
+            if max_workers is not None or settings:
+                name = "max_workers" if max_workers is not None else next(iter(settings))
+                raise TypeError(
+                    f"{name!r} has no effect on a grid that is open already: give it to `Grid`, or "
+                    "leave out `grid`"
+                )
+            self._work = _Work(grid, owned=False)
+        self._mp_context = mp_context
+        self._max_workers = self._work.grid.config.workers
         self._shut_down = False
-        #: Those that have not ended.
-        self._futures: set[_Future[Any]] = set()
+        # Who drops an executor shuts it down, as with other executors.
+        weakref.finalize(self, self._work.finish_soon).atexit = False
+
+    @property
+    def _broken(self) -> str | bool:
+        """Why nothing can be submitted any more, as far as that is known."""
+        return self._work.broken
 
     def submit(
         self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     ) -> concurrent.futures.Future[T]:
-        """As `concurrent.futures.Executor.submit`."""
-        if self._shut_down:
-            raise RuntimeError("cannot schedule new futures after shutdown")
-        self._grid._check_process()
+        """As `concurrent.futures.Executor.submit`.
+
+        What cannot be pickled is told by the future. Raises RuntimeError after `shutdown`,
+        BrokenProcessPool if no worker can be started, GridClosed.
+        """
+        self._check()
+        work = self._work
         future: _Future[T] = _Future()
-        function = self._grid._functions.find(fn)
-        call: Call[T] = self._grid._submit(function, args, kwargs, None, False)
+        try:
+            function = work.grid._functions.find(fn)
+            call: Call[T] = work.grid._submit(function, args, kwargs, None, False)
+        except (GridClosed, StartError) as error:
+            raise work.seen(error) from None
+        except Exception as error:
+            future.set_running_or_notify_cancel()
+            future.set_exception(error)
+            return future
         future.call = call
-        self._futures.add(future)
+        work.futures.add(future)
 
         def ended(call: Call[T]) -> None:
-            future.settle(call)
-            self._futures.discard(future)
+            future.settle(call, work)
+            work.futures.discard(future)
 
         call.add_done_callback(ended)
         return future
 
+    def map(
+        self,
+        fn: Callable[..., T],
+        *iterables: Iterable[Any],
+        timeout: float | None = None,
+        chunksize: int | None = None,
+    ) -> Iterator[T]:
+        """As `concurrent.futures.Executor.map`: all items are taken now, and run, whoever waits.
+
+        `chunksize`: how many items go in one call; by default as many as keep its overhead small.
+        Raises ValueError for one below 1.
+        """
+        if chunksize is not None and chunksize < 1:
+            raise ValueError(f"chunksize must be >= 1, not {chunksize}")
+        until = None if timeout is None else monotonic() + timeout
+        self._check()
+        work = self._work
+        single = len(iterables) == 1
+        items = list(iterables[0]) if single else list(zip(*iterables, strict=False))
+        try:
+            plan = work.grid._plan(
+                fn,
+                iter(items),
+                Options(single, None, False, _Failure),
+                total=len(items),
+                chunk="auto" if chunksize is None else chunksize,
+                ordered=True,
+                timeout=None,
+                retries=Retries(0, Exception, 0.0),
+            )
+        except (GridClosed, StartError) as error:
+            raise work.seen(error) from None
+        except Exception as error:
+            return _raising(error)
+        return _Mapped(plan, len(items), work).results(until, timeout)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As `concurrent.futures.Executor.shutdown`. A grid that was passed in stays open."""
         self._shut_down = True
-        pending = list(self._futures)
         if cancel_futures:
-            for future in pending:
-                future.cancel()
-        if not self._owned:
-            if wait:
-                concurrent.futures.wait(pending)
-        elif wait:
-            self._grid.close(cancel=False)
+            self._work.cancel()
+        if wait:
+            self._work.finish()
         else:
-            import threading
+            self._work.finish_soon()
 
-            # The calls go on; the workers end after the last of them.
-            threading.Thread(target=self._grid.close, kwargs={"cancel": False}).start()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is KeyboardInterrupt:
+            # Processes of a pool get Ctrl-C themselves, and end; ours are told by us.
+            self._work.give_up()
+        self.shutdown()
+
+    def _check(self) -> None:
+        if self._shut_down:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        if _exiting:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        self._work.grid._check_process()
+
+
+class _Work:
+    """What an executor has under way, and its grid; it lives until all of that has ended."""
+
+    def __init__(self, grid: Grid, *, owned: bool) -> None:
+        self.grid = grid
+        self.broken: str | bool = False
+        #: Those that have not ended.
+        self.futures: set[_Future[Any]] = set()
+        self.maps: set[_Mapped] = set()
+        self._owned = owned
+        self._finishing = threading.Lock()
+        _unfinished.add(self)
+
+    def seen(self, error: BaseException) -> BaseException:
+        """The error as code written for process pools knows it."""
+        if isinstance(error, StartError):
+            self.broken = str(error)
+        if isinstance(error, WorkerLost):
+            from gridrpc._broken import broken_pool
+
+            return broken_pool(error)
+        return error
+
+    def cancel(self) -> None:
+        """Give up what waits for a worker."""
+        for mapped in list(self.maps):
+            mapped.give_up()
+        for future in list(self.futures):
+            future.cancel()
+
+    def give_up(self) -> None:
+        """Give up all of it, also what runs."""
+        if self._owned:
+            self.grid.close()
+            return
+        self.cancel()
+        for future in list(self.futures):
+            future.call.cancel()
+
+    def finish(self) -> None:
+        """Wait until all has ended, and end the workers."""
+        with self._finishing:
+            if self not in _unfinished:
+                return
+            for mapped in list(self.maps):
+                mapped.thread.join()
+            if self._owned:
+                self.grid.close(cancel=False)
+            else:
+                concurrent.futures.wait(list(self.futures))
+            _unfinished.discard(self)
+
+    def finish_soon(self) -> None:
+        """The same, without waiting for it."""
+        if self in _unfinished and not _exiting:
+            threading.Thread(target=self.finish, name="gridrpc-shutdown", daemon=True).start()
 
 
 class _Future(concurrent.futures.Future[T]):
@@ -76,15 +237,14 @@ class _Future(concurrent.futures.Future[T]):
 
     def cancel(self) -> bool:
         """Cancels while the call waits for a worker, as other executors do."""
-        started = self.call._profile()["sent"]
-        if not started and self.call.cancel():
+        if not self.done() and not self.call._profile()["sent"] and self.call.cancel():
             return super().cancel()
         return self.cancelled()
 
     def running(self) -> bool:
         return not self.done() and bool(self.call._profile()["sent"])
 
-    def settle(self, call: Call[T]) -> None:
+    def settle(self, call: Call[T], work: _Work) -> None:
         """The call has ended."""
         error = call.exception()
         if isinstance(error, CallCancelled):
@@ -94,6 +254,118 @@ class _Future(concurrent.futures.Future[T]):
         if not self.set_running_or_notify_cancel():
             return
         if error is not None:
-            self.set_exception(error)
+            self.set_exception(work.seen(error))
         else:
             self.set_result(call.result())
+
+
+class _Failure:
+    """Stands for the result of an item that failed."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _Mapped:
+    """A `map` that goes on by itself: a thread of its own sends items and takes results."""
+
+    def __init__(self, plan: Map, total: int, work: _Work) -> None:
+        self._plan = plan
+        #: How many results are still to be taken.
+        self._left = total
+        self._work = work
+        #: Groups of results, the first of each at its end.
+        self._groups: deque[list[Any]] = deque()
+        self._changed = threading.Condition()
+        self._ended = self._given_up = False
+        self.thread = threading.Thread(target=self._run, name="gridrpc-map", daemon=True)
+        work.maps.add(self)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            for group in self._plan.groups():
+                group.reverse()
+                with self._changed:
+                    if self._given_up:
+                        self._plan.give_up_waiting()
+                    self._groups.append(group)
+                    self._changed.notify()
+                del group
+        except BaseException as error:  # whoever takes the results is to have it
+            with self._changed:
+                self._groups.append([_Failure(error)])
+        with self._changed:
+            self._ended = True
+            self._changed.notify()
+        self._work.maps.discard(self)
+
+    def give_up(self) -> None:
+        """Run no items that wait for a worker."""
+        with self._changed:
+            self._given_up = True
+
+    def results(self, until: float | None, timeout: float | None) -> Generator[Any, None, None]:
+        """The results in order; gives up the others when it is closed."""
+        try:
+            while (group := self._next(until, timeout)) is not None:
+                while group:
+                    if isinstance(group[-1], _Failure):
+                        raise self._raised(group.pop().error)
+                    # Nothing here may refer to it any longer.
+                    yield group.pop()
+        finally:
+            self.give_up()
+
+    def _next(self, until: float | None, timeout: float | None) -> list[Any] | None:
+        left = None if until is None else max(0.0, until - monotonic())
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._groups or self._ended, left):
+                raise TimeoutError(f"map: the next result is not there {timeout} s after the start")
+            if self._groups:
+                group = self._groups.popleft()
+                self._left -= len(group)
+                return group
+        if self._left:
+            raise concurrent.futures.CancelledError
+        return None
+
+    def _raised(self, error: BaseException) -> BaseException:
+        if isinstance(error, CallCancelled):
+            return concurrent.futures.CancelledError()
+        return self._work.seen(error)
+
+
+def _raising(error: BaseException) -> Iterator[Any]:
+    """Results of which the first is an error."""
+    raise error
+    yield
+
+
+#: Work of executors that has not ended; it may be all that is left of them.
+_unfinished: set[_Work] = set()
+_exiting = False
+
+
+def _finish_all() -> None:
+    """The program ends: what has been submitted is still run."""
+    global _exiting
+    _exiting = True
+    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
+    for work in list(_unfinished):
+        if interrupted:
+            work.give_up()
+        work.finish()
+
+
+def _leave_to_parent() -> None:
+    """In a child of fork: the grids are the parent's."""
+    _unfinished.clear()
+
+
+# Before the interpreter waits for threads, as the executors of the standard library do it: handlers
+# of `atexit` close grids.
+threading._register_atexit(_finish_all)  # type: ignore[attr-defined]
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -6,26 +6,37 @@ import atexit
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from gridrpc import _native
 from gridrpc._call import Dispatcher
 from gridrpc._config import Config, Transport, WorkerKind, load, processors
+from gridrpc._dataflow import NotAnArgument
 from gridrpc._functions import Functions
 from gridrpc._grain import Grain
 from gridrpc._launch import launch
-from gridrpc._map import Map, Results, known_length
-from gridrpc._modules import ModuleFunction, RemoteObject
+from gridrpc._map import Map, Results, arguments, known_length, shown
+from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call
+from gridrpc._nesting import check_imports
 from gridrpc._pickling import dumps
+from gridrpc._retries import Errors, Retries
 from gridrpc._senders import ModuleSender, NativeSender, Options, PythonSender, Sender
-from gridrpc._shared import Shared, SharedParts, dumps_collecting
+from gridrpc._shared import Collected, Shared, SharedParts, dumps_collecting
 from gridrpc._typed import to_native
-from gridrpc.errors import ConfigError, GridClosed, GridError, ObjectLost, StartError, forked
+from gridrpc._wrapped import Spread
+from gridrpc.errors import ConfigError, GridClosed, forked
+
+if TYPE_CHECKING:
+    from gridrpc._initializer import Initializer
 
 T = TypeVar("T")
+
+#: Calls that no worker serves.
+MANY = (1 << 64) - 1
 
 _open: weakref.WeakSet[Grid] = weakref.WeakSet()
 
@@ -39,9 +50,11 @@ class Grid:
     `workers`: how many processes (default: one per processor); `config`: a TOML file whose
     table [grid] holds values for `Config`; `worker`: "python" or "native"; `transport`: "unix"
     or "tcp"; `modules`: files of compiled modules, and folders with them; `namespaces`: files of
-    network namespaces that workers live in. Arguments go above the file.
+    network namespaces that workers live in; `initializer`: what each worker calls with `initargs`
+    before its first call. Arguments go above the file.
 
-    Returns at once; the workers start meanwhile. Raises ConfigError.
+    Returns at once; the workers start meanwhile. Raises ConfigError, and NestingError in a worker
+    that is importing a module.
     """
 
     def __init__(
@@ -53,6 +66,8 @@ class Grid:
         transport: Transport | None = None,
         modules: Iterable[str | os.PathLike[str]] | None = None,
         namespaces: Iterable[str | os.PathLike[str]] | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: Iterable[Any] = (),
         **settings: Any,
     ) -> None:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
@@ -65,30 +80,33 @@ class Grid:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
         #: The resolved configuration.
         self.config = load(config, arguments)
-        try:
-            self._native = _native.Grid(
-                workers=self.config.workers,
-                cores=processors(),
-                tcp=self.config.transport == "tcp",
-                namespaces=list(self.config.namespaces),
-                max_queued=self.config.max_queued,
-                max_queued_bytes=self.config.max_queued_bytes,
-                shared_threshold=self.config.shared_threshold,
-                keep_free=self.config.keep_free,
-                grace=self.config.grace,
-                retries=self.config.retries,
-                labelled=self.config.output == "labelled",
-                **launch(self.config),
-            )
-        except ValueError as error:
-            raise ConfigError(str(error)) from None
+        check_imports()
+        #: What each worker runs first.
+        self._initializer: Initializer | None = None
+        if initializer is not None:
+            self._initializer = _initializer(self.config, initializer, tuple(initargs))
+        self._native = _native.Grid(
+            workers=self.config.workers,
+            cores=processors(),
+            tcp=self.config.transport == "tcp",
+            namespaces=list(self.config.namespaces),
+            max_queued=self.config.max_queued,
+            max_queued_bytes=self.config.max_queued_bytes,
+            shared_threshold=self.config.shared_threshold,
+            keep_free=self.config.keep_free,
+            grace=self.config.grace,
+            retries=self.config.retries,
+            calls_per_process=self.config.max_tasks_per_child or MANY,
+            labelled=self.config.output == "labelled",
+            **launch(self.config, self._initializer.path if self._initializer else None),
+        )
         self._typed = self.config.worker == "native"
         self._functions = Functions(self._native, self._typed)
         self._modules = _native.Modules(list(self.config.modules))
         self._targets: dict[str, ModuleFunction] = {}
         self._dispatcher = Dispatcher()
-        #: Whether arguments may refer to shared data.
-        self._shares = False
+        #: Whether arguments may refer to shared data, or to calls.
+        self._refers = False
         self._closed = False
         #: Whether this process is a child of the one that opened the grid.
         self._forked = False
@@ -102,28 +120,30 @@ class Grid:
         *args: Any,
         deadline: float | None = None,
         idempotent: bool = False,
+        priority: int = 0,
         **kwargs: Any,
     ) -> Call[T]:
         """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
 
         `fn`: a Python callable, or the name of a function, "module/function". `deadline`: seconds
         from now after which the call fails. `idempotent`: it may be run again when its worker is
-        lost. Waits while too many calls wait for workers (Config.max_queued,
-        max_queued_bytes). Raises GridClosed, and whatever pickling the arguments raises.
+        lost. `priority`: of the calls that wait for a worker, those with a higher one go first,
+        and those with the same in the order of submission. Calls of this grid among the arguments
+        stand for their results: the call waits for them, and the client does not. Waits while too
+        many calls wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed, and
+        whatever pickling the arguments raises.
         """
-        try:
+        if not priority:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
-        except RuntimeError as error:
-            self._check_process()
-            raise self._refusal(error) from None
-        if call is not None:
-            return call
+            if call is not None:
+                return call
         self._check_process()
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
-            return fn.submit_on(self, args, kwargs, deadline)
-        return self._submit(self._functions.find(fn), args, kwargs, deadline, idempotent)
+            return fn.submit_on(self, args, kwargs, deadline, priority=priority)
+        function = self._functions.find(fn)
+        return self._submit(function, args, kwargs, deadline, idempotent, priority=priority)
 
     def _submit(
         self,
@@ -132,24 +152,39 @@ class Grid:
         kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
+        *,
+        on: _native.Reserved | None = None,
+        priority: int = 0,
     ) -> Call[Any]:
-        try:
+        if on is None and not priority:
             call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
-        except RuntimeError as error:
-            raise self._refusal(error) from None
-        if call is not None:
-            return call
+            if call is not None:
+                return call
         if self._typed:
-            return self._submit_typed(function, args, kwargs, deadline, idempotent)
-        blobs: list[int] = []
-        if self._shares:
-            head, buffers, blobs = dumps_collecting((args, kwargs), self._native)
-        else:
-            head, buffers = dumps((args, kwargs))
-        try:
-            return self._native.submit(self, function, head, buffers, blobs, deadline, idempotent)
-        except RuntimeError as error:
-            raise self._refusal(error) from None
+            return self._submit_typed(
+                function, args, kwargs, deadline, idempotent, priority=priority
+            )
+        head, buffers, blobs, calls = self._pickled((args, kwargs))
+        return self._native.submit(
+            self,
+            function,
+            head,
+            buffers,
+            blobs,
+            deadline,
+            idempotent,
+            on=on,
+            priority=priority,
+            after=calls,
+        )
+
+    def _pickled(self, arguments: object) -> Collected:
+        if not self._refers:
+            try:
+                return Collected(*dumps(arguments), [], [])
+            except NotAnArgument:
+                self._refers = True
+        return dumps_collecting(arguments, self._native, calls=True)
 
     def _submit_typed(
         self,
@@ -158,15 +193,16 @@ class Grid:
         kwargs: dict[str, Any],
         deadline: float | None,
         idempotent: bool,
+        *,
+        priority: int,
     ) -> Call[Any]:
         if kwargs:
             raise TypeError("native functions take arguments by position only")
         blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
         args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
-        try:
-            return self._native.submit_values(self, function, args, blobs, deadline, idempotent)
-        except RuntimeError as error:
-            raise self._refusal(error) from None
+        return self._native.submit_values(
+            self, function, args, blobs, deadline, idempotent, priority=priority
+        )
 
     def function(self, name: str) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
@@ -180,24 +216,27 @@ class Grid:
             known = self._targets[name] = ModuleFunction(self, name)
         return known
 
-    def object(self, name: str, *, start_timeout: float | None = None) -> RemoteObject:
-        """A new remote object of a class of a compiled module, "module/Class".
+    def object(
+        self, cls: str | type, /, *args: Any, start_timeout: float | None = None, **kwargs: Any
+    ) -> RemoteObject:
+        """A new remote object: of a class of a compiled module, "module/Class", or a Python class.
 
         It has a worker process of its own, which keeps its state; its methods are called like
-        functions, one after the other. Use it as a context manager, or call `close`.
-        `start_timeout`: seconds within which its worker has to have answered. Raises
-        FunctionNotFound, TimeoutError, ObjectLost.
+        functions, one after the other. `args`, `kwargs`: for the constructor of a Python class. Use
+        it as a context manager, or call `close`. `start_timeout`: seconds within which its worker
+        has to have answered. Raises FunctionNotFound, TimeoutError, ObjectLost, and what the
+        constructor raises.
         """
         self._check_open()
-        return RemoteObject(self, name, start_timeout)
+        if isinstance(cls, str):
+            if args or kwargs:
+                raise TypeError(f"objects of {cls} take no arguments: call a method of it")
+            return ModuleObject(self, cls, start_timeout)
+        if not isinstance(cls, type):
+            raise TypeError(f"give a class, or the name of one in a module, not {cls!r}")
+        from gridrpc._objects import PythonObject
 
-    def _refusal(self, error: RuntimeError) -> GridError:
-        text = str(error)
-        if text.startswith("the worker that"):
-            return ObjectLost(text)
-        if text.startswith(("no worker could be started", "too few workers could be started")):
-            return StartError(text, 0, 0, "", None, None, False, "")
-        return GridClosed(text)
+        return PythonObject(self, cls, args, kwargs, start_timeout)
 
     def map(
         self,
@@ -208,7 +247,13 @@ class Grid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
-    ) -> Iterator[T]:
+        timeout: float | None = None,
+        retries: int = 0,
+        retry_on: Errors = Exception,
+        backoff: float = 0.0,
+        return_exceptions: bool = False,
+        progress: bool | str = False,
+    ) -> Results[T]:
         """The results of `fn` for the items of `iterables`, as `map` gives them.
 
         Items are taken as they are needed, so that there may be any number of them: calls under
@@ -217,39 +262,118 @@ class Grid:
         or calls are `idempotent`. `ordered=False` gives each result as soon as it is there. An
         error is raised where its result would be; a lost worker, where the first result of its
         chunk would be.
+
+        `deadline`: seconds that each call may take. `timeout`: seconds from now within which each
+        result has to be there when it is asked for, or TimeoutError is raised. `retries`,
+        `retry_on`, `backoff`: as `retrying` has them. `return_exceptions`: what the function
+        raises, and a lost worker for each item of its chunk, takes the place of the result.
+        `progress`: show a bar, under that name if it is a text; this needs the package `tqdm`.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
+        total = known_length(iterables)
+        plan = self._plan(
+            fn,
+            iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
+            Options(
+                len(iterables) == 1, deadline, idempotent, _itself if return_exceptions else None
+            ),
+            total=total,
+            chunk=chunk,
+            ordered=ordered,
+            timeout=timeout,
+            retries=Retries(retries, retry_on, backoff),
+        )
+        return Results(plan, shown(plan.groups(), total, progress))
+
+    def starmap(
+        self,
+        fn: str | Callable[..., T],
+        items: Iterable[Sequence[Any] | Mapping[str, Any]],
+        /,
+        *,
+        chunk: int | Literal["auto"] = "auto",
+        ordered: bool = True,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        timeout: float | None = None,
+        retries: int = 0,
+        retry_on: Errors = Exception,
+        backoff: float = 0.0,
+        return_exceptions: bool = False,
+        progress: bool | str = False,
+    ) -> Results[T]:
+        """The results of `fn` for items that hold the arguments of one call each.
+
+        A sequence holds positional arguments, and a mapping keyword arguments: `fn(*item)` or
+        `fn(**item)`. Options as those of `map`. Raises TypeError for an item that is neither.
+        """
+        total = known_length([items])
+        plan = self._plan(
+            fn,
+            map(arguments, count(), items),
+            Options(False, deadline, idempotent, _itself if return_exceptions else None),
+            total=total,
+            chunk=chunk,
+            ordered=ordered,
+            timeout=timeout,
+            retries=Retries(retries, retry_on, backoff),
+            spread=True,
+        )
+        return Results(plan, shown(plan.groups(), total, progress))
+
+    def _plan(
+        self,
+        fn: str | Callable[..., Any],
+        items: Iterator[Any],
+        options: Options,
+        *,
+        total: int | None,
+        chunk: int | Literal["auto"],
+        ordered: bool,
+        timeout: float | None,
+        retries: Retries,
+        spread: bool = False,
+    ) -> Map:
+        """A `map` that has not begun."""
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
         self._check_process()
-        single = len(iterables) == 1
-        items = iter(iterables[0]) if single else zip(*iterables, strict=False)
-        options = Options(single, deadline, idempotent)
+        if chunk == "auto" and (options.deadline is not None or options.idempotent):
+            chunk = 1
         sender: Sender
         if isinstance(fn, ModuleFunction):
-            _refuse_idempotent(idempotent)
+            _refuse_idempotent(options.idempotent)
+            if retries.times:
+                raise TypeError("calls of module functions cannot have `retries`")
             if chunk not in {1, "auto"}:
                 raise TypeError("calls of module functions cannot be sent in chunks: use chunk=1")
             chunk = 1
             sender = ModuleSender(self, fn, options)
+        elif self._typed:
+            if retries.times:
+                raise TypeError("calls of native functions cannot have `retries`")
+            sender = NativeSender(self, fn, options)
         else:
-            if chunk == "auto" and (deadline is not None or idempotent):
-                chunk = 1
-            chunked = chunk != 1
-            sender = (
-                NativeSender(self, fn, options)
-                if self._typed
-                else PythonSender(self, fn, options, chunked)
-            )
+            function: Any = retries.around(fn)
+            if spread:
+                function, options = Spread(function), options._replace(single=True)
+            sender = PythonSender(self, function, options, chunk != 1)
         grain = Grain(
             None if chunk == "auto" else chunk,
             self.config.workers,
             processors(),
-            known_length(iterables),
+            total,
             self.config.max_queued_bytes,
         )
-        return Results(Map(items, sender, grain, ordered=ordered).groups())
+        return Map(
+            items,
+            sender,
+            grain,
+            ordered=ordered,
+            timeout=timeout,
+            stand_in=options.stand_in,
+        )
 
     def share(self, x: Any) -> Shared:
         """Share data: given once, it is present once on this machine, and calls refer to it.
@@ -258,12 +382,9 @@ class Grid:
         read-only views. Raises MemoryError, and whatever pickling the data raises.
         """
         self._check_open()
-        self._shares = True
+        self._refers = True
         parts = SharedParts(x)
-        try:
-            return Shared(self._native, parts)
-        except RuntimeError as error:
-            raise self._refusal(error) from None
+        return Shared(self._native, parts)
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.
@@ -271,10 +392,7 @@ class Grid:
         Raises TimeoutError, StartError if one cannot be started and is given up, GridClosed.
         """
         self._check_process()
-        try:
-            ready = self._native.wait_until_ready(timeout)
-        except RuntimeError as error:
-            raise self._refusal(error) from None
+        ready = self._native.wait_until_ready(timeout)
         if not ready:
             count, _, _ = self._native.counts()
             raise TimeoutError(
@@ -294,6 +412,8 @@ class Grid:
         _open.discard(self)
         self._native.close()
         self._dispatcher.stop()
+        if self._initializer is not None:
+            self._initializer.close()
         _tell("closed", self)
 
     def _drain(self) -> None:
@@ -325,7 +445,22 @@ class Grid:
     ) -> None:
         self.close(cancel=kind is not None)
 
+    async def __aenter__(self) -> Grid:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close, cancel=kind is not None)
+
     def __repr__(self) -> str:
+        if not hasattr(self, "_closed"):
+            return "<gridrpc.Grid, not opened>"
         if self._closed:
             return f"<gridrpc.Grid: {self.config.workers} {self.config.worker} workers, closed>"
         ready, queued, live = self._native.counts()
@@ -341,6 +476,20 @@ def _tell(what: str, grid: Grid) -> None:
         from gridrpc._log import logger
 
         logger.info("%s %r", what, grid)
+
+
+def _initializer(
+    config: Config, function: Callable[..., object], args: tuple[Any, ...]
+) -> Initializer:
+    if config.worker == "native":
+        raise ConfigError("native workers have no `initializer`: they run no Python")
+    from gridrpc._initializer import Initializer
+
+    return Initializer(function, args)
+
+
+def _itself(error: BaseException) -> BaseException:
+    return error
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -7,7 +7,9 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from gridrpc import _native
 from gridrpc._config import Config, processors
+from gridrpc._paths import on_the_wire
 from gridrpc.errors import ConfigError
 
 #: Imported once, before the workers are forked, if the client has them loaded.
@@ -20,11 +22,33 @@ THREADS = (
     "MKL_NUM_THREADS",
     "BLIS_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+#: Those that heed OMP_NUM_THREADS where their own variable is not set.
+HEED_OMP = THREADS[1:5]
+
+#: What an interpreter can be told that its workers have to be told as well.
+FLAGS = (
+    "debug",
+    "dev_mode",
+    "optimize",
+    "no_user_site",
+    "no_site",
+    "ignore_environment",
+    "verbose",
+    "bytes_warning",
+    "isolated",
+    "safe_path",
+    "utf8_mode",
 )
 
 
-def launch(config: Config) -> dict[str, Any]:
-    """The program that starts workers, and what it is told, as arguments of the native grid."""
+def launch(config: Config, initializer: str | None) -> dict[str, Any]:
+    """The program that starts workers, and what it is told, as arguments of the native grid.
+
+    `initializer`: the file with what each Python worker runs first.
+    """
     if config.worker == "native":
         return {
             "program": program(),
@@ -34,19 +58,67 @@ def launch(config: Config) -> dict[str, Any]:
             "path": [],
             "modules": [],
         }
+    # Until it is told where the client looks for modules, it takes nothing from the current folder,
+    # nor from this package's, which may have modules named as those of the standard library.
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path.insert(0, {home!r}); from gridrpc._worker import main; main()"
+    code = f"import sys; sys.path.append({home!a}); from gridrpc._worker import main; main()"
     loaded = [name for name in WORTH_SHARING if name in sys.modules]
     if "cloudpickle" not in loaded and _main_has_functions():
         loaded.append("cloudpickle")
+    first = [("GRIDRPC_INITIALIZER", initializer)] if initializer is not None else []
     return {
         "program": sys.executable,
-        "arguments": ["-c", code],
-        "environment": _environment(config),
-        "directory": os.getcwd(),
-        "path": [str(entry) for entry in sys.path],
+        "arguments": [*_flags(), "-c", code],
+        "environment": [*_environment(config), *first],
+        "directory": _directory(),
+        "path": [on_the_wire(entry) for entry in sys.path if isinstance(entry, str)],
         "modules": [*loaded, *config.preload],
+        "forked": _fork(config),
     }
+
+
+def _fork(config: Config) -> _native.ForkedSpawner | None:
+    """A spawner that is forked from the client, if there is to be one.
+
+    Raises ConfigError if the configuration wants one and there can be none.
+    """
+    if config.start_method == "spawn" or config.namespaces:
+        return None
+    from gridrpc import _forking
+
+    wanted = config.start_method == "fork"
+    why = _forking.threads_of_its_own() if wanted else _forking.objection()
+    if why is None:
+        threads = dict(_threads(config))
+        forked = _forking.fork_spawner(_environment(config), int(threads.get(THREADS[0], 0)))
+        if forked is not None:
+            return forked
+        why = "a library that it has loaded has threads"
+    if wanted:
+        raise ConfigError(f'`start_method` is "fork", but {why}: leave it out, or give "spawn"')
+    return None
+
+
+def _flags() -> list[str]:
+    """What the client's interpreter was started with, for another one that is to work as it does.
+
+    And never the current folder before the standard library, which is where `-c` puts it.
+    """
+    # Loading `subprocess` takes 5 ms, which most clients need not spend.
+    flags = ["-B"] if sys.dont_write_bytecode else []
+    if sys.warnoptions or sys._xoptions or any(getattr(sys.flags, name) for name in FLAGS):
+        from subprocess import _args_from_interpreter_flags as told  # type: ignore[attr-defined]
+
+        flags = list(told())
+    return flags if "-I" in flags or "-P" in flags else [*flags, "-P"]
+
+
+def _directory() -> str:
+    """The working directory; empty if it has been removed: workers inherit it as it is."""
+    try:
+        return on_the_wire(os.getcwd())
+    except FileNotFoundError:
+        return ""
 
 
 def _main_has_functions() -> bool:
@@ -57,10 +129,23 @@ def _main_has_functions() -> bool:
     return own or hasattr(sys, "ps1")
 
 
-def _environment(config: Config) -> list[tuple[str, str]]:
+def _threads(config: Config) -> list[tuple[str, str]]:
+    if config.threads:
+        return [(name, str(config.threads)) for name in THREADS]
     share = str(max(1, processors() // config.workers))
-    threads = [(name, share) for name in THREADS if name not in os.environ]
-    return [*threads, ("GRIDRPC_DEBUG", config.debug)] if config.debug else threads
+    theirs = {name for name in THREADS if name in os.environ}
+    if "OMP_NUM_THREADS" in theirs:
+        theirs.update(HEED_OMP)
+    return [(name, share) for name in THREADS if name not in theirs]
+
+
+def _environment(config: Config) -> list[tuple[str, str]]:
+    told = [
+        *_threads(config),
+        ("GRIDRPC_LEFTOVERS", config.leftovers),
+        ("GRIDRPC_STALL", str(config.stall)),
+    ]
+    return [*told, ("GRIDRPC_DEBUG", config.debug)] if config.debug else told
 
 
 def program() -> str:
@@ -73,8 +158,13 @@ def program() -> str:
     import sysconfig
 
     scripts = os.path.join(sysconfig.get_path("scripts"), "gridrpc")
-    if os.path.isfile(scripts):
-        return scripts
+    # Where `pip install --user` and `pip install --target` put programs.
+    user = os.path.join(sysconfig.get_path("scripts", "posix_user"), "gridrpc")
+    package = os.path.dirname(os.path.abspath(__file__))
+    target = os.path.join(os.path.dirname(package), "bin", "gridrpc")
+    for place in (scripts, target, user):
+        if os.path.isfile(place):
+            return place
     found = os.environ.get("GRIDRPC_PROGRAM") or shutil.which("gridrpc")
     if found is None:
         raise ConfigError(

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sized
-from contextlib import suppress
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Sized,
+)
+from contextlib import closing, suppress
 from itertools import chain, islice
-from typing import Any, Generic, NamedTuple, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gridrpc import _native
 from gridrpc._grain import Grain
 from gridrpc._native import Call
 from gridrpc._senders import Sender
+
+if TYPE_CHECKING:
+    from gridrpc._bell import Bell
 
 T = TypeVar("T")
 
@@ -24,9 +37,10 @@ SMALL = frozenset({int, float, bool, type(None)})
 
 
 class Results(Iterator[T], Generic[T]):
-    """Results of `map`, as they are asked for."""
+    """Results of `map`, as they are asked for, by `for` or by `async for`."""
 
-    def __init__(self, groups: Iterator[Iterable[T]]) -> None:
+    def __init__(self, plan: Map, groups: Generator[list[T], None, None]) -> None:
+        self._plan = plan
         self._groups = groups
         # Goes through a group without the interpreter.
         self._values = chain.from_iterable(groups)
@@ -37,10 +51,25 @@ class Results(Iterator[T], Generic[T]):
     def __next__(self) -> T:
         return next(self._values)
 
+    async def __aiter__(self) -> AsyncIterator[T]:
+        from gridrpc._bell import Bell  # asyncio takes 40 ms: not before it is needed
+
+        bell = Bell()
+        try:
+            while True:
+                await self._plan.ready(bell)
+                group = next(self._groups, None)
+                if group is None:
+                    return
+                for value in group:
+                    yield value
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Give up what is under way; there are no more results."""
         self._values = chain.from_iterable(())
-        self._groups.close()  # type: ignore[attr-defined] # it is a generator
+        self._groups.close()
 
 
 class _Sent(NamedTuple):
@@ -55,12 +84,23 @@ class Map:
     """One run of `Grid.map`."""
 
     def __init__(
-        self, items: Iterator[Any], sender: Sender, grain: Grain, *, ordered: bool
+        self,
+        items: Iterator[Any],
+        sender: Sender,
+        grain: Grain,
+        *,
+        ordered: bool,
+        timeout: float | None,
+        stand_in: Callable[[BaseException], Any] | None,
     ) -> None:
         self._items = items
         self._sender = sender
         self._grain = grain
         self._ordered = ordered
+        self._timeout = timeout
+        self._until = None if timeout is None else monotonic() + timeout
+        #: Makes of an error what takes the place of the result; None: it is raised.
+        self._stand_in = stand_in
         #: Taken and not yet sent.
         self._pending: list[Any] = []
         #: How many have been sent.
@@ -75,39 +115,16 @@ class Map:
         #: Tokens, in the order of the items if that is to be kept, else as calls ended.
         self._due: deque[int] = deque()
         self._watch = _native.Watch()
+        #: Tokens of the calls that a bell listens to.
+        self._heard: set[int] = set()
 
-    def groups(self) -> Iterator[Iterable[Any]]:
+    def groups(self) -> Generator[list[Any], None, None]:
         """Results in groups; ends the calls under way when it is closed."""
         try:
-            while True:
-                while len(self._sent) < self._grain.ahead() and self._send_next():
-                    pass
-                if not self._sent:
-                    break
-                call, items, first = self._next_ended()
-                if items is None:
-                    try:
-                        value = call.result()
-                    except Exception as error:
-                        _note(error, first, 1)
-                        raise
-                    self._grain.learn(call._cost(), 1)
-                    del call
-                    yield (value,)
-                    continue
-                try:
-                    values, failure = self._sender.answer(call)
-                except Exception as error:
-                    _note(error, first, len(items))
-                    raise
-                self._grain.learn(call._cost(), len(values))
-                del call
-                if failure is None and len(values) < len(items):
-                    self._send_again(items[len(values) :], first + len(values))
-                del items
+            while self._send_ahead():
+                values, failure = self._results(self._next_ended())
                 yield values
                 if failure is not None:
-                    _note(failure, first + len(values), 1)
                     raise failure
             if self._failure is not None:
                 raise self._failure
@@ -115,15 +132,78 @@ class Map:
             for sent in self._sent.values():
                 sent.call.cancel()
 
+    def _send_ahead(self) -> bool:
+        """Have enough calls under way. False: there are none, and no more items."""
+        while len(self._sent) < self._grain.ahead() and self._send_next():
+            pass
+        return bool(self._sent)
+
+    async def ready(self, bell: Bell) -> None:
+        """Wait until the next group does not have to be waited for."""
+        self._heard &= self._sent.keys()
+        while self._send_ahead() and not self._is_next_there():
+            due = [self._due[0]] if self._ordered else self._sent
+            for token in set(due) - self._heard:
+                bell.listen(self._sent[token].call)
+                self._heard.add(token)
+            if not self._is_next_there() and not await bell.wait(self._left()):
+                raise self._too_late()
+
+    def _is_next_there(self) -> bool:
+        if self._ordered:
+            return self._sent[self._due[0]].call.done()
+        self._due.extend(self._watch.take(0.0))
+        return bool(self._due)
+
+    def _results(self, sent: _Sent) -> tuple[list[Any], BaseException | None]:
+        """What a call came to: results, and the error that is to be raised behind them."""
+        call, items, first = sent
+        count = 1 if items is None else len(items)
+        try:
+            values, failure = (
+                ([call.result()], None) if items is None else self._sender.answer(call)
+            )
+        except Exception as error:
+            _note(error, first, count)
+            if self._stand_in is None:
+                return [], error
+            return [self._stand_in(error) for _ in range(count)], None
+        self._grain.learn(call._cost(), len(values))
+        if failure is not None:
+            _note(failure, first + len(values), 1)
+            if self._stand_in is None:
+                return values, failure
+            values.append(self._stand_in(failure))
+        if items is not None and len(values) < count:
+            self._send_again(items[len(values) :], first + len(values))
+        return values, None
+
+    def give_up_waiting(self) -> None:
+        """Send nothing more, and cancel what waits for a worker; what runs goes on."""
+        self._items = iter(())
+        self._exhausted = True
+        self._pending.clear()
+        for sent in list(self._sent.values()):
+            if not sent.call._profile()["sent"]:
+                sent.call.cancel()
+
     def _next_ended(self) -> _Sent:
         if self._ordered:
-            token = self._due.popleft()
-            self._sent[token].call.wait()
-        else:
+            token = self._due[0]
+            if not self._sent[token].call.wait(self._left()):
+                raise self._too_late()
+        elif not self._due:
+            self._due.extend(self._watch.take(self._left()))
             if not self._due:
-                self._due.extend(self._watch.take())
-            token = self._due.popleft()
+                raise self._too_late()
+        token = self._due.popleft()
         return self._sent.pop(token)
+
+    def _left(self) -> float | None:
+        return None if self._until is None else max(0.0, self._until - monotonic())
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(f"map: the next result is not there {self._timeout} s after the start")
 
     def _send_next(self) -> bool:
         """Make another call. False: there are no more items."""
@@ -205,6 +285,42 @@ def known_length(iterables: Iterable[Iterable[Any]]) -> int | None:
     """How many items there will be at most, as far as that can be told."""
     lengths = [len(iterable) for iterable in iterables if isinstance(iterable, Sized)]
     return min(lengths, default=None)
+
+
+def arguments(number: int, item: Any) -> tuple[Any, ...] | Mapping[str, Any]:
+    """An item of `starmap`: positional arguments, or keyword arguments; `number` counts from 0."""
+    if isinstance(item, Mapping):
+        return item
+    if isinstance(item, Sequence) and not isinstance(item, (str, bytes, bytearray)):
+        return tuple(item)
+    raise TypeError(
+        f"item {number} of starmap() is a {type(item).__name__}: give a tuple of arguments, or a "
+        "dict of keyword arguments"
+    )
+
+
+def shown(
+    groups: Generator[list[T], None, None], total: int | None, label: str | bool
+) -> Generator[list[T], None, None]:
+    """The groups, with a bar on standard error that counts the results in them unless `label` is
+    False; it is the name of the bar if it is a text."""
+    if label is False:
+        return groups
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        raise ModuleNotFoundError(
+            "a progress bar needs the package `tqdm`: pip install 'gridrpc[progress]'", name="tqdm"
+        ) from None
+
+    def counted() -> Generator[list[T], None, None]:
+        name = None if label is True else label
+        with closing(groups), tqdm(total=total, desc=name) as bar:
+            for group in groups:
+                bar.update(len(group))
+                yield group
+
+    return counted()
 
 
 def _note(error: BaseException, first: int, count: int) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
-from gridrpc.errors import FunctionNotFound, ObjectLost
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Self
 
     import numpy as np
 
@@ -40,10 +40,7 @@ class ModuleFunction:
     """
 
     def __init__(self, grid: Grid, name: str, on: _native.Reserved | None = None) -> None:
-        try:
-            self._target = grid._native.target(grid._modules, name)
-        except LookupError as error:
-            raise FunctionNotFound(str(error)) from None
+        self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
         self.__name__ = self._target.name.rpartition("/")[2]
@@ -103,13 +100,19 @@ class ModuleFunction:
         return self._submit(self._grid, args, kwargs, out, deadline)
 
     def submit_on(
-        self, grid: Grid, args: tuple[Any, ...], kwargs: dict[str, Any], deadline: float | None
+        self,
+        grid: Grid,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        deadline: float | None,
+        *,
+        priority: int = 0,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
         if grid is not self._grid:
             raise ValueError(f"{self.name} was found by another grid: find it with this one")
         out = kwargs.pop("out", None)
-        return self._submit(grid, args, kwargs, out, deadline)
+        return self._submit(grid, args, kwargs, out, deadline, priority=priority)
 
     def _submit(
         self,
@@ -118,15 +121,14 @@ class ModuleFunction:
         kwargs: dict[str, Any],
         out: Any,
         deadline: float | None,
+        *,
+        priority: int = 0,
     ) -> Call[Any]:
         grid._check_process()
         native = grid._native
-        try:
-            return native.submit_target(
-                grid, self._target, args, kwargs or None, out, deadline, self._on
-            )
-        except RuntimeError as error:
-            raise grid._refusal(error) from None
+        return native.submit_target(
+            grid, self._target, args, kwargs or None, out, deadline, self._on, priority
+        )
 
     def __repr__(self) -> str:
         return f"<gridrpc function {self.name}{self.__signature__}>"
@@ -159,68 +161,57 @@ def named_results(function: str, names: list[str], values: list[Any]) -> Any:
 
 
 class RemoteObject:
-    """An object of a class of a compiled module, from `Grid.object`: its methods are attributes."""
+    """An object in a worker of its own, from `Grid.object`: its methods are attributes."""
 
-    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
-        try:
-            methods = grid._modules.methods(name)
-        except LookupError as error:
-            raise FunctionNotFound(str(error)) from None
+    _grid: Grid
+    _name: str
+    _on: _native.Reserved
+    _closed: bool
+
+    def _reserve(self, grid: Grid, name: str) -> None:
         self._grid = grid
         self._name = name
-        self._closed = False
         self._on = grid._native.reserve()
-        self._methods = {
-            method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
-        }
-        try:
-            self._start(start_timeout)
-        except BaseException:
-            self._release()
-            raise
+        self._closed = False
 
-    def _start(self, start_timeout: float | None) -> None:
+    def _wait_for_worker(self, start_timeout: float | None) -> None:
         if start_timeout is not None:
-            standing, why = self._grid._native.standing(self._on, start_timeout)
+            standing, loss = self._grid._native.standing(self._on, start_timeout, self._name)
             if standing == "starting":
                 raise TimeoutError(
                     f"the worker of {self._name} takes longer than {start_timeout} s"
                 )
-            if standing != "ready":
-                raise ObjectLost(f"{self._name} could not be started: {why}")
-        if INITIALIZE in self._methods:
-            self._methods[INITIALIZE]()
-
-    def __getattr__(self, name: str) -> ModuleFunction:
-        methods = self.__dict__.get("_methods", {})
-        if name in methods:
-            method: ModuleFunction = methods[name]
-            return method
-        known = ", ".join(sorted(methods))
-        raise AttributeError(f"{self.__dict__.get('_name')} has no method `{name}`; it has {known}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *self._methods})
+            if loss is not None:
+                raise loss
 
     def close(self) -> None:
-        """End the object: run its method `_finalize`, if it has one, and end its worker.
+        """End the object and its worker; what it has for its end is run first.
 
-        Calls of it that have not ended are cancelled. Calling this again does nothing.
+        That is the method `_finalize` of a module's class, and `close` of a Python class. Calls of
+        the object that have not ended are cancelled. Calling this again does nothing.
         """
         if self._closed:
             return
         try:
-            standing, _ = self._grid._native.standing(self._on, 0.0)
-            if FINALIZE in self._methods and standing == "ready" and not self._grid._closed:
-                self._methods[FINALIZE](deadline=FINALIZE_TIME)
+            standing, _ = self._grid._native.standing(self._on, 0.0, self._name)
+            if standing == "ready" and not self._grid._closed:
+                self._finalize()
         finally:
             self._release()
+
+    def __getattr__(self, name: str) -> Any:
+        """The method of that name. Raises AttributeError."""
+        raise NotImplementedError
+
+    def _finalize(self) -> None:
+        """Run what the object has for its end."""
+        raise NotImplementedError
 
     def _release(self) -> None:
         self._closed = True
         self._grid._native.release(self._on)
 
-    def __enter__(self) -> RemoteObject:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -236,8 +227,43 @@ class RemoteObject:
             self._release()
 
     def __repr__(self) -> str:
-        standing = "closed" if self._closed else self._grid._native.standing(self._on, 0.0)[0]
+        standing = (
+            "closed" if self._closed else self._grid._native.standing(self._on, 0.0, self._name)[0]
+        )
         return f"<gridrpc object {self._name}: {standing}>"
+
+
+class ModuleObject(RemoteObject):
+    """An object of a class of a compiled module."""
+
+    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
+        methods = grid._modules.methods(name)
+        self._reserve(grid, name)
+        self._methods = {
+            method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
+        }
+        try:
+            self._wait_for_worker(start_timeout)
+            if INITIALIZE in self._methods:
+                self._methods[INITIALIZE]()
+        except BaseException:
+            self._release()
+            raise
+
+    def __getattr__(self, name: str) -> ModuleFunction:
+        methods = self.__dict__.get("_methods", {})
+        if name in methods:
+            method: ModuleFunction = methods[name]
+            return method
+        known = ", ".join(sorted(methods))
+        raise AttributeError(f"{self.__dict__.get('_name')} has no method `{name}`; it has {known}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._methods})
+
+    def _finalize(self) -> None:
+        if FINALIZE in self._methods:
+            self._methods[FINALIZE](deadline=FINALIZE_TIME)
 
 
 def empty(

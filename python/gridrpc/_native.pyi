@@ -1,6 +1,7 @@
 """The native module, as the package above sees it. `make lint` checks this against the binary."""
 
 from collections.abc import Callable, Generator, Sequence
+from threading import Condition
 from types import GenericAlias
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
@@ -15,6 +16,8 @@ __all__ = [
     "WIRE_VERSION",
     "Buffer",
     "Call",
+    "Dependency",
+    "ForkedSpawner",
     "Function",
     "Grid",
     "Modules",
@@ -22,10 +25,13 @@ __all__ = [
     "Target",
     "Watch",
     "Worker",
+    "fork_spawner",
     "monotonic",
     "plain_bytes",
+    "raised",
     "run_spawner",
     "shared_memory",
+    "threads_are_known",
 ]
 
 WIRE_VERSION: Final[int]
@@ -39,7 +45,12 @@ _Value: TypeAlias = (
 
 def monotonic() -> float: ...
 def plain_bytes(objects: list[Any]) -> int: ...
+def raised(
+    type_name: str, message: str, trace: str, head: Bytes, buffers: list[Any]
+) -> BaseException: ...
 def shared_memory(len: int) -> Buffer: ...
+def fork_spawner(fork: Callable[[], int], threads: int) -> ForkedSpawner | None: ...
+def threads_are_known() -> bool: ...
 def run_spawner(
     prepare: Callable[[str, list[str], list[str]], object], fork: Callable[[], int]
 ) -> int | None: ...
@@ -48,6 +59,14 @@ def run_spawner(
 class Buffer:
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
+    @staticmethod
+    def held(view: memoryview, keeper: object) -> Buffer: ...
+
+@final
+class ForkedSpawner:
+    @property
+    def safe(self) -> bool: ...
+    def give_up(self) -> None: ...
 
 @final
 class Function:
@@ -99,7 +118,18 @@ class Call(Generic[_T]):
     def _grid(self) -> _PythonGrid: ...
     def _profile(self) -> dict[str, Any]: ...
     def _cost(self) -> tuple[int, int, int, int, int]: ...
+    @property
+    def _condition(self) -> Condition: ...
+    @property
+    def _state(self) -> str: ...
+    @property
+    def _waiters(self) -> list[Any]: ...
     def _watch(self, watch: Watch, token: int) -> None: ...
+    def _hold(self) -> Dependency | None: ...
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]: ...
+
+@final
+class Dependency: ...
 
 @final
 class Grid:
@@ -122,13 +152,20 @@ class Grid:
         keep_free: int,
         grace: float,
         retries: int,
+        calls_per_process: int,
         labelled: bool,
+        forked: ForkedSpawner | None = None,
     ) -> Grid: ...
     def counts(self) -> tuple[int, int, int]: ...
     def prepare(self, module: str) -> None: ...
     def wait_until_ready(self, timeout: float | None = None) -> bool: ...
     def register(
-        self, name: str, body: bytes | None = None, *, typed: bool = False
+        self,
+        name: str,
+        body: bytes | None = None,
+        *,
+        typed: bool = False,
+        blobs: Sequence[int] = (),
     ) -> Function: ...
     def submit(
         self,
@@ -139,8 +176,19 @@ class Grid:
         blobs: Sequence[int],
         deadline: float | None,
         idempotent: bool,
+        *,
+        on: Reserved | None = None,
+        priority: int = 0,
+        after: Sequence[Dependency] = ...,
     ) -> Call[Any]: ...
-    def remember(self, callable: str | Callable[..., Any], function: Function) -> None: ...
+    def remember(
+        self,
+        callable: str | Callable[..., Any],
+        function: Function,
+        globals: dict[str, Any] | None = None,
+        names: Sequence[str] = (),
+        values: Sequence[Any] = (),
+    ) -> None: ...
     def submit_plain(
         self,
         owner: _PythonGrid,
@@ -159,6 +207,8 @@ class Grid:
         blobs: Sequence[int],
         deadline: float | None,
         idempotent: bool,
+        *,
+        priority: int = 0,
     ) -> Call[Any]: ...
     def submit_each(
         self,
@@ -181,6 +231,7 @@ class Grid:
         out: Any,
         deadline: float | None,
         on: Reserved | None,
+        priority: int = 0,
     ) -> Call[Any]: ...
     def call_target(
         self,
@@ -193,7 +244,9 @@ class Grid:
         on: Reserved | None,
     ) -> Any: ...
     def reserve(self) -> Reserved: ...
-    def standing(self, reserved: Reserved, timeout: float | None) -> tuple[str, str]: ...
+    def standing(
+        self, reserved: Reserved, timeout: float | None, name: str
+    ) -> tuple[str, BaseException | None]: ...
     def release(self, reserved: Reserved) -> None: ...
     def cancel(self, call: Call[Any]) -> bool: ...
     def share(self, parts: Sequence[Bytes]) -> int: ...
@@ -222,5 +275,10 @@ class Worker:
         buffers: Sequence[Bytes],
     ) -> None: ...
     def shared(self, blob: int) -> list[Buffer]: ...
+    def current(self) -> int | None: ...
+    def ask(
+        self, request: int, texts: Sequence[str], sections: Sequence[Bytes]
+    ) -> tuple[list[str], list[Buffer]]: ...
+    def passed_on(self, index: int) -> list[tuple[Buffer, int, int]]: ...
     def kept(self, blob: int) -> Any | None: ...
     def keep(self, blob: int, value: object) -> None: ...

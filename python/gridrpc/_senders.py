@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gridrpc import _native
 from gridrpc._chunks import Parts, Stopped
-from gridrpc._functions import fixed_contents, name_of
+from gridrpc._functions import fixed_contents
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._shared import dumps_collecting
-from gridrpc.errors import from_outcome
+from gridrpc._wrapped import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ class Options(NamedTuple):
     single: bool
     deadline: float | None
     idempotent: bool
+    #: Makes of an error what takes the place of the result; None: it is raised.
+    stand_in: Callable[[BaseException], Any] | None = None
 
 
 class Answer(NamedTuple):
@@ -78,12 +81,9 @@ class PythonSender:
         assert self._chunked is not None, "all items go alone otherwise"
         head, buffers, blobs, count = self._pack(items, grain.budget(), grain.limit())
         options, grid = self._options, self._grid
-        try:
-            call = grid._native.submit(
-                grid, self._chunked, head, buffers, blobs, options.deadline, options.idempotent
-            )
-        except RuntimeError as error:
-            raise grid._refusal(error) from None
+        call = grid._native.submit(
+            grid, self._chunked, head, buffers, blobs, options.deadline, options.idempotent
+        )
         return call, count
 
     def _pack(
@@ -111,8 +111,9 @@ class PythonSender:
         return *dumps(((parts, limit), {})), list(blobs), len(parts)
 
     def _dumps(self, args: tuple[Any, ...]) -> tuple[bytes, list[Any], list[int]]:
-        if self._grid._shares:
-            return dumps_collecting(args, self._grid._native)
+        if self._grid._refers:
+            head, buffers, blobs, _ = dumps_collecting(args, self._grid._native)
+            return head, buffers, blobs
         return *dumps(args), []
 
     def answer(self, call: Call[Any]) -> Answer:
@@ -120,10 +121,12 @@ class PythonSender:
         error = None
         if isinstance(came, Stopped):
             if came.error is not None:
-                error = from_outcome(("raised", *came.error), call.function_name)
+                error = _native.raised(*came.error)
             came = came.results
         if not isinstance(came, Parts):
             return Answer(came, error)
+        if self._options.stand_in is not None:
+            return Answer(list(came.outcomes(self._options.stand_in)), error)
         values: list[Any] = []
         try:
             # Keeps those before an error.
@@ -147,24 +150,24 @@ class NativeSender:
 
     def one(self, item: Any) -> Call[Any]:
         options = self._options
+        if not options.single and isinstance(item, Mapping):
+            raise TypeError("native functions take arguments by position only")
         args = (item,) if options.single else item
         return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        grid, (single, deadline, idempotent) = self._grid, self._options
-        try:
-            made = grid._native.submit_each(
-                grid, self._each, self._name, items, single, grain.limit(), deadline, idempotent
-            )
-        except RuntimeError as error:
-            raise grid._refusal(error) from None
+        grid, (single, deadline, idempotent, _) = self._grid, self._options
+        made = grid._native.submit_each(
+            grid, self._each, self._name, items, single, grain.limit(), deadline, idempotent
+        )
         return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:
         values, raised = call.result()
         if raised is None:
             return Answer(values, None)
-        return Answer(values, from_outcome(("raised", *raised, "", b"", []), self._name))
+        type_name, message = raised
+        return Answer(values, _native.raised(type_name, message, "", b"", []))
 
 
 class ModuleSender:
@@ -178,8 +181,10 @@ class ModuleSender:
         self._function = function
 
     def one(self, item: Any) -> Call[Any]:
-        args = (item,) if self._options.single else item
-        return self._function.submit_on(self._grid, args, {}, self._options.deadline)
+        args, kwargs = ((item,) if self._options.single else item), {}
+        if not self._options.single and isinstance(item, Mapping):
+            args, kwargs = (), dict(item)
+        return self._function.submit_on(self._grid, args, kwargs, self._options.deadline)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         del items, grain

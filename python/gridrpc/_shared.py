@@ -5,15 +5,17 @@ from __future__ import annotations
 import pickle
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gridrpc._pickling import dumps
+from gridrpc._pickling import dumps, dumps_by_value
 from gridrpc._typed import Shape, describe
 
 if TYPE_CHECKING:
     from gridrpc import _native
 
-_collecting = threading.local()
+#: While a pickle is made: the native grid, the numbers of shared data, and the calls whose
+#: results are needed.
+collecting = threading.local()
 
 
 class SharedParts:
@@ -57,10 +59,10 @@ class Shared:
         weakref.finalize(self, native.unshare, self._blob).atexit = False
 
     def __reduce__(self) -> tuple[Any, tuple[int]]:
-        blobs = getattr(_collecting, "blobs", None)
+        blobs = getattr(collecting, "blobs", None)
         if blobs is None:
             raise TypeError("a reference to shared data can only go into a call of its own grid")
-        blobs.append(self.blob_in(_collecting.native))
+        blobs.append(self.blob_in(collecting.native))
         return _resolve, (self._blob,)
 
     def typed(self) -> tuple[Shape | None, int, int, int]:
@@ -79,17 +81,34 @@ class Shared:
         return f"<gridrpc.Shared {self._blob}: {self.nbytes:,} bytes>"
 
 
-def dumps_collecting(value: object, native: _native.Grid) -> tuple[bytes, list[Any], list[int]]:
-    """Pickle a value, and the numbers of the shared data of that grid that it refers to."""
+class Collected(NamedTuple):
+    """A pickle, its buffers, and what of its grid it refers to: shared data, and calls."""
+
+    head: bytes
+    buffers: list[Any]
+    blobs: list[int]
+    calls: list[_native.Dependency]
+
+
+def dumps_collecting(
+    value: object, native: _native.Grid, *, calls: bool = False, in_band: bool = False
+) -> Collected:
+    """Pickle a value, and collect what of that grid it refers to; `calls`: those may be there.
+
+    `in_band`: through cloudpickle, with no buffers beside the pickle.
+    """
     # Pickling may run code that submits a call itself.
-    outer = vars(_collecting).copy()
-    _collecting.native, _collecting.blobs = native, []
+    outer = vars(collecting).copy()
+    collecting.native, collecting.blobs = native, []
+    collecting.calls = {} if calls else None
     try:
-        head, buffers = dumps(value)
-        return head, list(buffers), list(dict.fromkeys(_collecting.blobs))
+        head, buffers = dumps_by_value(value, in_band=True) if in_band else dumps(value)
+        blobs = list(dict.fromkeys(collecting.blobs))
+        held = [held for _, held in (collecting.calls or {}).values()]
+        return Collected(head, list(buffers), blobs, held)
     finally:
-        _collecting.blobs = None
-        vars(_collecting).update(outer)
+        collecting.blobs = collecting.calls = None
+        vars(collecting).update(outer)
 
 
 def _resolve(blob: int) -> Any:

@@ -12,6 +12,7 @@ from pickle import loads
 
 from gridrpc import _native
 from gridrpc._chunks import describe
+from gridrpc._paths import from_the_wire
 from gridrpc._pickling import dumps
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 _worker: _native.Worker | None = None
+#: Whether this process is a spawner or a worker; clients load this module too.
+serving = False
 
 
 def main() -> None:
     """Serve a client as its spawner, or as one of the workers that it forks."""
+    global serving
+    serving = True
+    # As `launch` sets it.
+    initializer = os.environ.pop("GRIDRPC_INITIALIZER", None)
     descriptor = _native.run_spawner(_prepare, os.fork)
     if descriptor is None:
         return
@@ -35,6 +42,8 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)
     global _worker
     try:
+        if initializer is not None:
+            _initialize(initializer)
         _worker = _native.Worker(descriptor)
         _worker.serve(_resolve, dumps, _raise)
     except ConnectionError as error:
@@ -43,10 +52,31 @@ def main() -> None:
     _leave(0)
 
 
+def _initialize(path: str) -> None:
+    """Run what the client has each worker run first. A worker that fails at it has not started."""
+    from gridrpc._initializer import initialize
+
+    try:
+        initialize(path)
+    except BaseException as error:
+        if not isinstance(error, SystemExit):
+            import traceback
+
+            print("gridrpc: the initializer of a worker has failed", file=sys.stderr)
+            traceback.print_exc()
+        _leave(1)
+
+
 def _leave(status: int) -> None:
     """End without the interpreter's clean-up, which takes 10 ms of processor time per worker."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # Queues have threads that send what was put into them.
+        util._exit_function()
+    for stream in (sys.stdout, sys.stderr):
+        # None: the client had it closed.
+        if stream is not None:
+            stream.flush()
     os._exit(status)
 
 
@@ -56,9 +86,9 @@ def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
     Called again with modules alone, for functions that were submitted before the first fork.
     """
     if directory:
-        os.chdir(directory)
+        os.chdir(from_the_wire(directory))
     if path:
-        sys.path[:] = path
+        sys.path[:] = map(from_the_wire, path)
     with _idle_hooks_left_out():
         for name in modules:
             try:
@@ -120,6 +150,12 @@ def _resolve(pickled: bool, name: str, body: bytes) -> Callable[..., Any]:
     return find_named(name)
 
 
+def find_in(name: str, places: list[str]) -> Callable[..., Any]:
+    """The function of that name, when modules are looked for in these places too."""
+    sys.path.extend(place for place in places if place not in sys.path)
+    return find_named(name)
+
+
 def find_named(name: str) -> Callable[..., Any]:
     """The function that `module/function` names."""
     module, _, path = name.partition("/")
@@ -161,3 +197,11 @@ def resolve(blob: int) -> Any:
         value = loads(head, buffers=map(memoryview, buffers))
         _worker.keep(blob, value)
     return value
+
+
+def passed_on(index: int) -> list[memoryview]:
+    """The parts of the result of another call that is number `index` among the arguments."""
+    if _worker is None:
+        raise RuntimeError("results of other calls are arguments in workers only")
+    parts = _worker.passed_on(index)
+    return [memoryview(memory)[start:end].toreadonly() for memory, start, end in parts]

@@ -8,12 +8,12 @@ int main(int argc, char **argv)
     double a[4] = {0}, b[4] = {0};
     int n = 2, id, ids[2];
     void *addresses[3];
-    Ninf_executable *executable;
+    Ninf_executable_t *executable;
     const Ninf_info *info;
-    int group;
+    Ninf_group_t *group;
 
     argc = Ninf_parse_arg(argc, argv);
-    Ninf_set_server("localhost", 3000);
+    Ninf_set_server("localhost", "3000");
     if (Ninf_call("ninf://localhost:3000/sample/mmul", n, a, b) == NINF_ERROR)
         Ninf_perror("mmul");
     addresses[0] = &n;
@@ -23,9 +23,9 @@ int main(int argc, char **argv)
     ids[0] = Ninf_call_async("sample/mmul", n, a, b);
     ids[1] = Ninf_call_v_async("sample/mmul", 3, addresses);
     Ninf_wait_and(ids, 2);
-    Ninf_wait_or(ids, 2, &id);
+    id = Ninf_wait_or(ids, 2);
     Ninf_wait_any(&id);
-    if (Ninf_session_probe(id) == 0)
+    if (Ninf_session_probe(id) == TRUE)
         Ninf_session_cancel(id);
     Ninf_wait(id);
     info = Ninf_get_last_info();
@@ -42,6 +42,8 @@ int main(int argc, char **argv)
     Ninf_group_call_async(group, n, a, b);
     Ninf_group_wait_all(group);
     Ninf_group_finalize(group);
+    Ninf_transaction_begin();
+    Ninf_transaction_end();
     Ninf_session_remove(id);
     puts(Ninf_perror_string());
     return argc > 1;

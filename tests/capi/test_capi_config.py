@@ -117,6 +117,37 @@ def test_attributes_without_effect_are_told(configured):
     assert "client.conf:4" in error
 
 
+@pytest.fixture
+def logged(run, tmp_path):
+    """Runs `logged.c` with a line of the configuration; returns the errors."""
+
+    def run_one(line):
+        file = tmp_path / "client.conf"
+        file.write_text(f"<CLIENT>\n{line}\n</CLIENT>\n")
+        return run("logged.c", str(file)).stderr
+
+    return run_one
+
+
+@pytest.mark.parametrize("level", ["", "loglevel 2", "loglevel Error", "loglevel 5"])
+def test_errors_are_logged(logged, level):
+    """Old programs print no more than `grpc_error_string`."""
+    told = logged(level)
+    for text in (
+        "no.such.host",
+        "session 0: cases/leave: worker",
+        "exited with status 7",
+        "exited with status 8",
+    ):
+        assert told.count(text) >= 1, told
+    assert told.count("exited with status 7") == 1, "once"
+
+
+@pytest.mark.parametrize("level", ["loglevel 0", "loglevel Off", "loglevel Fatal"])
+def test_errors_that_nobody_wants_to_see(logged, level):
+    assert "gridrpc: error" not in logged(level)
+
+
 def test_log_file(configured, tmp_path):
     text = f"<CLIENT>\nloglevel 5\nlog_filePath {tmp_path}/logs/%p.log\n</CLIENT>\n"
     assert configured(text, "cases/add")[0] == "0"
@@ -156,6 +187,8 @@ def test_modules_by_path_and_list(configured, modules, tmp_path):
         f"<FUNCTION_INFO>\nhostname localhost\nfuncname cases/add\npath {stub}\n</FUNCTION_INFO>\n"
     )
     assert configured(info, "cases/add", **none)[0] == "0"
+    source = "<INFORMATION_SOURCE>\ntype NRF\nsource none.nrf\n</INFORMATION_SOURCE>\n"
+    assert "client.conf:1: `source` names" in configured(source, "cases/add", **none)[1]
     (tmp_path / "cases.nrf").write_text(f"module {modules / 'cases.so'}\n")
     source = "<INFORMATION_SOURCE>\ntype NRF\nsource cases.nrf\n</INFORMATION_SOURCE>\n"
     assert configured(source, "cases/add", **none)[0] == "0"

@@ -42,6 +42,10 @@ def test_what_breaks_workers_is_told_and_breaks_nothing_else(run):
     assert "to stderr" in done.stderr
 
 
+def test_a_small_limit_of_file_sizes_is_told_and_ends_nothing(run):
+    run("limited.c")
+
+
 def test_before_the_beginning_and_after_the_end(run):
     run("lifecycle.c")
 

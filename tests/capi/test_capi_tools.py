@@ -94,7 +94,7 @@ def test_the_makefile_of_ng_gen_needs_no_path(prefix, tmp_path):
     ):
         subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=120)
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"sample.idl", "sample.cpp.idl"}
+    assert left == {"sample.idl"}
 
 
 @pytest.mark.parametrize("standard", ["c99", "c11", "c++17"])

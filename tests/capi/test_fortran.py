@@ -205,5 +205,5 @@ def test_the_programs_of_the_documentation(fortran: Fortran, tmp_path: Path) -> 
         fortran.succeed(*command, folder=tmp_path)
         done = fortran.run("./program", folder=tmp_path, modules=tmp_path)
         # What a program prints stands in the block behind it.
-        assert (done.stdout, done.stderr) == (blocks[at + 1][1], "")
+        assert done.stdout == blocks[at + 1][1], done.stderr
     assert len(programs) == 8

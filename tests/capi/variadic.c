@@ -54,15 +54,15 @@ int gridrpc_entry_codes(const char *entry, const unsigned char **into, size_t *n
     return give(into, n);
 }
 
-int gridrpc_executable_codes(const Ninf_executable *executable, const unsigned char **into,
+int gridrpc_executable_codes(const Ninf_executable_t *executable, const unsigned char **into,
                              size_t *n)
 {
     return executable == NULL ? -1 : give(into, n);
 }
 
-int gridrpc_group_codes(int group, const unsigned char **into, size_t *n)
+int gridrpc_group_codes(const Ninf_group_t *group, const unsigned char **into, size_t *n)
 {
-    return group != 7 ? -1 : give(into, n);
+    return group == NULL ? -1 : give(into, n);
 }
 
 int gridrpc_call(grpc_function_handle_t *handle, int has_attr, grpc_session_attr_t_np *attr,
@@ -88,7 +88,7 @@ int gridrpc_entry_call(const char *entry, int wait, const struct gridrpc_argumen
     return wait ? 0 : 42;
 }
 
-int gridrpc_executable_call(Ninf_executable *executable, int wait,
+int gridrpc_executable_call(Ninf_executable_t *executable, int wait,
                             const struct gridrpc_arguments *arguments)
 {
     assert(executable != NULL);
@@ -96,9 +96,9 @@ int gridrpc_executable_call(Ninf_executable *executable, int wait,
     return wait ? 0 : 42;
 }
 
-int gridrpc_group_call(int group, const struct gridrpc_arguments *arguments)
+int gridrpc_group_call(Ninf_group_t *group, const struct gridrpc_arguments *arguments)
 {
-    assert(group == 7);
+    assert(group != NULL);
     look(arguments);
     return 42;
 }
@@ -155,7 +155,8 @@ int main(void)
     grpc_object_handle_t_np object;
     grpc_session_attr_t_np attr;
     grpc_sessionid_t id;
-    Ninf_executable *executable = (Ninf_executable *)&target;
+    Ninf_executable_t *executable = (Ninf_executable_t *)&target;
+    Ninf_group_t *group = (Ninf_group_t *)&target;
 
     set_codes("iiilldd"
               "czpp");
@@ -172,7 +173,7 @@ int main(void)
     assert(Ninf_call_async("entry", KINDS) == 42);
     assert(Ninf_call_executable(executable, KINDS) == 0);
     assert(Ninf_call_executable_async(executable, KINDS) == 42);
-    assert(Ninf_group_call_async(7, KINDS) == 42);
+    assert(Ninf_group_call_async(group, KINDS) == 42);
 
     set_codes("iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii");
     check = check_many;
@@ -187,11 +188,11 @@ int main(void)
     set_codes("");
     check = check_none;
     assert(grpc_call(&handle) == 0);
-    assert(Ninf_group_call_async(7) == 42);
+    assert(Ninf_group_call_async(group) == 42);
 
     assert(grpc_call(NULL, 1) == GRPC_INVALID_FUNCTION_HANDLE);
     assert(Ninf_call_executable(NULL) == -1);
-    assert(Ninf_group_call_async(8) == -1);
+    assert(Ninf_group_call_async(NULL) == -1);
     set_codes("i?");
     assert(grpc_call(&handle, 1, 2) == GRPC_OTHER_ERROR_CODE && errors_noted == 1);
     assert(Ninf_call("entry", 1, 2) == -1 && errors_noted == 2);

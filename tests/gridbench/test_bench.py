@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from conftest import PROGRAM, Run
-from gridbench.bench import grain, large
+from gridbench.bench import grain, large, libraries
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
 from gridbench.bench.processes import footprint, tree
 from gridbench.bench.runner import as_record, measure
@@ -71,6 +71,15 @@ def test_the_table_shows_all_columns(measured_grain: tuple[Area, Samples]) -> No
         assert part in text
     assert "<= 1.1 x peer" in text
     assert "not measured" not in text
+
+
+def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
+    area = libraries.area_of(small=200, size=1_000_000, calls=200, rounds=1)
+    samples = Samples()
+    measure(area, 1, samples)
+    rows = area.rows(samples)
+    assert [row.problems for row in rows] == [[]] * len(rows)
+    assert all(row.reached is not None for row in rows)
 
 
 def test_large_inputs_are_watched_from_outside() -> None:
@@ -162,7 +171,8 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     done = gridbench("bench", "speed")
     assert done.returncode == 2
     assert done.stderr == (
-        "gridbench: there is no area `speed`\nhint: the areas are grain, modules, large\n"
+        "gridbench: there is no area `speed`\n"
+        "hint: the areas are grain, modules, large, libraries\n"
     )
     done = gridbench("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2

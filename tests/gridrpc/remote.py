@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,11 +46,26 @@ def nap(seconds: float, value: Any = None) -> Any:
     return value
 
 
+def touch(file: str) -> None:
+    Path(file).touch()
+
+
+def nap_and_touch(seconds: float, file: str) -> None:
+    time.sleep(seconds)
+    touch(file)
+
+
 def wait_for(file: str, value: Any = None) -> Any:
     """Runs until somebody makes the file."""
     while not os.path.exists(file):
         time.sleep(0.005)
     return value
+
+
+def note(file: str, what: str) -> None:
+    """Appends a line."""
+    with Path(file).open("a", encoding="utf-8") as log:
+        log.write(f"{what}\n")
 
 
 def tell_and_wait(started: str, file: str, value: Any = None) -> Any:
@@ -324,3 +340,34 @@ def timed(seconds: float) -> tuple[int, float, float]:
     begin = time.monotonic()
     time.sleep(seconds)
     return os.getpid(), begin, time.monotonic()
+
+
+def add_to_kept(name: str, value: float) -> None:
+    kept[name] += value
+    kept["total"] = kept.get("total", 0.0) + value * len(kept[name])
+
+
+def sum_and_own(name: str) -> tuple[float, float]:
+    return float(kept[name].sum()), kept.get("total", 0.0)
+
+
+def pid_of(item: Any) -> int:
+    del item
+    return os.getpid()
+
+
+def put_pid(queue: Any, lock: Any) -> None:
+    assert not lock.acquire(block=False), "the client has it"
+    queue.put(os.getpid())
+    queue.put(("ended", os.getpid()))
+
+
+def item_of(data: Any, index: int) -> float:
+    assert not data.flags.writeable
+    kept["items"] = weakref.ref(data)
+    return float(data[index])
+
+
+def has_items() -> bool:
+    """Whether the data that `item_of` was given last is still there."""
+    return kept["items"]() is not None

@@ -244,7 +244,7 @@ def test_as_completed_with_errors(own_grid: Grid) -> None:
 
 def test_as_completed_in_time(lone_grid: Grid, tmp_path: Path) -> None:
     call, gate = occupied(lone_grid, tmp_path)
-    with pytest.raises(TimeoutError, match=r"1 of 1 calls take longer than 0\.02 s"):
+    with pytest.raises(TimeoutError, match=r"1 calls take longer than 0\.02 s"):
         list(as_completed([call], 0.02))
     gate.touch()
     assert list(as_completed([call], LONG)) == [call]

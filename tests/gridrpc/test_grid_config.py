@@ -46,7 +46,7 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[grid]\nworker = 3\n", "`worker` is 3: give 'python' or 'native'"),
-        ("[grid]\nthreads = 3\n", "unknown key `threads`.*workers"),
+        ("[grid]\nnonsense = 3\n", "unknown key `nonsense`.*workers"),
         ("[pool]\nworkers = 3\n", "unknown part `pool`"),
         ("workers = 3\n", "unknown part `workers`"),
         ("grid = 3\n", "unknown part `grid`"),
@@ -105,8 +105,8 @@ def test_more_workers_than_files_may_be_open() -> None:
 
 
 def test_arguments_that_do_not_exist() -> None:
-    with pytest.raises(TypeError, match="'threads'"):
-        Grid(threads=3)
+    with pytest.raises(TypeError, match="'nonsense'"):
+        Grid(nonsense=3)
 
 
 def test_modules_are_loaded_once_for_all_workers() -> None:
@@ -131,7 +131,7 @@ def test_the_program_for_native_workers_can_be_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
-    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_path", lambda *_names: str(tmp_path))
     monkeypatch.setenv("GRIDRPC_PROGRAM", str(tmp_path / "nothing"))
     with Grid(workers=1, worker="native") as grid:
         with pytest.raises(gridrpc.StartError, match=r"could not run .*nothing"):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures as cf
+import multiprocessing
+import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 import gridrpc
 import remote
 from gridrpc import Executor, Grid
-from processes import LONG, descendants, until
+from processes import LONG, descendants, run_script, running, start_script, until
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +70,6 @@ def test_errors(executor: Executor) -> None:
     assert done == {future}
     assert isinstance(error, remote.Detailed)
     assert error.code == 42
-    with pytest.raises(TypeError, match="stays where it is"):
-        executor.submit(remote.same, remote.Lock())
     with pytest.raises(TypeError, match="stays where it is"):
         executor.submit(remote.make_lock).result(LONG)
 
@@ -168,3 +169,125 @@ def test_a_lost_worker_fails_its_future_only() -> None:
 def test_no_workers_make_no_sense() -> None:
     with pytest.raises(ValueError, match="workers"):
         Executor(0)
+
+
+def test_what_cannot_be_pickled_is_told_by_the_future(executor: Executor) -> None:
+    with pytest.raises(TypeError, match="stays where it is"):
+        executor.submit(remote.same, remote.Lock()).result(LONG)
+    with pytest.raises(TypeError, match="stays where it is"):
+        list(executor.map(remote.same, [remote.Lock()]))
+    assert executor.submit(remote.same, 1).result(LONG) == 1
+
+
+def test_a_lost_worker_is_a_broken_pool_to_code_that_looks_for_one() -> None:
+    with Executor(1) as executor:
+        with pytest.raises(BrokenProcessPool) as caught:
+            executor.submit(remote.die, "exit").result(LONG)
+        assert isinstance(caught.value, gridrpc.WorkerLost)
+        assert caught.value.status == 7
+        with pytest.raises(BrokenProcessPool):
+            list(executor.map(remote.die, ["exit"]))
+        assert executor.submit(remote.add, 1, 2).result(LONG) == 3
+        assert not executor._broken
+
+
+def test_map_runs_all_items_whoever_waits(executor: Executor, tmp_path: Path) -> None:
+    executor.map(remote.touch, [str(tmp_path / str(n)) for n in range(3000)])
+    assert until(lambda: len(list(tmp_path.iterdir())) == 3000)
+    results = executor.map(remote.fail_at, [3] * 300, range(300))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+
+
+def test_map_checks_its_chunks(executor: Executor) -> None:
+    for size in (1, 7, 100):
+        assert list(executor.map(remote.add, range(50), range(50), chunksize=size)) == [
+            2 * n for n in range(50)
+        ]
+    pids = list(executor.map(remote.same, [None] * 6, chunksize=6))
+    assert pids == [None] * 6
+    with pytest.raises(ValueError, match="chunksize must be >= 1"):
+        executor.map(abs, [1], chunksize=-1)
+
+
+def test_map_in_time(executor: Executor, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    results = executor.map(remote.wait_for, [str(gate)] * 2, [1, 2], timeout=0.05)
+    with pytest.raises(TimeoutError):
+        next(results)
+    gate.touch()
+
+
+def test_a_map_that_is_cancelled_says_so(tmp_path: Path) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    executor = Executor(1)
+    results = executor.map(
+        remote.tell_and_wait, [str(started)] * 9, [str(gate)] * 9, range(9), chunksize=1
+    )
+    assert until(started.exists)
+    executor.shutdown(wait=False, cancel_futures=True)
+    gate.touch()
+    assert next(results) == 0
+    with pytest.raises(cf.CancelledError):
+        list(results)
+
+
+def test_a_dropped_executor_runs_what_it_has_and_goes() -> None:
+    before = descendants()
+    executor = Executor(2)
+    future = executor.submit(remote.nap, 0.1, 5)
+    results = executor.map(remote.nap, [0.01] * 9, range(9))
+    del executor
+    assert future.result(LONG) == 5
+    assert list(results) == list(range(9))
+    assert until(lambda: descendants() <= before)
+    assert until(lambda: not [t for t in threading.enumerate() if t.name == "gridrpc-shutdown"])
+
+
+@pytest.mark.parametrize("grid", ["", "grid=gridrpc.Grid(2)"])
+def test_a_program_that_ends_runs_what_it_has_submitted(tmp_path: Path, grid: str) -> None:
+    script = f"""
+        import gridrpc, remote, sys
+        executor = gridrpc.Executor({grid or 2})
+        for n in range(4):
+            executor.submit(remote.nap_and_touch, 0.1, f"{{sys.argv[1]}}/{{n}}")
+        executor.map(remote.touch, [f"{{sys.argv[1]}}/{{n}}" for n in range(4, 400)])
+    """
+    made = tmp_path / "made"
+    made.mkdir()
+    ran = run_script(tmp_path, script, str(made))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(list(made.iterdir())) == 400
+
+
+def test_ctrl_c_ends_a_program_that_has_submitted_much(tmp_path: Path) -> None:
+    script = start_script(
+        tmp_path,
+        """
+        import gridrpc, remote
+        executor = gridrpc.Executor(1)
+        futures = [executor.submit(remote.nap, 1000) for _ in range(9)]
+        print("waiting", flush=True)
+        futures[0].result()
+        """,
+    )
+    assert script.stdout is not None
+    assert script.stdout.readline() == "waiting\n"
+    own = descendants(script.pid)
+    script.send_signal(signal.SIGINT)
+    _, errors = script.communicate(timeout=LONG)
+    assert "KeyboardInterrupt" in errors
+    assert until(lambda: not running(own))
+
+
+def test_arguments_beside_an_open_grid(own_grid: Grid) -> None:
+    for arguments in ({"max_workers": 3}, {"preload": ("json",)}, {"initializer": print}):
+        with pytest.raises(TypeError, match=f"'{next(iter(arguments))}' has no effect"):
+            Executor(grid=own_grid, **arguments)
+
+
+def test_what_libraries_look_at(executor: Executor) -> None:
+    assert executor._max_workers == 2
+    with Executor(1, multiprocessing.get_context("spawn")) as other:
+        assert other.submit(remote.add, 1, 2).result(LONG) == 3
+    with pytest.raises(ValueError, match="max_workers must be greater than 0"):
+        Executor(-1)

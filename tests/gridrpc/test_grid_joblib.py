@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import joblib
 import pytest
@@ -11,19 +13,83 @@ from joblib import Parallel, delayed
 import gridrpc.joblib  # registers the backend
 import remote
 from gridrpc import Grid
-from processes import descendants, run_script
+from processes import descendants, run_script, running, until
 
 
 def test_parallel_with_a_generator() -> None:
-    before = descendants()
     with joblib.parallel_config("gridrpc", n_jobs=2):
         results = Parallel()(delayed(remote.add)(n, 1) for n in range(100))
     assert results == list(range(1, 101))
-    assert descendants() == before
+
+
+def workers(**options: Any) -> set[int]:
+    tasks = (delayed(remote.pid)() for _ in range(20))
+    return set(Parallel(2, backend="gridrpc", batch_size=1, **options)(tasks))
+
+
+def test_the_next_parallel_finds_the_workers_of_the_last() -> None:
+    first = workers()
+    left = descendants()
+    assert first <= left
+    assert workers() <= left
+    assert descendants() == left, "no second grid has been started"
+
+
+def test_other_options_mean_another_grid_in_the_place_of_the_idle_one() -> None:
+    first = workers()
+    second = workers(retries=5)
+    assert first.isdisjoint(second)
+    assert until(lambda: not running(first))
+
+
+def test_an_idle_grid_is_closed() -> None:
+    found = workers(idle_worker_timeout=0.2, retries=7)
+    assert until(lambda: not running(found))
+
+
+def test_two_users_of_one_grid() -> None:
+    inner: set[int] = set()
+    with Parallel(2, backend="gridrpc", batch_size=1) as outer:
+        first = set(outer(delayed(remote.pid)() for _ in range(20)))
+        inner = workers()
+        assert set(outer(delayed(remote.pid)() for _ in range(20))) <= descendants()
+    assert running(first | inner) == first | inner
+
+
+def test_inner_threads() -> None:
+    with joblib.parallel_config("gridrpc", n_jobs=2, inner_max_num_threads=3):
+        found = Parallel()(delayed(os.getenv)("OPENBLAS_NUM_THREADS") for _ in range(2))
+    assert found == ["3", "3"]
+
+
+@pytest.mark.parametrize("options", [{"nonsense": 3}, {"n_workers": 2}])
+def test_unknown_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"has no option '{next(iter(options))}'"):
+        workers(**options)
+    with pytest.raises(TypeError, match="has no option"):
+        joblib.parallel_config("gridrpc", n_jobs=2, **options)
+
+
+def test_options_that_an_open_grid_cannot_heed_are_refused(own_grid: Grid) -> None:
+    with pytest.raises(TypeError, match="'preload' has no effect on a grid that is open"):
+        workers(grid=own_grid, preload=["math"])
+
+
+@pytest.mark.parametrize(("jobs", "expected"), [(-1, 2), (-2, 1), (1, 1), (10, 2)])
+def test_jobs_of_an_open_grid_are_its_workers(own_grid: Grid, jobs: int, expected: int) -> None:
+    with joblib.parallel_config("gridrpc", grid=own_grid):
+        assert joblib.effective_n_jobs(jobs) == expected
 
 
 def test_the_backend_by_name() -> None:
     assert Parallel(n_jobs=2, backend="gridrpc")(delayed(abs)(-n) for n in range(5)) == [*range(5)]
+
+
+def test_a_grid_as_an_argument_of_parallel(own_grid: Grid) -> None:
+    own_grid.wait_until_ready(60)
+    before = descendants()
+    assert workers(grid=own_grid) <= before
+    assert descendants() == before, "no other grid has been opened"
 
 
 def test_on_an_open_grid(own_grid: Grid) -> None:

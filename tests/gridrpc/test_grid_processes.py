@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,19 +16,17 @@ from processes import LONG, alive, descendants, run_script, running, start_scrip
 SOON = 2.0
 
 
-def shared_memory() -> set[str]:
-    return set(os.listdir("/dev/shm"))
-
-
-def temporary() -> set[str]:
-    return {name for name in os.listdir("/tmp") if "gridrpc" in name.lower()}
-
-
 @pytest.fixture(autouse=True)
-def _nothing_is_left() -> object:
-    before = shared_memory(), temporary()
+def _nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Temporary files go to a folder of the test's own: other programs run meanwhile."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setenv("TMPDIR", str(folder))
     yield
-    assert (shared_memory(), temporary()) == before
+    assert not [name for name in os.listdir(folder) if "gridrpc" in name.lower()]
+    # Shared memory has no names at all.
+    assert not [name for name in os.listdir("/dev/shm") if "gridrpc" in name.lower()]
 
 
 def test_things_of_the_main_program(tmp_path: Path) -> None:
@@ -122,7 +121,7 @@ def test_the_module_of_a_function_is_imported_once_for_all_workers(tmp_path: Pat
     (tmp_path / "barrier").mkdir()
     source = """
         import os, beside, gridrpc
-        with gridrpc.Grid(workers=3) as grid:
+        with gridrpc.Grid(workers=3, start_method="spawn") as grid:
             calls = [grid.submit(beside.meet, "barrier", 3) for _ in range(3)]
             workers = {str(call.result(60)) for call in calls}
         imported = open("imported").read().split()
@@ -143,7 +142,7 @@ def test_a_module_that_workers_cannot_import(tmp_path: Path) -> None:
         os.environ["CLIENT"] = "1"
         import beside, gridrpc
         del os.environ["CLIENT"]
-        with gridrpc.Grid(workers=2) as grid:
+        with gridrpc.Grid(workers=2, start_method="spawn") as grid:
             print(repr(grid.submit(beside.f).exception(60)), grid.submit(abs, -1).result(60))
     """
     ended = run_script(tmp_path, source)
@@ -416,3 +415,35 @@ def test_random_numbers_differ_between_workers(tmp_path: Path) -> None:
     """
     ended = run_script(tmp_path, source)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "4 4\n", "")
+
+
+def test_output_that_nobody_reads_holds_nothing_up(tmp_path: Path) -> None:
+    source = """
+        import os, gridrpc
+        reader, writer = os.pipe()
+        error = os.dup(2)
+        os.dup2(writer, 2)
+        with gridrpc.Grid(workers=1) as grid:
+            for _ in range(30):
+                grid.submit(lambda: os.write(2, b"x" * 100_000) and None).result(60)
+            print(grid.submit(abs, -1).result(60))
+        os.dup2(error, 2)
+        print("closed")
+        os._exit(0)
+    """
+    ended = run_script(tmp_path, source.replace('print("closed")', 'print("closed", flush=True)'))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "1\nclosed\n", "")
+
+
+def test_a_closed_descriptor_is_no_workers_output(tmp_path: Path) -> None:
+    source = """
+        import os, gridrpc
+        os.close(2)
+        with gridrpc.Grid(workers=1) as grid:
+            opened = open("mine", "w")
+            grid.submit(lambda: os.write(2, b"not mine") and None).result(60)
+            print(opened.fileno() > 2, grid.submit(abs, -1).result(60))
+        print(repr(open("mine").read()))
+    """
+    ended = run_script(tmp_path, source)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True 1\n''\n", "")

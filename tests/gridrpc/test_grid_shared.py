@@ -253,8 +253,6 @@ def test_it_does_not_go_by_other_ways(own_grid: Grid) -> None:
         pickle.dumps(shared)
     with pytest.raises(TypeError, match="its own grid"):
         own_grid.share([shared])
-    with pytest.raises(TypeError, match="its own grid"):
-        own_grid.submit(lambda: shared)
 
 
 def test_what_does_not_pickle(own_grid: Grid) -> None:

@@ -70,6 +70,9 @@ Define sizes(IN int n, IN double a[2 * n], IN double b[n ^ 2], IN double c[n > 3
         seen[2] = b[n * n - 1];
         seen[3] = c[n > 3 ? n - 4 : 0];
     }
+Define nulls(IN int n, IN double a[n], INOUT int b[n][2], IN string s[n], WORK char w[n],
+             OUT double out[n], OUT int r[5])
+    { r[0] = !a; r[1] = !b; r[2] = !s; r[3] = !w; r[4] = !out; }
 Define beyond(IN long n, OUT double r[n]) { r[0] = 1; }
 """
 
@@ -93,6 +96,14 @@ def test_arrays_without_elements(each_module_grid: Grid, kind: str) -> None:
     assert each_module_grid.function("table")(5, 0).shape == (5, 0)
     assert each_module_grid.function("transposed")(np.empty((0, 3))).shape == (3, 0)
     assert each_module_grid.function("column_sums")(np.empty((0, 2), order="F")).tolist() == [0, 0]
+
+
+def test_of_arrays_without_elements_functions_get_null(each_module_grid: Grid) -> None:
+    nulls = each_module_grid.function("nulls")
+    none = np.empty(0), np.empty((0, 2), np.int32), []
+    assert nulls(*none, n=0)[1].tolist() == [1] * 5
+    one = np.empty(1), np.empty((1, 2), np.int32), ["text"]
+    assert nulls(*one, n=1)[1].tolist() == [0] * 5
 
 
 @pytest.mark.parametrize("rows", [3, 300])

@@ -26,6 +26,8 @@ Define integral(IN double from, IN double to, IN int steps, OUT double r[1],
             *r += y * (to - from) / steps;
         }
     }
+Define spell(said(IN string text), listed(IN int n, IN string texts[n]))
+    { char *texts[] = {"a", 0, "\\303\\244"}; said("word"); said(0); listed(3, texts); }
 Define tell(IN int times, told()) { while (times-- > 0) told(); }
 Define ask(OUT int r[3], answer(OUT int a[3])) { answer(r); }
 Define progress(IN int n, INOUT double a[n], shown(IN int n, IN double a[n], IN int percent))
@@ -181,6 +183,16 @@ def test_an_error_of_a_callback_is_the_error_of_the_call(each_module_grid: Grid)
     assert each_module_grid.function("ask")(lambda a: a.fill(1)).tolist() == [1, 1, 1]
 
 
+def test_a_callback_may_fail_with_more_text_than_a_message_holds(each_module_grid: Grid) -> None:
+    def fails() -> None:
+        raise ValueError("x" * 1_100_000)
+
+    for _ in range(3):
+        with pytest.raises(ValueError, match="x" * 100):
+            each_module_grid.function("goes_on")(fails)
+    assert each_module_grid.function("ask")(lambda a: a.fill(1)).tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("wrong", [None, 5, "name"])
 def test_what_cannot_be_called_is_refused(module_grid: Grid, wrong: Any) -> None:
     with pytest.raises(gridrpc.ArgumentError, match="`told` has to be callable"):
@@ -268,6 +280,12 @@ def test_closing_the_grid_does_not_wait_for_callbacks(own_module_grid: Grid) -> 
     own_module_grid.close()
     assert isinstance(call.exception(LONG), gridrpc.GridClosed)
     release.set()
+
+
+def test_strings(each_module_grid: Grid) -> None:
+    came: list[Any] = []
+    each_module_grid.function("spell")(came.append, lambda n, texts: came.extend([n, texts]))
+    assert came == ["word", None, 3, ["a", None, "ä"]]
 
 
 def test_callbacks_with_map(module_grid: Grid) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -74,7 +75,7 @@ def test_compile_keeps_the_source_if_asked(shell: Shell) -> None:
 def test_compile_checks_lists_and_writes_makefiles(shell: Shell) -> None:
     assert shell.says("compile", "--check", "shown.idl") == ""
     assert shell.says("compile", "--list", "shown.idl") == "scale\ncalls\ncounter\n"
-    assert "_stub_scale: shown.so" in shell.says("compile", "--makefile", "shown.idl")
+    assert "STUBS := _stub_scale " in shell.says("compile", "--makefile", "shown.idl")
     assert not (shell.folder / "shown.so").exists()
 
 
@@ -234,3 +235,71 @@ def test_what_is_not_there_is_not_described(shell: Shell) -> None:
     error = shell.fails("describe", "shown/none")
     assert "module `shown` has no function `none`; it has scale, calls" in error
     assert "there is no module `other`" in shell.fails("describe", "other/f")
+
+
+@pytest.mark.parametrize("command", [["functions"], ["describe", "shown"], ["list", "--json"]])
+def test_a_reader_that_has_gone_and_a_full_disk_end_it_without_a_panic(
+    shell: Shell, command: list[str]
+) -> None:
+    shell.says("compile", "shown.idl")
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with open(write_end, "wb") as gone, open("/dev/full", "wb") as full:
+        ended, failed = (
+            subprocess.run(
+                [PROGRAM, *command],
+                cwd=shell.folder,
+                env=shell.environment,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            for output in (gone, full)
+        )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGPIPE, "")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("gridrpc: could not write to standard output: No space left")
+    assert failed.stderr.count("\n") == 1
+
+
+def test_it_says_its_own_name(shell: Shell) -> None:
+    assert shell.says("--version").split()[0] == "gridrpc"
+
+
+def test_of_what_is_no_idl_a_bounded_number_of_errors_is_shown(shell: Shell) -> None:
+    (shell.folder / "README.md").write_text("# Words;\nthat are + no IDL = at all; [ ) ;\n" * 100)
+    error = shell.fails("compile", "README.md")
+    assert error.count(": error: ") <= 20
+    assert "more errors" in error
+
+
+def test_what_is_made_on_the_way_is_made_in_a_private_folder(shell: Shell) -> None:
+    """Where others may write too, a link that they have put there must not be written through."""
+    compiler = shell.folder / "compiler"
+    compiler.write_text('#!/bin/sh\nstat -c "%a %n" .gridrpc-compile-* >>seen\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    victim = shell.folder / "victim"
+    victim.write_text("precious")
+    (shell.folder / "shown.stub.c").symlink_to(victim)
+    for _ in range(2):
+        ran = shell.run("compile", "--keep-source", "shown.idl", CC=str(compiler))
+        assert ran.returncode == 0, ran.stderr
+    seen = set((shell.folder / "seen").read_text().splitlines())
+    assert len(seen) == 2, "each run has a new folder"
+    assert all(line.startswith("700 ") for line in seen)
+    assert victim.read_text() == "precious"
+    assert "scale" in (shell.folder / "shown.stub.c").read_text()
+    assert not list(shell.folder.glob(".gridrpc-compile-*"))
+
+
+def test_only_regular_files_are_read_as_modules(shell: Shell) -> None:
+    """A FIFO would be waited for, and a device be read until memory ends."""
+    shell.says("compile", "shown.idl")
+    os.mkfifo(shell.folder / "a.so")
+    (shell.folder / "b.so").symlink_to("/dev/zero")
+    for name in ("a.so", "b.so"):
+        assert "it is no regular file" in shell.fails("register", name)
+    with opened(workers=1, modules=[shell.folder]) as grid:
+        # A name without its module is looked for in all files that are there.
+        assert "shown/scale" in repr(grid.function("scale"))

@@ -87,7 +87,11 @@ module grpc
   ! Attributes of sessions: integers.
   integer(c_int), parameter, public :: &
     GRPC_SESSION_ATTR_WAIT_ARG_TRANSFER = 0, &
-    GRPC_SESSION_ATTR_SESSION_TIMEOUT = 1
+    GRPC_SESSION_ATTR_SESSION_TIMEOUT = 1, &
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_ARGUMENT = 2, &
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_RESULT = 3, &
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_CALLBACK_ARGUMENT = 4, &
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_CALLBACK_RESULT = 5
 
   ! How a parameter goes.
   integer(c_int), parameter, public :: &

@@ -24,8 +24,46 @@
 #include <stddef.h>
 #include <sys/time.h> /* struct timeval */
 
+/*
+ * What programs found behind the header of Ninf-G, and rely on. New programs that want their names
+ * for themselves define GRPC_NO_OLD_NAMES: that leaves out these headers, the two complex types,
+ * and the older names of members further down.
+ */
+#ifndef GRPC_NO_OLD_NAMES
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+#endif
+
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+/* ---- Complex numbers ------------------------------------------------------------------------- */
+
+/*
+ * The IDL's complex numbers. They lie in memory, and are passed by value, as C's float _Complex and
+ * double _Complex, C++'s std::complex, and Fortran's complex do: calls take any of these.
+ */
+#ifndef GRPC_NO_OLD_NAMES
+typedef struct grpc_scomplex_s_np {
+    float r, i;
+} scomplex;
+
+typedef struct grpc_dcomplex_s_np {
+    double r, i;
+} dcomplex;
 #endif
 
 /* ---- Codes ----------------------------------------------------------------------------------- */
@@ -128,7 +166,12 @@ typedef enum grpc_handle_attr_name_e_np {
 /* Attributes of sessions, and what the value points to. */
 typedef enum grpc_session_attr_name_e_np {
     GRPC_SESSION_ATTR_WAIT_ARG_TRANSFER = 0, /* grpc_argument_transfer_t_np */
-    GRPC_SESSION_ATTR_SESSION_TIMEOUT = 1    /* int: s from the call on; 0 none */
+    GRPC_SESSION_ATTR_SESSION_TIMEOUT = 1,   /* int: s from the call on; 0 none */
+    /* int: s; kept, without effect: GRPC_SESSION_ATTR_SESSION_TIMEOUT limits all of it */
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_ARGUMENT = 2,
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_RESULT = 3,
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_CALLBACK_ARGUMENT = 4,
+    GRPC_SESSION_ATTR_TRANSFER_TIMEOUT_CALLBACK_RESULT = 5
 } grpc_session_attr_name_t_np;
 
 /* A list of arguments that is built at run time. */
@@ -536,7 +579,7 @@ grpc_error_t grpc_wait_any(grpc_sessionid_t *done_id);
 
 /* ---- Errors ---------------------------------------------------------------------------------- */
 
-/* Returns what the session ended with, or GRPC_NOT_COMPLETED while it runs. */
+/* Returns what the session ended with; GRPC_NO_ERROR while it runs, of which grpc_probe tells. */
 grpc_error_t grpc_get_error(grpc_sessionid_t session_id);
 
 /* Returns a text for a code, to be read only and never freed. */

@@ -14,7 +14,9 @@
  *
  * Functions return 0 or what they are asked for, and -1 for an error, which Ninf_perror tells.
  *
- * Transactions are not offered: nothing in a call says which of them depend on each other.
+ * In a transaction, calls run at once and one after the other. What they leave in the caller's
+ * memory at its end is what Ninf's metaserver would have left there, which ran them in parallel as
+ * far as they did not depend on each other.
  */
 #ifndef GRIDRPC_NINF_H
 #define GRIDRPC_NINF_H
@@ -32,8 +34,18 @@ enum ninf_results {
     NINF_ERROR = -1
 };
 
+#ifndef TRUE
+#define TRUE 1
+#endif
+#ifndef FALSE
+#define FALSE 0
+#endif
+
 /* An entry that has been found, for many calls. */
-typedef struct ninf_executable_s Ninf_executable;
+typedef struct ninf_executable_s Ninf_executable_t;
+
+/* Many calls of one entry that are waited for together. */
+typedef struct ninf_group_s Ninf_group_t;
 
 /* How a session went. Times are in seconds; those that are not known yet are 0. */
 typedef struct ninf_info_s {
@@ -52,8 +64,8 @@ typedef struct ninf_info_s {
 
 /* ---- Which server ---------------------------------------------------------------------------- */
 
-/* Sets the default server. The port is taken for old programs' sake, without effect. */
-int Ninf_set_server(const char *host, int port);
+/* Sets the default server. The port, a text, is taken for old programs' sake, without effect. */
+int Ninf_set_server(const char *host, const char *port);
 
 /* Takes `-server HOST` and `-port PORT` out of the arguments and returns how many are left. */
 int Ninf_parse_arg(int argc, char **argv);
@@ -75,30 +87,43 @@ int Ninf_call_v_async(const char *entry, size_t nargs, void **args);
 /* ---- Entries for many calls ------------------------------------------------------------------ */
 
 /* Finds an entry, to be given up with Ninf_executable_finalize; NULL if there is none such. */
-Ninf_executable *Ninf_get_executable(const char *entry);
+Ninf_executable_t *Ninf_get_executable(const char *entry);
 
 /* Calls it and waits for its end. */
-int Ninf_call_executable(Ninf_executable *executable, ...);
+int Ninf_call_executable(Ninf_executable_t *executable, ...);
 
 /* Begins a call of it and returns its session. */
-int Ninf_call_executable_async(Ninf_executable *executable, ...);
+int Ninf_call_executable_async(Ninf_executable_t *executable, ...);
 
 /* Gives it up, and cancels its sessions that still run. */
-int Ninf_executable_finalize(Ninf_executable *executable);
+int Ninf_executable_finalize(Ninf_executable_t *executable);
 
 /* ---- Groups: many calls of one entry --------------------------------------------------------- */
 
-/* Makes a group for an entry and returns its number. */
-int Ninf_group_init(const char *entry);
+/* Makes a group for an entry, to be given up with Ninf_group_finalize; NULL if there is none such. */
+Ninf_group_t *Ninf_group_init(const char *entry);
 
 /* Begins a call in the group and returns its session. */
-int Ninf_group_call_async(int group, ...);
+int Ninf_group_call_async(Ninf_group_t *group, ...);
 
 /* Waits for all calls of the group; -1 if any failed. The group can be used again. */
-int Ninf_group_wait_all(int group);
+int Ninf_group_wait_all(Ninf_group_t *group);
 
 /* Gives the group up, and cancels its sessions that still run. */
-int Ninf_group_finalize(int group);
+int Ninf_group_finalize(Ninf_group_t *group);
+
+/* ---- Transactions ---------------------------------------------------------------------------- */
+
+/* Begins a transaction; -1 if one has begun already. */
+int Ninf_transaction_begin(void);
+
+/* Waits for all sessions that were begun in the transaction, and ends it; -1 if any of its calls
+   failed, or if none has begun. */
+int Ninf_transaction_end(void);
+
+/* Their older names. */
+#define Ninf_check_in Ninf_transaction_begin
+#define Ninf_check_out Ninf_transaction_end
 
 /* ---- Sessions -------------------------------------------------------------------------------- */
 
@@ -111,13 +136,15 @@ int Ninf_wait_all(void);
 /* Waits for any of them and stores which, or -1 if there is none. */
 int Ninf_wait_any(int *session);
 
-/* Waits for all `n` sessions; -1 if any failed. */
+/* Waits for all `n` sessions; -1 if any failed. Numbers that are no session are passed over. */
 int Ninf_wait_and(const int *sessions, int n);
 
-/* Waits until one of `n` sessions has ended, and stores which. */
-int Ninf_wait_or(const int *sessions, int n, int *session);
+/* Waits until one of `n` sessions has ended, and returns which; -1 if none of them is a session.
+   Numbers that are no session are passed over. */
+int Ninf_wait_or(const int *sessions, int n);
 
-/* Returns 1 if the session has ended, 0 if it runs. */
+/* Returns TRUE while the session is alive, and FALSE when it has ended. grpc_probe says the
+   opposite. */
 int Ninf_session_probe(int session);
 
 /* Asks a session to end, and does not wait for that. */

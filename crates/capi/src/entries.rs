@@ -21,6 +21,15 @@ struct Group {
     sessions: Vec<i32>,
 }
 
+/// A transaction that has begun.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// The sessions that were begun in it.
+    pub sessions: Vec<i32>,
+    /// Some call in it could not be begun, or failed.
+    pub has_failed: bool,
+}
+
 #[derive(Debug, Default)]
 struct Entries {
     /// The default server, if the program has set one.
@@ -28,8 +37,10 @@ struct Entries {
     /// Those that were called by name, of this environment.
     known: HashMap<String, Entry>,
     of: Weak<Environment>,
+    /// What the transaction has come to, if one has begun.
+    transaction: Option<Transaction>,
     executables: HashMap<usize, Entry>,
-    groups: HashMap<i32, Group>,
+    groups: HashMap<usize, Group>,
     last: usize,
 }
 
@@ -39,7 +50,7 @@ fn entries() -> MutexGuard<'static, Entries> {
     ENTRIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Addresses of executables differ by this much: programs may expect them to be aligned.
+/// Addresses of executables and groups differ by this much: programs may expect them to be aligned.
 const STRIDE: usize = 16;
 
 /// Sets the default server; an empty name is that of the configuration again.
@@ -103,16 +114,22 @@ fn no_executable() -> Failure {
     Failure::other("this is no executable: NULL, never made, or finalized")
 }
 
-fn no_group(group: i32) -> Failure {
-    Failure::other(format!("there is no group {group}"))
+fn no_group() -> Failure {
+    Failure::other("this is no group: NULL, never made, or finalized")
+}
+
+impl Entries {
+    fn next_address(&mut self) -> usize {
+        self.last += STRIDE;
+        self.last
+    }
 }
 
 /// Makes an executable, and returns its address.
-pub fn new_executable(entry: Entry) -> usize {
+pub fn new_executable(entry: &Entry) -> usize {
     let mut all = entries();
-    all.last += STRIDE;
-    let address = all.last;
-    all.executables.insert(address, anew(&entry));
+    let address = all.next_address();
+    all.executables.insert(address, anew(entry));
     address
 }
 
@@ -126,37 +143,61 @@ pub fn remove_executable(address: usize) -> Result<Entry, Failure> {
     entries().executables.remove(&address).ok_or_else(no_executable)
 }
 
-/// Makes a group, and returns its number.
-pub fn new_group(entry: Entry) -> i32 {
+/// Begins a transaction.
+pub fn begin_transaction() -> Result<(), Failure> {
     let mut all = entries();
-    let number = (0..i32::MAX).find(|number| !all.groups.contains_key(number)).unwrap_or(0);
-    all.groups.insert(number, Group { entry: anew(&entry), sessions: Vec::new() });
-    number
+    if all.transaction.is_some() {
+        return Err(Failure::other("a transaction has begun already, and cannot hold another one"));
+    }
+    all.transaction = Some(Transaction::default());
+    Ok(())
 }
 
-/// The entry of a group.
-pub fn group(number: i32) -> Result<Entry, Failure> {
-    let all = entries();
-    all.groups.get(&number).map(|group| group.entry.clone()).ok_or_else(|| no_group(number))
+/// Ends a transaction.
+pub fn end_transaction() -> Result<Transaction, Failure> {
+    entries().transaction.take().ok_or_else(|| Failure::other("no transaction has begun"))
+}
+
+/// A call was made: by itself, or as this session. Whoever is in a transaction wants to know.
+pub fn called(result: Result<Option<i32>, ()>) {
+    if let Some(transaction) = &mut entries().transaction {
+        match result {
+            Ok(session) => transaction.sessions.extend(session),
+            Err(()) => transaction.has_failed = true,
+        }
+    }
+}
+
+/// Makes a group, and returns its address.
+pub fn new_group(entry: &Entry) -> usize {
+    let mut all = entries();
+    let address = all.next_address();
+    all.groups.insert(address, Group { entry: anew(entry), sessions: Vec::new() });
+    address
+}
+
+/// The entry of the group at an address.
+pub fn group(address: usize) -> Result<Entry, Failure> {
+    entries().groups.get(&address).map(|group| group.entry.clone()).ok_or_else(no_group)
 }
 
 /// A session was begun in a group.
-pub fn joined(number: i32, session: i32) {
-    if let Some(group) = entries().groups.get_mut(&number) {
+pub fn joined(address: usize, session: i32) {
+    if let Some(group) = entries().groups.get_mut(&address) {
         group.sessions.push(session);
     }
 }
 
 /// The sessions of a group, which has none afterwards.
-pub fn take_sessions(number: i32) -> Result<Vec<i32>, Failure> {
+pub fn take_sessions(address: usize) -> Result<Vec<i32>, Failure> {
     let mut all = entries();
-    let group = all.groups.get_mut(&number).ok_or_else(|| no_group(number))?;
+    let group = all.groups.get_mut(&address).ok_or_else(no_group)?;
     Ok(std::mem::take(&mut group.sessions))
 }
 
 /// Gives a group up.
-pub fn remove_group(number: i32) -> Result<Entry, Failure> {
-    entries().groups.remove(&number).map(|group| group.entry).ok_or_else(|| no_group(number))
+pub fn remove_group(address: usize) -> Result<Entry, Failure> {
+    entries().groups.remove(&address).map(|group| group.entry).ok_or_else(no_group)
 }
 
 #[cfg(test)]

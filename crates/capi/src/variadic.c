@@ -190,7 +190,7 @@ static int call_entry(const char *entry, int wait, va_list list)
     return result;
 }
 
-static int call_executable(Ninf_executable *executable, int wait, va_list list)
+static int call_executable(Ninf_executable_t *executable, int wait, va_list list)
 {
     const unsigned char *codes = NULL;
     size_t count = 0;
@@ -221,7 +221,7 @@ int Ninf_call_async(const char *entry, ...)
     return result;
 }
 
-int Ninf_call_executable(Ninf_executable *executable, ...)
+int Ninf_call_executable(Ninf_executable_t *executable, ...)
 {
     va_list list;
     va_start(list, executable);
@@ -230,7 +230,7 @@ int Ninf_call_executable(Ninf_executable *executable, ...)
     return result;
 }
 
-int Ninf_call_executable_async(Ninf_executable *executable, ...)
+int Ninf_call_executable_async(Ninf_executable_t *executable, ...)
 {
     va_list list;
     va_start(list, executable);
@@ -239,7 +239,7 @@ int Ninf_call_executable_async(Ninf_executable *executable, ...)
     return result;
 }
 
-int Ninf_group_call_async(int group, ...)
+int Ninf_group_call_async(Ninf_group_t *group, ...)
 {
     const unsigned char *codes = NULL;
     size_t count = 0;

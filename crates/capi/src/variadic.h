@@ -55,9 +55,9 @@ int gridrpc_parameter_codes(const grpc_function_handle_t *handle, const unsigned
 int gridrpc_method_codes(const grpc_object_handle_t_np *handle, const char *method_name,
                          const unsigned char **codes, size_t *count);
 int gridrpc_entry_codes(const char *entry, const unsigned char **codes, size_t *count);
-int gridrpc_executable_codes(const Ninf_executable *executable, const unsigned char **codes,
+int gridrpc_executable_codes(const Ninf_executable_t *executable, const unsigned char **codes,
                              size_t *count);
-int gridrpc_group_codes(int group, const unsigned char **codes, size_t *count);
+int gridrpc_group_codes(const Ninf_group_t *group, const unsigned char **codes, size_t *count);
 
 /*
  * The calls. `wait`: 1 to wait for the end, 0 to store the session. `attr` may be NULL only where
@@ -71,9 +71,9 @@ int gridrpc_invoke(grpc_object_handle_t_np *handle, const char *method_name, int
 
 /* Those of Ninf return 0 or the session, or -1. */
 int gridrpc_entry_call(const char *entry, int wait, const struct gridrpc_arguments *arguments);
-int gridrpc_executable_call(Ninf_executable *executable, int wait,
+int gridrpc_executable_call(Ninf_executable_t *executable, int wait,
                             const struct gridrpc_arguments *arguments);
-int gridrpc_group_call(int group, const struct gridrpc_arguments *arguments);
+int gridrpc_group_call(Ninf_group_t *group, const struct gridrpc_arguments *arguments);
 
 /* Notes an error that arose on this side, and returns its code. */
 int gridrpc_note_error(int code, const char *detail);

@@ -1,12 +1,16 @@
 //! The table of live calls and the queue of those that wait for a worker.
 
-use std::collections::VecDeque;
-
 use crate::ids::{CallId, WorkerId};
 use crate::interface::Task;
+use crate::queue::{Entry, Queue};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
+    /// In no queue for workers: so many other calls have to end first, and then its arguments have to be put
+    /// together. One for a reserved worker has its place in that one's queue all the same.
+    Blocked {
+        waits_for: u32,
+    },
     /// In the queue for all workers.
     Queued,
     /// In the queue of a reserved worker.
@@ -20,6 +24,10 @@ pub(crate) struct Call<T> {
     pub(crate) place: Place,
     /// Workers that were lost while they ran it.
     pub(crate) losses: u32,
+    /// Workers that were lost when it was the next that they would have begun.
+    pub(crate) false_starts: u32,
+    /// Counts the calls that were submitted.
+    serial: u64,
 }
 
 #[derive(Debug)]
@@ -33,13 +41,17 @@ struct Slot<T> {
 pub(crate) struct Calls<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    queue: VecDeque<CallId>,
+    queue: Queue,
+    submitted: u64,
     /// Calls in the queue that are alive; the queue may hold ids of ended ones.
     queued: usize,
     queued_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
     waiting: usize,
     waiting_bytes: u64,
+    /// Calls that wait for others to end.
+    blocked: usize,
+    blocked_bytes: u64,
 }
 
 impl<T> Calls<T> {
@@ -47,11 +59,14 @@ impl<T> Calls<T> {
         Calls {
             slots: Vec::new(),
             free: Vec::new(),
-            queue: VecDeque::new(),
+            queue: Queue::default(),
+            submitted: 0,
             queued: 0,
             queued_bytes: 0,
             waiting: 0,
             waiting_bytes: 0,
+            blocked: 0,
+            blocked_bytes: 0,
         }
     }
 
@@ -62,7 +77,10 @@ impl<T> Calls<T> {
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
-        slot.call = Some(Call { task, place: Place::Queued, losses: 0 });
+        self.submitted += 1;
+        let serial = self.submitted;
+        let place = Place::Queued;
+        slot.call = Some(Call { task, place, losses: 0, false_starts: 0, serial });
         CallId::new(index, slot.generation)
     }
 
@@ -86,31 +104,20 @@ impl<T> Calls<T> {
         match call.place {
             Place::Queued => self.leave_queue(call.task.bytes),
             Place::Waiting(_) => self.leave_own_queue(call.task.bytes),
+            Place::Blocked { .. } => self.leave_blocked(call.task.bytes),
             Place::Sent(_) => {}
         }
         Some(call)
     }
 
-    pub(crate) fn push_back(&mut self, id: CallId) {
-        if let Some(bytes) = self.enter_queue(id) {
-            self.queue.push_back(id);
-            self.queued_bytes += bytes;
-        }
-    }
-
-    pub(crate) fn push_front(&mut self, id: CallId) {
-        if let Some(bytes) = self.enter_queue(id) {
-            self.queue.push_front(id);
-            self.queued_bytes += bytes;
-        }
-    }
-
-    fn enter_queue(&mut self, id: CallId) -> Option<u64> {
-        let call = self.get_mut(id)?;
+    /// Puts a call into the queue for all workers, in its place.
+    pub(crate) fn enqueue(&mut self, id: CallId) {
+        let Some(call) = self.get_mut(id) else { return };
         call.place = Place::Queued;
-        let bytes = call.task.bytes;
+        let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
         self.queued += 1;
-        Some(bytes)
+        self.queued_bytes += bytes;
+        self.queue.insert(priority, Entry { serial, id });
     }
 
     fn leave_queue(&mut self, bytes: u64) {
@@ -119,16 +126,16 @@ impl<T> Calls<T> {
         // Ids of ended calls must not pile up behind a live one at the front.
         if self.queue.len() > 2 * self.queued + 1024 {
             let mut queue = std::mem::take(&mut self.queue);
-            queue.retain(|id| self.get(*id).is_some_and(|call| call.place == Place::Queued));
+            queue.retain(|id| self.get(id).is_some_and(|call| call.place == Place::Queued));
             self.queue = queue;
         }
     }
 
-    /// The call that has waited longest.
+    /// The call that is next.
     pub(crate) fn front(&mut self) -> Option<CallId> {
         while let Some(id) = self.queue.front() {
-            if self.get(*id).is_some_and(|call| call.place == Place::Queued) {
-                return Some(*id);
+            if self.get(id).is_some_and(|call| call.place == Place::Queued) {
+                return Some(id);
             }
             self.queue.pop_front();
         }
@@ -173,9 +180,45 @@ impl<T> Calls<T> {
         self.waiting_bytes -= bytes;
     }
 
-    /// Calls that wait for a worker, in whichever queue, and their bytes.
+    /// The call waits for so many others.
+    pub(crate) fn block(&mut self, id: CallId, waits_for: u32) {
+        if let Some(call) = self.get_mut(id) {
+            call.place = Place::Blocked { waits_for };
+            let bytes = call.task.bytes;
+            self.blocked += 1;
+            self.blocked_bytes += bytes;
+        }
+    }
+
+    /// One of those that a call waits for has ended. Whether it was the last.
+    pub(crate) fn has_one_less_to_wait_for(&mut self, id: CallId) -> bool {
+        match self.get_mut(id).map(|call| &mut call.place) {
+            Some(Place::Blocked { waits_for }) => {
+                *waits_for -= 1;
+                *waits_for == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// The call waits for others no more; it is to be put into a queue at once.
+    pub(crate) fn unblock(&mut self, id: CallId) {
+        if let Some(call) = self.get(id) {
+            self.leave_blocked(call.task.bytes);
+        }
+    }
+
+    fn leave_blocked(&mut self, bytes: u64) {
+        self.blocked -= 1;
+        self.blocked_bytes -= bytes;
+    }
+
+    /// Calls that wait for a worker, in whichever queue, or for other calls, and their bytes.
     pub(crate) fn all_waiting(&self) -> (usize, u64) {
-        (self.queued + self.waiting, self.queued_bytes + self.waiting_bytes)
+        (
+            self.queued + self.waiting + self.blocked,
+            self.queued_bytes + self.waiting_bytes + self.blocked_bytes,
+        )
     }
 
     pub(crate) fn queued(&self) -> usize {

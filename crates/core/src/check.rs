@@ -1,6 +1,6 @@
 //! The invariants of the core, checked after every step of the simulation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::calls::Place;
 use crate::core::Core;
@@ -17,7 +17,7 @@ impl<T: Clone> Core<T> {
         let mut queued = (0, 0);
         let mut sent = HashSet::new();
         let mut waiting = HashSet::new();
-        let mut waiting_bytes = 0;
+        let (mut waited, mut waiting_bytes) = (0, 0);
         for (index, worker) in self.workers.iter().enumerate() {
             let id = WorkerId(index as u32);
             assert!(worker.sent.len() <= MAX_UNANSWERED, "{id:?} holds too many calls");
@@ -32,12 +32,20 @@ impl<T: Clone> Core<T> {
                 assert!(worker.idle == worker.is_common(), "{id:?} is forgotten");
             }
             if let Some(reserved) = &worker.reserved {
+                let mut held_up = false;
                 let waits = |call: &&CallId| self.calls.get(**call).is_some();
                 for call in reserved.queue.iter().filter(waits) {
                     assert!(waiting.insert(*call), "{call:?} waits twice");
                     let place = self.calls.get(*call).map(|call| call.place);
+                    if let Some(Place::Blocked { .. }) = place {
+                        held_up = true;
+                        continue;
+                    }
                     assert_eq!(place, Some(Place::Waiting(id)), "{call:?}");
-                    assert!(worker.phase != Phase::Ready || !worker.sent.is_empty());
+                    assert!(
+                        held_up || worker.phase != Phase::Ready || !worker.sent.is_empty(),
+                        "{call:?} waits for nobody"
+                    );
                 }
             }
             for call in worker.sent.iter().filter(|sent| !sent.abandoned) {
@@ -46,21 +54,43 @@ impl<T: Clone> Core<T> {
                 assert_eq!(place, Some(Place::Sent(id)), "{:?}", call.call);
             }
         }
-        let mut wanted: std::collections::HashMap<BlobId, usize> = Default::default();
+        let mut wanted: HashMap<BlobId, usize> = Default::default();
+        let mut blocked = self.blocked_by_others();
+        let mut blocked_all = (0, 0);
         for (id, call) in self.calls.iter() {
             match call.place {
+                Place::Blocked { waits_for } => {
+                    assert_eq!(blocked.remove(&id).unwrap_or(0), waits_for, "{id:?}");
+                    blocked_all = (blocked_all.0 + 1, blocked_all.1 + call.task.bytes);
+                    if let Some(on) = call.task.on {
+                        assert!(waiting.contains(&id), "{id:?} has no place with {on:?}");
+                    }
+                }
                 Place::Queued => queued = (queued.0 + 1, queued.1 + call.task.bytes),
                 Place::Waiting(_) => {
                     assert!(waiting.contains(&id), "{id:?} is lost");
+                    waited += 1;
                     waiting_bytes += call.task.bytes;
                 }
                 Place::Sent(_) => assert!(sent.contains(&id), "{id:?} is lost"),
             }
             assert!(call.losses <= self.settings.retries, "{id:?} was retried too often");
+            let tries = self.settings.max_failed_starts;
+            assert!(call.false_starts < tries, "{id:?} was tried too often");
             call.task.blobs.iter().for_each(|blob| *wanted.entry(*blob).or_default() += 1);
         }
         assert_eq!(queued.0, self.calls.queued());
-        let all = (queued.0 + waiting.len(), queued.1 + waiting_bytes);
+        for id in self.wanted.keys() {
+            let call = self.calls.get(*id).expect("nobody waits for a call that has ended");
+            let lost = call.losses + call.false_starts > 0;
+            let kept = lost || self.dependents.has(*id);
+            assert!(
+                kept || call.place != Place::Queued,
+                "{id:?} waits for the one that waits for it"
+            );
+        }
+        assert!(blocked.is_empty(), "calls that are not blocked wait for others: {blocked:?}");
+        let all = (queued.0 + waited + blocked_all.0, queued.1 + waiting_bytes + blocked_all.1);
         assert_eq!(all, self.calls.all_waiting());
         assert!(self.calls.queue_len() <= 2 * self.calls.queued() + 1025, "the queue leaks");
         let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
@@ -69,9 +99,8 @@ impl<T: Clone> Core<T> {
         let idle = self.workers.iter().filter(|worker| worker.idle).count();
         assert_eq!(idle, self.idle.len());
         let is_given_up = |worker: &&Worker<T>| {
-            worker.is_common()
-                && worker.phase == Phase::Absent
-                && worker.failed_starts >= self.settings.max_failed_starts
+            assert!(!worker.given_up || worker.phase == Phase::Absent);
+            worker.is_common() && worker.given_up
         };
         let given_up = self.workers.iter().filter(is_given_up).count();
         assert_eq!(given_up, self.given_up.as_ref().map_or(0, |(places, _)| *places));
@@ -94,6 +123,18 @@ impl<T: Clone> Core<T> {
         }
         let live: HashSet<CallId> = self.calls.iter().map(|(id, _)| id).collect();
         assert_eq!(live.len(), self.calls.live());
+    }
+
+    /// For how many others each call waits.
+    fn blocked_by_others(&self) -> HashMap<CallId, u32> {
+        let mut blocked = HashMap::new();
+        for (dependency, calls) in self.dependents.iter() {
+            assert!(self.calls.get(dependency).is_some(), "{dependency:?} has ended");
+            for call in calls.iter().filter(|call| self.calls.get(**call).is_some()) {
+                *blocked.entry(*call).or_default() += 1;
+            }
+        }
+        blocked
     }
 
     /// Timers that are set, also those that no longer matter. For tests of leaks.

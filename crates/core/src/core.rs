@@ -1,10 +1,11 @@
 //! The state machine: every event, what it changes, and what has to be done about it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::blobs::Blobs;
 use crate::calls::{Calls, Place};
+use crate::dependencies::Dependents;
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
@@ -17,6 +18,9 @@ use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 pub struct Core<T> {
     pub(crate) settings: Settings,
     pub(crate) calls: Calls<T>,
+    pub(crate) dependents: Dependents,
+    /// Calls that running functions have made, and which worker waits for them.
+    pub(crate) wanted: HashMap<CallId, WorkerId>,
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
@@ -40,20 +44,23 @@ pub struct Core<T> {
 
 /// Workers looked at for room before a call waits in the queue.
 const SCAN: usize = 8;
+/// Time that a process has to end by itself once it has served enough calls, ns.
+const RETIREMENT: u64 = 10_000_000_000;
 /// How long calls wait behind one that runs much longer than was expected, ns.
 const STUCK: u64 = 4 * AHEAD;
-/// Wait before a second start, ns; doubles each time.
-const RESTART_DELAY: u64 = 50_000_000;
 
 impl<T: Clone> Core<T> {
     /// A grid whose workers have not been asked for yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let workers: Vec<_> = (0..settings.workers).map(|_| Worker::new()).collect();
+        let new = |_| Worker::new(settings.calls_per_process);
+        let workers: Vec<_> = (0..settings.workers).map(new).collect();
         let places = workers.len();
         Core {
             settings,
             calls: Calls::new(),
+            dependents: Dependents::default(),
+            wanted: HashMap::new(),
             workers,
             idle: Idle::default(),
             ready: 0,
@@ -97,6 +104,32 @@ impl<T: Clone> Core<T> {
         task: Task<T>,
         out: &mut Vec<Action<T>>,
     ) -> Result<CallId, Refusal> {
+        self.take(now, task, None, out)
+    }
+
+    /// Takes a call that needs the results of others, which were taken before: it waits until they have
+    /// ended, and ends with the first of them that ends without a result. Those that have ended already
+    /// are looked at when its arguments are put together.
+    ///
+    /// # Errors
+    /// As [`Core::submit`].
+    pub fn submit_after(
+        &mut self,
+        now: Time,
+        task: Task<T>,
+        after: &[CallId],
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
+        self.take(now, task, Some(after), out)
+    }
+
+    fn take(
+        &mut self,
+        now: Time,
+        task: Task<T>,
+        after: Option<&[CallId]>,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<CallId, Refusal> {
         if self.closed {
             return Err(Refusal::Closed);
         }
@@ -116,10 +149,18 @@ impl<T: Clone> Core<T> {
             self.set_timer(at, Timer::Deadline(id));
         }
         if let Some(on) = on {
-            self.queue_for(now, id, on.worker, out);
-        } else {
-            self.calls.push_back(id);
-            self.pump(now, out);
+            self.line_up(id, on.worker);
+        }
+        match (after, on) {
+            (Some(after), _) => self.block(id, after, out),
+            (None, Some(on)) => {
+                self.calls.wait_for(id, on.worker);
+                self.pump_reserved(now, on.worker, out);
+            }
+            (None, None) => {
+                self.calls.enqueue(id);
+                self.pump(now, out);
+            }
         }
         Ok(id)
     }
@@ -137,6 +178,7 @@ impl<T: Clone> Core<T> {
         }
         worker.phase = Phase::Ready;
         worker.failed_starts = 0;
+        worker.has_worked = true;
         if worker.is_common() {
             self.ready += 1;
             self.idle.push_new(id, worker);
@@ -159,71 +201,53 @@ impl<T: Clone> Core<T> {
         took: Took,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
+        self.answered(now, id, call, took, true, out)
+    }
+
+    /// A worker has answered a call whose function has raised an error; otherwise as [`Core::replied`].
+    ///
+    /// # Errors
+    /// As [`Core::replied`].
+    pub fn raised(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        took: Took,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        self.answered(now, id, call, took, false, out)
+    }
+
+    fn answered(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        took: Took,
+        returned: bool,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
         let worker = &mut self.workers[id.index()];
         let Some(sent) = worker.answered(now, call) else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
         self.pace.learn(sent.function, took);
         if !sent.abandoned
-            && let Some(call) = self.calls.remove(call)
+            && let Some(ended) = self.calls.remove(call)
         {
-            self.release_blobs(&call.task.blobs, out);
+            self.release_blobs(&ended.task.blobs, out);
+            self.forget_wanted(call);
+            if self.dependents.is_empty() {
+                // Nearly always.
+            } else if returned {
+                self.release_dependents(call, out);
+            } else {
+                self.fail_dependents(now, call, out);
+            }
         }
         self.refill(now, id, out);
         Ok((sent.payload, !sent.abandoned))
-    }
-
-    /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
-    /// that is known; the others are sent elsewhere.
-    pub fn worker_lost(
-        &mut self,
-        now: Time,
-        id: WorkerId,
-        begun: Option<u32>,
-        loss: Loss,
-        out: &mut Vec<Action<T>>,
-    ) {
-        let worker = &mut self.workers[id.index()];
-        let was = worker.phase;
-        if was == Phase::Absent {
-            return;
-        }
-        let sent = worker.reset();
-        let common = worker.is_common();
-        self.idle.remove(id);
-        self.blobs.forget_worker(id, out);
-        let loss = Arc::new(loss);
-        if !common {
-            return self.reserved_lost(id, sent, &loss, out);
-        }
-        self.ready -= usize::from(was == Phase::Ready);
-        // From the back, so that those put in front of the queue keep their order.
-        for sent in sent.into_iter().rev() {
-            let began = begun.is_none_or(|begun| has_begun(begun, sent.serial));
-            if sent.abandoned {
-                out.push(Action::Forget(sent.payload));
-                continue;
-            }
-            let Some(call) = self.calls.get_mut(sent.call) else { continue };
-            let retry = call.task.idempotent && call.losses < self.settings.retries;
-            if began {
-                call.losses += 1;
-            }
-            if !began || retry {
-                self.calls.push_front(sent.call);
-            } else {
-                self.end(sent.call, End::WorkerLost(Arc::clone(&loss)), out);
-            }
-        }
-        if self.closed {
-            return;
-        }
-        if was == Phase::Starting {
-            self.start_failed(now, id, loss, out);
-        } else {
-            self.start(id, out);
-        }
-        self.pump(now, out);
     }
 
     /// Whose progress matters for what the next call of this function does, if it is not known well
@@ -257,6 +281,15 @@ impl<T: Clone> Core<T> {
         let worker = &mut self.workers[id.index()];
         debug_assert!(worker.is_common(), "nobody else could run its calls");
         worker.progressed(now, begun);
+        let overdue = worker.overdue.take();
+        if overdue.is_some_and(|serial| !has_begun(begun, serial + 1))
+            && worker.phase == Phase::Ready
+        {
+            // It can begin no other call any more: nothing but the one that is overdue ends with it.
+            worker.phase = Phase::Ending;
+            self.ready -= 1;
+            out.push(Action::Kill(id));
+        }
         let mut kept = VecDeque::with_capacity(worker.sent.len());
         let mut back = Vec::new();
         for sent in worker.sent.drain(..) {
@@ -267,17 +300,15 @@ impl<T: Clone> Core<T> {
             }
         }
         worker.sent = kept;
+        worker.cost -= back.iter().map(|sent| sent.cost).sum::<u64>();
         for sent in back.into_iter().rev() {
-            worker.cost -= sent.cost;
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
             } else {
-                self.calls.push_front(sent.call);
+                self.put_back(sent.call, out);
             }
         }
-        if worker.sent.is_empty() && worker.phase == Phase::Ready {
-            self.idle.push(id, worker);
-        }
+        self.rest(now, id, out);
         self.pump(now, out);
     }
 
@@ -288,7 +319,7 @@ impl<T: Clone> Core<T> {
                 Timer::Deadline(call) => {
                     let worker = self.calls.get(call).and_then(|call| match call.place {
                         Place::Sent(worker) => Some(worker.0),
-                        Place::Queued | Place::Waiting(_) => None,
+                        Place::Blocked { .. } | Place::Queued | Place::Waiting(_) => None,
                     });
                     self.end_early(now, call, End::DeadlineExceeded(worker), out);
                 }
@@ -297,6 +328,11 @@ impl<T: Clone> Core<T> {
                 }
                 Timer::Stuck { worker, generation, head } => {
                     self.look_after(now, worker, generation, head, out);
+                }
+                Timer::Retired { worker, generation } => {
+                    if self.workers[worker.index()].generation == generation {
+                        out.push(Action::Kill(worker));
+                    }
                 }
                 Timer::Restart(id) => {
                     let wanted = !self.closed && self.broken.is_none();
@@ -340,9 +376,9 @@ impl<T: Clone> Core<T> {
     }
 
     /// Takes no more calls and ends all that are alive.
-    pub fn close(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
+    pub fn close(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         self.closed = true;
-        self.end_all(&End::Closed, out);
+        self.end_all(now, &End::Closed, out);
         self.timers.clear();
     }
 
@@ -378,47 +414,14 @@ impl<T: Clone> Core<T> {
         self.ready
     }
 
-    /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
-    /// While some of those fail as well, it is not told: there may turn out to be none.
-    #[must_use]
-    pub fn too_few(&self, wanted: usize) -> Option<&Arc<Loss>> {
-        let (given_up, loss) = self.given_up.as_ref()?;
-        let fails = |worker: &Worker<T>| {
-            worker.is_common()
-                && (1..self.settings.max_failed_starts).contains(&worker.failed_starts)
-        };
-        (wanted > self.places - given_up && !self.workers.iter().any(fails)).then_some(loss)
-    }
-
     /// How the last start failed, if workers cannot be started at all.
     #[must_use]
     pub fn broken(&self) -> Option<&Arc<Loss>> {
         self.broken.as_ref()
     }
 
-    pub(crate) fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
-        self.workers[id.index()].phase = Phase::Starting;
-        out.push(Action::Start(id));
-    }
-
-    fn start_failed(&mut self, now: Time, id: WorkerId, loss: Arc<Loss>, out: &mut Vec<Action<T>>) {
-        let worker = &mut self.workers[id.index()];
-        worker.failed_starts += 1;
-        let failures = worker.failed_starts;
-        if failures < self.settings.max_failed_starts {
-            self.set_timer(now + (RESTART_DELAY << failures.min(8)), Timer::Restart(id));
-            return;
-        }
-        let given_up = 1 + self.given_up.as_ref().map_or(0, |(places, _)| *places);
-        self.given_up = Some((given_up, Arc::clone(&loss)));
-        if given_up == self.places {
-            self.end_all(&End::NoWorkers(Arc::clone(&loss)), out);
-            self.broken = Some(loss);
-        }
-    }
-
     /// Hands waiting calls to workers that have room, in order.
-    fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+    pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         while let Some(id) = self.calls.front() {
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { return };
             let Some(worker) = self.choose(now, function) else { return };
@@ -470,21 +473,34 @@ impl<T: Clone> Core<T> {
         while let Some(call) = self.calls.front() {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
             let worker = &self.workers[id.index()];
-            let free = worker.phase == Phase::Ready && worker.sent.is_empty();
+            let free = worker.phase == Phase::Ready && worker.sent.is_empty() && !worker.is_spent();
             if !free && !worker.has_room(self.pace.cost(function), now) {
                 break;
             }
             self.calls.pop_sent(id);
             self.send(now, call, id, out);
         }
-        let worker = &mut self.workers[id.index()];
-        if worker.sent.is_empty() && worker.phase == Phase::Ready {
-            self.idle.push(id, worker);
-        }
+        self.rest(now, id, out);
         if self.idle.len() > 0 {
             // Calls that have waited for this one need not be light any more.
             self.pump(now, out);
         }
+    }
+
+    /// A worker that has nothing to do is at hand, or is replaced if it has served enough calls.
+    fn rest(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        if !worker.sent.is_empty() || worker.phase != Phase::Ready {
+            return;
+        }
+        if !worker.is_spent() {
+            return self.idle.push(id, worker);
+        }
+        worker.phase = Phase::Ending;
+        self.ready -= 1;
+        let timer = Timer::Retired { worker: id, generation: worker.generation };
+        self.set_timer(now + RETIREMENT, timer);
+        out.push(Action::Dismiss(id));
     }
 
     /// Sends a call that has been taken from its queue.
@@ -509,7 +525,7 @@ impl<T: Clone> Core<T> {
         });
         worker.cost += cost;
         let common = worker.is_common();
-        let behind = worker.head().filter(|head| common && *head != serial);
+        let behind = worker.head().filter(|head| *head != serial);
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
         if worker.teach(function) {
@@ -555,7 +571,7 @@ impl<T: Clone> Core<T> {
                 self.set_timer(now + self.settings.grace, timer);
             }
         }
-        self.end(id, end, out);
+        self.end(now, id, end, out);
         true
     }
 
@@ -573,7 +589,10 @@ impl<T: Clone> Core<T> {
             return;
         }
         let Some(head) = worker.head() else { return };
-        if head == serial {
+        if head == serial && worker.is_common() && worker.reports {
+            worker.overdue = Some(serial);
+            out.push(Action::TakeBack { worker: id, head: None, below: worker.sent_ever });
+        } else if head == serial {
             worker.phase = Phase::Ending;
             self.ready -= usize::from(worker.is_common());
             out.push(Action::Kill(id));
@@ -599,30 +618,58 @@ impl<T: Clone> Core<T> {
         worker.watched = false;
         let (Some(now_at), true) = (worker.head(), worker.sent.len() > 1) else { return };
         if now_at == head && worker.phase == Phase::Ready {
-            out.push(Action::TakeBack { worker: id, head, below: worker.sent_ever });
+            if worker.finished > 0 {
+                out.push(Action::Collect(id));
+            }
+            if worker.is_common() && worker.sent.len() > worker.finished + 1 {
+                let below = worker.sent_ever;
+                out.push(Action::TakeBack { worker: id, head: Some(head), below });
+            }
         }
         worker.watched = true;
         self.set_timer(now + STUCK, Timer::Stuck { worker: id, generation, head: now_at });
     }
 
-    pub(crate) fn end(&mut self, id: CallId, end: End, out: &mut Vec<Action<T>>) {
-        if let Some(call) = self.calls.remove(id) {
-            out.push(Action::End { call: id, payload: call.task.payload, end });
-            self.release_blobs(&call.task.blobs, out);
+    pub(crate) fn end(&mut self, now: Time, id: CallId, end: End, out: &mut Vec<Action<T>>) {
+        if self.end_alone(now, id, end, out) && !self.dependents.is_empty() {
+            self.fail_dependents(now, id, out);
         }
     }
 
-    fn end_all(&mut self, end: &End, out: &mut Vec<Action<T>>) {
+    /// Ends a call, and not yet those that wait for it. Whether it was alive.
+    pub(crate) fn end_alone(
+        &mut self,
+        now: Time,
+        id: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> bool {
+        let Some(call) = self.calls.remove(id) else { return false };
+        self.forget_wanted(id);
+        out.push(Action::End { call: id, payload: call.task.payload, end });
+        self.release_blobs(&call.task.blobs, out);
+        if let (Place::Blocked { .. }, Some(on)) = (call.place, call.task.on) {
+            // Those behind it have waited for it.
+            self.pump_reserved(now, on.worker, out);
+        }
+        true
+    }
+
+    pub(crate) fn end_all(&mut self, now: Time, end: &End, out: &mut Vec<Action<T>>) {
         for worker in &mut self.workers {
             worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
         }
+        // Those that wait for others end for the same reason as these.
+        self.dependents.clear();
+        let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());
+        reserved.for_each(|reserved| reserved.queue.clear());
         let live: Vec<CallId> = self.calls.iter().map(|(id, _)| id).collect();
         for id in live {
-            self.end(id, end.clone(), out);
+            self.end(now, id, end.clone(), out);
         }
     }
 
-    fn release_blobs(&mut self, blobs: &[BlobId], out: &mut Vec<Action<T>>) {
+    pub(crate) fn release_blobs(&mut self, blobs: &[BlobId], out: &mut Vec<Action<T>>) {
         for blob in blobs {
             if let Some(state) = self.blobs.table.get_mut(blob) {
                 state.calls -= 1;
@@ -631,11 +678,13 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    fn set_timer(&mut self, at: Time, timer: Timer) {
+    pub(crate) fn set_timer(&mut self, at: Time, timer: Timer) {
         let Core { timers, calls, workers, .. } = self;
         timers.set(at, timer, |timer| match timer {
             Timer::Deadline(call) => calls.get(*call).is_some(),
-            Timer::Overdue { worker, generation, .. } | Timer::Stuck { worker, generation, .. } => {
+            Timer::Overdue { worker, generation, .. }
+            | Timer::Stuck { worker, generation, .. }
+            | Timer::Retired { worker, generation } => {
                 workers[worker.index()].generation == *generation
             }
             Timer::Restart(_) => true,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::ids::CallId;
+
 /// Why a call ended without an answer of its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -14,6 +16,10 @@ pub enum End {
     WorkerLost(Arc<Loss>),
     /// No worker could be started. Tells how the last attempt failed.
     NoWorkers(Arc<Loss>),
+    /// A call that it needs the result of has ended without one.
+    DependencyFailed(CallId),
+    /// Its arguments could not be put together with the results that it needs: there is no memory.
+    NotGathered(Arc<str>),
     /// The grid was closed.
     Closed,
 }
@@ -47,6 +53,9 @@ pub enum Cause {
     },
     /// It broke the protocol or could not be started.
     Failed(String),
+    /// It could not be started since the system was short of something, such as processes,
+    /// descriptors or memory: that may pass.
+    Shortage(String),
 }
 
 impl fmt::Display for Cause {
@@ -60,7 +69,7 @@ impl fmt::Display for Cause {
                 }
                 Ok(())
             }
-            Cause::Failed(why) => write!(f, "failed: {why}"),
+            Cause::Failed(why) | Cause::Shortage(why) => write!(f, "failed: {why}"),
         }
     }
 }
@@ -68,6 +77,9 @@ impl fmt::Display for Cause {
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Loss { worker, pid, host, cause, .. } = self;
-        write!(f, "worker {worker} (process {pid} on {host}) {cause}")
+        match pid {
+            0 => write!(f, "worker {worker} (on {host}) {cause}"),
+            pid => write!(f, "worker {worker} (process {pid} on {host}) {cause}"),
+        }
     }
 }

@@ -24,6 +24,8 @@ pub struct Settings {
     pub retries: u32,
     /// Starts in a row that may fail before a place is given up for lost.
     pub max_failed_starts: u32,
+    /// Calls after which a worker's process is replaced by another.
+    pub calls_per_process: u64,
 }
 
 impl Default for Settings {
@@ -36,6 +38,7 @@ impl Default for Settings {
             grace: 100_000_000,
             retries: 3,
             max_failed_starts: 3,
+            calls_per_process: u64::MAX,
         }
     }
 }
@@ -53,7 +56,9 @@ pub struct Task<T> {
     pub deadline: Option<Time>,
     /// Whether it may be run again when its worker is lost.
     pub idempotent: bool,
-    /// The reserved worker that has to run it; `None`: any that is not reserved.
+    /// Of the calls that wait for a worker, those with a higher priority go first.
+    pub priority: i32,
+    /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
     pub on: Option<Reservation>,
     /// The caller's own.
     pub payload: T,
@@ -63,7 +68,16 @@ impl<T> Task<T> {
     /// A call without data, deadline or retry, for any worker.
     pub fn new(function: FunctionId, payload: T) -> Self {
         let blobs = Vec::new();
-        Task { function, bytes: 0, blobs, deadline: None, idempotent: false, on: None, payload }
+        Task {
+            function,
+            bytes: 0,
+            blobs,
+            deadline: None,
+            idempotent: false,
+            priority: 0,
+            on: None,
+            payload,
+        }
     }
 }
 
@@ -99,6 +113,17 @@ pub enum Standing {
     Released,
 }
 
+/// What a worker is to do that waits for a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim<T> {
+    /// Run it itself, as part of the call that it runs. The core knows it no more.
+    Run(T),
+    /// Wait until it has ended, or until [`Action::Run`].
+    Wait,
+    /// Nothing: it has ended.
+    Ended,
+}
+
 /// Something that has to be done now. Actions for one worker are in the order to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<T> {
@@ -131,6 +156,24 @@ pub enum Action<T> {
         /// The caller's own.
         payload: T,
     },
+    /// A worker waits for this call, which no other has begun: it is to run it itself, as part of the
+    /// call that it runs. The core knows it no more.
+    Run {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which call.
+        call: CallId,
+        /// The caller's own.
+        payload: T,
+    },
+    /// The calls whose results this one needs have ended: put its arguments together, and report it
+    /// with [`crate::Core::gathered`] or [`crate::Core::dependency_failed`].
+    Gather {
+        /// Which call.
+        call: CallId,
+        /// The caller's own.
+        payload: T,
+    },
     /// The call has ended without an answer.
     End {
         /// Which call.
@@ -157,16 +200,20 @@ pub enum Action<T> {
         /// Whether nobody can read it any more either, so that its memory may be written over.
         unread: bool,
     },
-    /// If this worker has begun its call with serial number `head`, take back those that it has not
-    /// begun below `below`, where that can be done. Report it with [`crate::Core::taken_back`].
+    /// If this worker has begun its call with serial number `head`, or in any case if that is none,
+    /// take back those that it has not begun below `below`, where that can be done. Report it with
+    /// [`crate::Core::taken_back`].
     TakeBack {
         /// Which worker.
         worker: WorkerId,
         /// The call that it runs much longer than was expected.
-        head: u64,
+        head: Option<u64>,
         /// How many calls it had been sent.
         below: u64,
     },
+    /// This worker may hold answers back while it runs a call that takes long: take them where they
+    /// are, if that can be done.
+    Collect(WorkerId),
     /// Tell a worker that nobody waits for this call any more.
     Cancel {
         /// Which worker.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::calls::Place;
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, Time, WorkerId};
@@ -15,7 +16,7 @@ impl<T: Clone> Core<T> {
         self.places += count as usize;
         for _ in 0..count {
             let id = WorkerId(self.workers.len() as u32);
-            self.workers.push(Worker::new());
+            self.workers.push(Worker::new(self.settings.calls_per_process));
             self.start(id, out);
         }
     }
@@ -29,7 +30,8 @@ impl<T: Clone> Core<T> {
         self.tickets += 1;
         let ticket = self.tickets;
         let worker = self.free_places.pop().unwrap_or_else(|| {
-            self.workers.push(Worker::new());
+            // It keeps a state, and so its process.
+            self.workers.push(Worker::new(u64::MAX));
             WorkerId((self.workers.len() - 1) as u32)
         });
         self.workers[worker.index()].reserved =
@@ -84,14 +86,8 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    pub(crate) fn queue_for(
-        &mut self,
-        now: Time,
-        id: CallId,
-        to: WorkerId,
-        out: &mut Vec<Action<T>>,
-    ) {
-        self.calls.wait_for(id, to);
+    /// Gives a call its place in the queue of a reserved worker.
+    pub(crate) fn line_up(&mut self, id: CallId, to: WorkerId) {
         let live = self.calls.all_waiting().0;
         if let Some(reserved) = &mut self.workers[to.index()].reserved {
             reserved.queue.push_back(id);
@@ -100,7 +96,6 @@ impl<T: Clone> Core<T> {
                 reserved.queue.retain(|id| self.calls.get(*id).is_some());
             }
         }
-        self.pump_reserved(now, to, out);
     }
 
     /// Sends a reserved worker its next calls, as far as it has room.
@@ -109,11 +104,15 @@ impl<T: Clone> Core<T> {
             let worker = &mut self.workers[id.index()];
             let Some(reserved) = &mut worker.reserved else { return };
             let Some(call) = reserved.queue.front().copied() else { return };
-            let function = self.calls.get(call).map(|call| call.task.function);
-            let Some(function) = function else {
+            let Some(known) = self.calls.get(call) else {
                 reserved.queue.pop_front();
                 continue;
             };
+            if matches!(known.place, Place::Blocked { .. }) {
+                // Those behind it are to see what it does.
+                return;
+            }
+            let function = known.task.function;
             let free = worker.phase == Phase::Ready && worker.sent.is_empty();
             if !free && !worker.has_room(self.pace.cost(function), now) {
                 return;
@@ -130,6 +129,7 @@ impl<T: Clone> Core<T> {
     /// The process of a reserved worker is gone, and with it all that it knew.
     pub(crate) fn reserved_lost(
         &mut self,
+        now: Time,
         id: WorkerId,
         sent: VecDeque<Sent<T>>,
         loss: &Arc<Loss>,
@@ -139,14 +139,14 @@ impl<T: Clone> Core<T> {
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
             } else {
-                self.end(sent.call, End::WorkerLost(Arc::clone(loss)), out);
+                self.end(now, sent.call, End::WorkerLost(Arc::clone(loss)), out);
             }
         }
         let Some(reserved) = &mut self.workers[id.index()].reserved else { return };
         reserved.lost = Some(Arc::clone(loss));
         let released = reserved.released;
         for call in std::mem::take(&mut reserved.queue) {
-            self.end(call, End::WorkerLost(Arc::clone(loss)), out);
+            self.end(now, call, End::WorkerLost(Arc::clone(loss)), out);
         }
         if released {
             self.vacate(id);

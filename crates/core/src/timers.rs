@@ -15,6 +15,8 @@ pub(crate) enum Timer {
     Overdue { worker: WorkerId, generation: u64, serial: u64 },
     /// Calls wait behind another in this process: has that one (`head`) gone on?
     Stuck { worker: WorkerId, generation: u64, head: u64 },
+    /// This process has served enough calls, and should have ended by now.
+    Retired { worker: WorkerId, generation: u64 },
     /// Try again to start this worker.
     Restart(WorkerId),
 }

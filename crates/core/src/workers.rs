@@ -56,10 +56,16 @@ pub(crate) struct Worker<T> {
     pub(crate) finished: usize,
     /// Whether it is heard of between its answers.
     pub(crate) reports: bool,
-    /// How many calls this process has been sent.
+    /// The function that it runs makes calls itself.
+    pub(crate) nests: bool,
+    /// How many calls this process has been sent, and how many it may be sent.
     pub(crate) sent_ever: u64,
+    pub(crate) most_sent: u64,
     /// Whether a timer looks after the calls that wait behind its first.
     pub(crate) watched: bool,
+    /// A call that nobody waits for, and that has had its grace: this process is to be ended if it is
+    /// at it when those behind have been taken back.
+    pub(crate) overdue: Option<u64>,
     /// Expected time for those of `sent` that are not finished, ns.
     pub(crate) cost: u64,
     /// Since when the first of those may have been running.
@@ -68,6 +74,12 @@ pub(crate) struct Worker<T> {
     pub(crate) taught: Vec<bool>,
     /// Starts in a row that failed.
     pub(crate) failed_starts: u32,
+    /// Processes in a row that were lost before they had begun a call.
+    pub(crate) useless: u32,
+    /// Some process of this place has answered.
+    pub(crate) has_worked: bool,
+    /// No further start is tried.
+    pub(crate) given_up: bool,
     pub(crate) idle: bool,
     /// Whom it is reserved for, if not for all.
     pub(crate) reserved: Option<Reserved>,
@@ -87,19 +99,25 @@ pub(crate) struct Reserved {
 }
 
 impl<T> Worker<T> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(most_sent: u64) -> Self {
         Worker {
             phase: Phase::Absent,
             generation: 0,
             sent: VecDeque::new(),
             finished: 0,
             reports: false,
+            nests: false,
             sent_ever: 0,
+            most_sent,
             watched: false,
+            overdue: None,
             cost: 0,
             head_since: Time(0),
             taught: Vec::new(),
             failed_starts: 0,
+            useless: 0,
+            has_worked: false,
+            given_up: false,
             idle: false,
             reserved: None,
         }
@@ -110,10 +128,17 @@ impl<T> Worker<T> {
         self.reserved.is_none()
     }
 
+    /// Whether this process has been sent all the calls that it may serve.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.sent_ever >= self.most_sent
+    }
+
     /// Whether a call of that expected cost may be sent behind what it already has.
     /// Not behind a call that runs much longer than was expected.
     pub(crate) fn has_room(&self, cost: u64, now: Time) -> bool {
         self.phase == Phase::Ready
+            && !self.is_spent()
+            && !self.nests
             && self.sent.len() - self.finished < MAX_AHEAD
             && self.sent.len() < MAX_UNANSWERED
             && self.cost.saturating_add(cost) <= AHEAD
@@ -124,7 +149,9 @@ impl<T> Worker<T> {
     /// given to it than to one that would have to be woken.
     pub(crate) fn is_awake(&self, load: Load, now: Time) -> bool {
         self.reports
+            && !self.nests
             && self.phase == Phase::Ready
+            && !self.is_spent()
             && !self.sent.is_empty()
             // One that has done all is about to answer.
             && self.sent.get(self.finished).is_none_or(|head| !head.abandoned)
@@ -154,6 +181,7 @@ impl<T> Worker<T> {
             return None;
         }
         let sent = self.sent.pop_front()?;
+        self.nests = false;
         if self.finished > 0 {
             self.finished -= 1;
         } else {
@@ -185,7 +213,9 @@ impl<T> Worker<T> {
         self.sent_ever = 0;
         self.finished = 0;
         self.reports = false;
+        self.nests = false;
         self.watched = false;
+        self.overdue = None;
         self.cost = 0;
         self.taught.clear();
         self.idle = false;

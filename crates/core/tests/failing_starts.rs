@@ -1,4 +1,5 @@
-//! Workers that cannot be started: they are tried again after growing pauses, and then given up.
+//! Workers that cannot be started, or die before they have begun a call: they are tried again after
+//! growing pauses. Those that never worked are given up soon, others only when there is little hope.
 
 use gridrpc_core::{
     Action, Cause, Core, End, FunctionId, Loss, Refusal, Settings, Task, Time, WorkerId,
@@ -27,10 +28,19 @@ impl Tried {
 
     /// A worker is lost, or its start has failed. Returns what comes of it.
     fn lose(&mut self, worker: u32) -> Vec<Action<&'static str>> {
-        let cause = Cause::Failed("its node is gone".into());
+        self.lose_by(worker, None, Cause::Failed("its node is gone".into()))
+    }
+
+    /// It had begun so many calls, if that is known.
+    fn lose_by(
+        &mut self,
+        worker: u32,
+        begun: Option<u32>,
+        cause: Cause,
+    ) -> Vec<Action<&'static str>> {
         let loss = Loss { worker, pid: 0, host: "here".into(), cause, stderr: String::new() };
         let mut out = Vec::new();
-        self.core.worker_lost(self.now, WorkerId(worker), None, loss, &mut out);
+        self.core.worker_lost(self.now, WorkerId(worker), begun, loss, &mut out);
         self.core.check();
         out
     }
@@ -61,9 +71,6 @@ fn starts(step: impl FnOnce(&mut Vec<Action<&'static str>>)) -> Vec<WorkerId> {
 fn a_worker_is_tried_again_after_growing_pauses_and_then_given_up() {
     let mut tried = Tried::new(2);
     tried.ready(0);
-    tried.ready(1);
-    // One that has worked is replaced at once.
-    assert_eq!(tried.lose(1), [Action::Start(WorkerId(1))]);
     let mut last = 0;
     for _ in 1..MOST {
         assert_eq!(tried.lose(1), [], "others still work, and there is a pause");
@@ -93,9 +100,90 @@ fn a_start_that_succeeds_makes_up_for_those_that_failed() {
             assert_eq!(tried.pause().1, [WorkerId(0)]);
         }
         tried.ready(0);
-        assert_eq!(tried.lose(0), [Action::Start(WorkerId(0))]);
+        assert_eq!(tried.lose_by(0, Some(1), EXIT), [Action::Start(WorkerId(0))]);
     }
     assert_eq!(tried.core.too_few(1), None);
+}
+
+const EXIT: Cause = Cause::Exit(1);
+
+#[test]
+fn a_worker_that_worked_once_is_tried_for_as_long_as_the_system_is_short_of_something() {
+    let mut tried = Tried::new(1);
+    tried.ready(0);
+    assert_eq!(tried.lose_by(0, Some(1), EXIT), [Action::Start(WorkerId(0))]);
+    let mut last = 0;
+    for _ in 0..100 {
+        assert_eq!(tried.lose_by(0, None, Cause::Shortage("no more processes".into())), []);
+        let (pause, started) = tried.pause();
+        assert_eq!(started, [WorkerId(0)]);
+        assert!(pause >= last && pause <= 30_000_000_000, "{pause} ns after {last} ns");
+        last = pause;
+    }
+    assert_eq!((tried.core.broken(), tried.core.too_few(1)), (None, None));
+    let mut out = Vec::new();
+    tried.core.submit(tried.now, Task::new(FunctionId(0), "call"), &mut out).expect("taken");
+    tried.core.worker_ready(tried.now, WorkerId(0), &mut out);
+    assert!(matches!(out[..], [Action::Teach { .. }, Action::Send { .. }]), "{out:?}");
+}
+
+#[test]
+fn a_worker_that_worked_once_is_given_up_when_it_fails_for_long_by_itself() {
+    let mut tried = Tried::new(1);
+    tried.ready(0);
+    tried.lose_by(0, Some(1), EXIT);
+    let mut tries = 1;
+    while tried.core.broken().is_none() {
+        tried.lose(0);
+        tries += 1;
+        if tried.core.broken().is_none() {
+            tried.pause();
+        }
+    }
+    assert!(tries > MOST, "{tries} tries");
+    assert!(tried.now > Time(10_000_000_000), "given up after {:?}", tried.now);
+}
+
+#[test]
+fn a_call_that_no_worker_gets_to_begin_is_not_sent_for_ever() {
+    let mut tried = Tried::new(1);
+    tried.ready(0);
+    let mut out = Vec::new();
+    for call in ["poison", "innocent"] {
+        tried.core.submit(tried.now, Task::new(FunctionId(0), call), &mut out).expect("taken");
+    }
+    for _ in 1..MOST {
+        let out = tried.lose_by(0, Some(0), EXIT);
+        assert!(!out.iter().any(|action| matches!(action, Action::End { .. })), "{out:?}");
+        if out.is_empty() {
+            tried.pause();
+        }
+        tried.ready(0);
+    }
+    let out = tried.lose_by(0, Some(0), EXIT);
+    let [Action::End { payload: "poison", end: End::WorkerLost(loss), .. }] = &out[..] else {
+        panic!("{out:?}");
+    };
+    assert_eq!(loss.cause, EXIT);
+    assert_eq!(tried.core.queued(), 1, "the other one waits for the next worker");
+}
+
+#[test]
+fn workers_that_die_before_they_begin_a_call_are_replaced_after_growing_pauses() {
+    let mut tried = Tried::new(1);
+    tried.ready(0);
+    assert_eq!(tried.lose_by(0, Some(0), EXIT), [Action::Start(WorkerId(0))], "it may be chance");
+    let mut last = 0;
+    for _ in 0..20 {
+        tried.ready(0);
+        assert_eq!(tried.lose_by(0, Some(0), EXIT), []);
+        let (pause, started) = tried.pause();
+        assert_eq!(started, [WorkerId(0)]);
+        assert!(pause >= last && pause > 0, "{pause} ns after {last} ns");
+        last = pause;
+    }
+    tried.ready(0);
+    assert_eq!(tried.lose_by(0, Some(1), EXIT), [Action::Start(WorkerId(0))], "it was of use");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Thousands of random schedules of submissions, answers, deaths, cancels and clock jumps,
 //! each a pure function of its seed; every invariant is checked after every step.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
-    Standing, Task, Time, Took, WorkerId,
+    Action, BlobId, CallId, Cause, Claim, Core, End, FunctionId, Loss, Refusal, Reservation,
+    Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 /// What the world outside the core knows of one worker process.
@@ -19,17 +20,12 @@ struct Process {
     /// How many calls have come in, and how many of those in the inbox it has begun.
     received: u64,
     begun: usize,
+    /// The serial number behind that of the call it has begun last.
+    begun_ever: u64,
     taught: HashSet<FunctionId>,
     blobs: HashSet<BlobId>,
     /// Data that it was told to let go of.
     letting_go: Vec<BlobId>,
-}
-
-impl Process {
-    /// The serial number of the first call that it has not begun.
-    fn begun_serial(&self) -> u64 {
-        self.inbox.get(self.begun).map_or(self.received, |(serial, ..)| *serial)
-    }
 }
 
 /// What the caller knows of one call.
@@ -38,8 +34,15 @@ struct Wanted {
     idempotent: bool,
     blobs: Vec<BlobId>,
     on: Option<Reservation>,
+    priority: i32,
+    /// Calls whose results it needs.
+    after: Vec<u32>,
     begun: u32,
+    /// Workers that were lost when it was the next that they would have begun.
+    false_starts: u32,
     ended: bool,
+    /// It has ended without a result.
+    failed: bool,
 }
 
 impl Wanted {
@@ -55,6 +58,10 @@ struct World {
     core: Core<u32>,
     processes: Vec<Process>,
     calls: Vec<Wanted>,
+    /// Calls that wait for any worker, in the order in which they are to be sent.
+    queue: BTreeSet<(Reverse<i32>, u32)>,
+    /// Calls whose arguments are to be put together.
+    gathering: Vec<(CallId, u32)>,
     blobs: Vec<BlobId>,
     reserved: Vec<Reservation>,
     freed: HashSet<BlobId>,
@@ -64,6 +71,9 @@ struct World {
     settings: Settings,
     /// Functions take next to nothing, most of the time.
     light: bool,
+    /// Memory is shared with the workers: it is seen how far they have come, and what they answer is
+    /// never lost.
+    shared: bool,
 }
 
 impl World {
@@ -77,8 +87,10 @@ impl World {
             grace: rng.u64(1..2_000_000),
             retries: rng.u32(0..3),
             max_failed_starts: rng.u32(1..5),
+            calls_per_process: if rng.bool() { rng.u64(1..9) } else { u64::MAX },
         };
         let light = rng.bool();
+        let shared = rng.u32(0..3) > 0;
         let processes = (0..settings.workers).map(|_| Process::default()).collect();
         let mut world = World {
             rng,
@@ -86,6 +98,8 @@ impl World {
             core: Core::new(settings.clone()),
             processes,
             calls: Vec::new(),
+            queue: BTreeSet::new(),
+            gathering: Vec::new(),
             blobs: Vec::new(),
             reserved: Vec::new(),
             freed: HashSet::new(),
@@ -93,6 +107,7 @@ impl World {
             counts: HashMap::new(),
             settings,
             light,
+            shared,
         };
         let mut out = Vec::new();
         world.core.open(world.now, &mut out);
@@ -106,6 +121,7 @@ impl World {
 
     fn perform(&mut self, actions: Vec<Action<u32>>) {
         let mut taken = Vec::new();
+        let mut collected = Vec::new();
         for action in actions {
             match action {
                 Action::Start(id) => {
@@ -134,6 +150,15 @@ impl World {
                     assert!(process.alive && process.ready && !process.doomed);
                     assert!(process.taught.contains(&function), "sent before it was taught");
                     let wanted = &self.calls[payload as usize];
+                    if wanted.on.is_none() {
+                        let first = self.queue.pop_first();
+                        assert_eq!(first, Some((Reverse(wanted.priority), payload)), "overtaken");
+                    }
+                    let returned = |call: &u32| {
+                        let needed = &self.calls[*call as usize];
+                        needed.ended && !needed.failed
+                    };
+                    assert!(wanted.after.iter().all(returned), "sent before its arguments");
                     assert!(!wanted.ended, "sent after its end");
                     assert!(wanted.blobs.iter().all(|blob| process.blobs.contains(blob)));
                     assert!(wanted.on.is_none_or(|on| on.worker == worker));
@@ -147,17 +172,35 @@ impl World {
                     assert_eq!(wanted.id, call);
                     assert!(!wanted.ended, "{call:?} ended twice");
                     wanted.ended = true;
+                    wanted.failed = true;
+                    self.queue.remove(&(Reverse(wanted.priority), payload));
+                    if let End::DependencyFailed(dependency) = end {
+                        let after = self.calls[payload as usize].after.iter();
+                        let mut needed = after.map(|call| &self.calls[*call as usize]);
+                        assert!(needed.any(|needed| needed.id == dependency && needed.failed));
+                    }
+                    let wanted = &self.calls[payload as usize];
                     if matches!(end, End::WorkerLost(_)) {
                         // Calls for a reserved worker end with it, begun or not.
                         if wanted.on.is_none() {
-                            assert!(wanted.begun > 0, "failed although it never ran");
-                            assert_eq!(wanted.begun, wanted.tries(&self.settings));
+                            let never_begins =
+                                wanted.false_starts == self.settings.max_failed_starts;
+                            let used_up = wanted.begun == wanted.tries(&self.settings);
+                            assert!(never_begins || used_up, "it could have been run");
+                            if never_begins {
+                                self.counts
+                                    .entry("never begun")
+                                    .and_modify(|n| *n += 1)
+                                    .or_insert(1);
+                            }
                         }
                     }
                     self.count(match end {
                         End::Cancelled => "cancelled",
                         End::DeadlineExceeded(_) => "deadline",
                         End::WorkerLost(_) => "lost",
+                        End::DependencyFailed(_) => "dependency failed",
+                        End::NotGathered(_) => "not gathered",
                         End::NoWorkers(_) => "no workers",
                         End::Closed => "closed",
                     });
@@ -175,8 +218,21 @@ impl World {
                         assert!(!reads || !process.alive);
                     }
                 }
+                Action::Run { worker, call, payload } => {
+                    assert!(self.processes[worker.0 as usize].alive, "nobody waits there");
+                    assert_eq!(self.calls[payload as usize].id, call);
+                    self.run_nested(payload);
+                    self.count("run when it came back");
+                }
+                Action::Gather { call, payload } => {
+                    let wanted = &self.calls[payload as usize];
+                    assert!(!wanted.ended && wanted.begun == 0);
+                    assert!(wanted.after.iter().all(|call| self.calls[*call as usize].ended));
+                    self.gathering.push((call, payload));
+                }
                 Action::Forget(payload) => assert!(self.calls[payload as usize].ended),
                 Action::TakeBack { worker, head, below } => taken.push((worker, head, below)),
+                Action::Collect(worker) => collected.push(worker),
                 Action::Cancel { worker, call } => {
                     let process = &self.processes[worker.0 as usize];
                     assert!(process.inbox.iter().any(|(_, sent, _)| *sent == call));
@@ -198,23 +254,117 @@ impl World {
         for (worker, head, below) in taken {
             self.take_back(worker, head, below);
         }
+        for worker in collected {
+            self.collect(worker.0 as usize);
+        }
     }
 
-    /// The worker passes over what it has not begun, if it has begun its first call.
-    fn take_back(&mut self, id: WorkerId, head: u64, below: u64) {
-        self.begin_some(id.0 as usize);
-        let process = &mut self.processes[id.0 as usize];
-        let place = process.inbox.iter().position(|(serial, ..)| *serial == head);
-        assert!(place.is_some(), "the head has been answered");
-        if place.is_none_or(|place| process.begun <= place) {
+    /// A worker that is ended for a call that nobody waits for is at that one, and can begin no other.
+    fn check_overdue(&mut self, index: usize) {
+        let process = &self.processes[index];
+        for (_, _, payload) in process.inbox.range(process.begun.saturating_sub(1)..) {
+            let call = &self.calls[*payload as usize];
+            assert!(call.ended || call.on.is_some(), "ended with an innocent call");
+        }
+    }
+
+    /// Takes the answers that a worker has given and holds back, if memory is shared with it.
+    fn collect(&mut self, index: usize) {
+        let process = &self.processes[index];
+        if !self.shared || !process.alive {
             return;
         }
-        let begun = process.begun_serial();
-        process.inbox.retain(|(serial, ..)| *serial < begun || *serial >= below);
+        let mut out = Vec::new();
+        while self.processes[index].begun > 1 {
+            self.answer_first(index, &mut out);
+            self.count("collected");
+        }
+        self.perform(out);
+    }
+
+    /// The worker passes over what it has not begun, if it has begun the call `head`.
+    fn take_back(&mut self, id: WorkerId, head: Option<u64>, below: u64) {
+        if !self.shared {
+            return;
+        }
+        self.begin_some(id.0 as usize);
+        let process = &mut self.processes[id.0 as usize];
+        let begun = process.begun_ever;
+        if head.is_some_and(|head| begun <= head) {
+            return;
+        }
+        let stays = |serial: u64| serial < begun || serial >= below;
+        let back = process.inbox.iter().filter(|(serial, ..)| !stays(*serial));
+        let back: Vec<u32> = back.map(|(_, _, payload)| *payload).collect();
+        process.inbox.retain(|(serial, ..)| stays(*serial));
+        self.come_back(&back);
         let mut out = Vec::new();
         self.core.taken_back(self.now, id, begun as u32, below, &mut out);
         self.count("taken back");
         self.perform(out);
+    }
+
+    /// Calls that were sent wait for a worker again, unless they have ended.
+    fn come_back(&mut self, payloads: &[u32]) {
+        for payload in payloads {
+            let wanted = &self.calls[*payload as usize];
+            if !wanted.ended && wanted.on.is_none() {
+                self.queue.insert((Reverse(wanted.priority), *payload));
+            }
+        }
+    }
+
+    /// The function that a worker runs waits for some call.
+    fn nest(&mut self, out: &mut Vec<Action<u32>>) {
+        let Some(index) = self.pick(|p| p.alive && !p.doomed && p.begun > 0) else { return };
+        let alive = self.calls.iter().filter(|call| !call.ended || call.id.0 % 16 == 0);
+        let alive: Vec<&Wanted> = alive.collect();
+        let Some(id) = self.rng.choice(alive).map(|call| call.id) else { return };
+        let process = &self.processes[index];
+        if process.inbox.range(..process.begun).any(|(_, call, _)| *call == id) {
+            return;
+        }
+        match self.core.claim(id, WorkerId(index as u32), out) {
+            Claim::Run(payload) => {
+                self.run_nested(payload);
+                self.count("run by who waits");
+            }
+            Claim::Wait => self.count("waited for"),
+            Claim::Ended => assert!(self.calls.iter().any(|call| call.id == id && call.ended)),
+        }
+    }
+
+    /// A call becomes part of the one that waits for it.
+    fn run_nested(&mut self, payload: u32) {
+        let wanted = &mut self.calls[payload as usize];
+        assert!(!wanted.ended && wanted.begun == 0);
+        wanted.ended = true;
+        self.queue.remove(&(Reverse(wanted.priority), payload));
+    }
+
+    /// Puts the arguments of a call together, or finds that one is missing.
+    fn gather(&mut self, out: &mut Vec<Action<u32>>) {
+        if self.gathering.is_empty() {
+            return;
+        }
+        let (id, payload) = self.gathering.swap_remove(self.rng.usize(0..self.gathering.len()));
+        let wanted = &self.calls[payload as usize];
+        let mut after = wanted.after.iter().map(|call| &self.calls[*call as usize]);
+        if let Some(needed) = after.find(|needed| needed.failed) {
+            self.core.dependency_failed(self.now, id, needed.id, out);
+            return;
+        }
+        if self.rng.u32(0..20) == 0 {
+            self.core.not_gathered(self.now, id, "no memory".into(), out);
+            return;
+        }
+        if !wanted.ended {
+            if wanted.on.is_none() {
+                self.queue.insert((Reverse(wanted.priority), payload));
+            }
+            self.count("gathered");
+        }
+        self.core.gathered(self.now, id, out);
     }
 
     /// A worker may have begun any number of the calls that it has, in order.
@@ -227,6 +377,9 @@ impl World {
             assert!(wanted.begun <= wanted.tries(&self.settings), "ran too often");
         }
         process.begun = begun;
+        if let Some(last) = begun.checked_sub(1) {
+            process.begun_ever = process.begun_ever.max(process.inbox[last].0 + 1);
+        }
     }
 
     fn step(&mut self) {
@@ -243,7 +396,9 @@ impl World {
                     assert_eq!(self.core.standing(on), Standing::Released);
                 }
             }
-            4..30 => self.submit(&mut out),
+            4..23 => self.submit(&mut out),
+            23..26 => self.nest(&mut out),
+            26..30 => self.gather(&mut out),
             30..56 => self.answer(&mut out),
             56..60 => self.let_go(&mut out),
             60..72 => self.become_ready(&mut out),
@@ -255,15 +410,18 @@ impl World {
             }
             82..86 => {
                 let live = |p: &Process| p.alive && p.ready && !p.doomed;
-                if let Some(index) = self.pick(live) {
+                if let Some(index) = self.pick(live)
+                    && self.shared
+                {
                     self.begin_some(index);
-                    let begun = self.processes[index].begun_serial() as u32;
+                    let begun = self.processes[index].begun_ever as u32;
                     self.core.progressed(self.now, WorkerId(index as u32), begun);
                 }
             }
             86..94 => {
                 let jump = if self.rng.bool() { 50_000 } else { 20_000_000 };
                 self.now = self.now + self.rng.u64(0..jump);
+                self.note_all_progress();
                 self.core.tick(self.now, &mut out);
                 let next = self.core.next_tick();
                 assert!(next.is_none_or(|at| at > self.now), "a due timer was left");
@@ -281,6 +439,32 @@ impl World {
         }
         self.perform(out);
         self.core.check();
+        self.check_dependents();
+    }
+
+    /// Nobody goes on waiting for what will not come.
+    fn check_dependents(&self) {
+        let gathering: HashSet<u32> = self.gathering.iter().map(|(_, payload)| *payload).collect();
+        for (index, wanted) in self.calls.iter().enumerate().filter(|(_, call)| !call.ended) {
+            let failed = wanted.after.iter().any(|call| self.calls[*call as usize].failed);
+            // One that had failed before is found when the arguments are put together.
+            let late = wanted.after.iter().any(|call| !self.calls[*call as usize].ended);
+            assert!(!failed || late || gathering.contains(&(index as u32)), "{:?}", wanted.id);
+        }
+    }
+
+    /// Before time passes, it is seen how far all workers have come, if memory is shared with them.
+    fn note_all_progress(&mut self) {
+        for index in 0..self.processes.len() {
+            let process = &self.processes[index];
+            if self.shared && process.alive && process.ready {
+                if !process.doomed {
+                    self.begin_some(index);
+                }
+                let begun = self.processes[index].begun_ever as u32;
+                self.core.progressed(self.now, WorkerId(index as u32), begun);
+            }
+        }
     }
 
     fn some_call(&mut self) -> Option<CallId> {
@@ -305,6 +489,16 @@ impl World {
                 task.on = self.rng.choice(&self.reserved).copied();
             }
             let on = task.on;
+            if self.rng.u32(0..4) == 0 {
+                task.priority = self.rng.i32(-2..3);
+            }
+            let priority = task.priority;
+            let mut after = Vec::new();
+            if self.rng.u32(0..4) == 0 && index > 0 {
+                let far = index.saturating_sub(30);
+                after = (0..self.rng.u32(1..4)).map(|_| self.rng.u32(far..index)).collect();
+            }
+            let ids: Vec<_> = after.iter().map(|call| self.calls[*call as usize].id).collect();
             task.bytes = bytes;
             task.idempotent = self.rng.bool();
             task.blobs.clone_from(&blobs);
@@ -313,9 +507,28 @@ impl World {
             let idempotent = task.idempotent;
             // The core names the call before it acts on it: know it first.
             let mut actions = Vec::new();
-            match self.core.submit(self.now, task, &mut actions) {
+            let taken = if after.is_empty() {
+                self.core.submit(self.now, task, &mut actions)
+            } else {
+                self.core.submit_after(self.now, task, &ids, &mut actions)
+            };
+            match taken {
                 Ok(id) => {
-                    self.calls.push(Wanted { id, idempotent, blobs, on, begun: 0, ended: false });
+                    if after.is_empty() && on.is_none() {
+                        self.queue.insert((Reverse(priority), index));
+                    }
+                    self.calls.push(Wanted {
+                        id,
+                        idempotent,
+                        blobs,
+                        on,
+                        priority,
+                        after,
+                        begun: 0,
+                        false_starts: 0,
+                        ended: false,
+                        failed: false,
+                    });
                     self.count(if on.is_some() { "reserved" } else { "submitted" });
                 }
                 Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
@@ -348,8 +561,13 @@ impl World {
         let Some(index) = self.pick(|p| p.alive && !p.doomed && !p.inbox.is_empty()) else {
             return;
         };
+        self.answer_first(index, out);
+    }
+
+    fn answer_first(&mut self, index: usize, out: &mut Vec<Action<u32>>) {
         let process = &mut self.processes[index];
-        let Some((_, call, payload)) = process.inbox.pop_front() else { return };
+        let Some((serial, call, payload)) = process.inbox.pop_front() else { return };
+        process.begun_ever = process.begun_ever.max(serial + 1);
         let was_begun = process.begun > 0;
         process.begun = process.begun.saturating_sub(1);
         let most = if self.light { 500 } else { 100_000 };
@@ -361,11 +579,18 @@ impl World {
         let id = WorkerId(index as u32);
         let wrong = CallId(u64::MAX);
         assert!(self.core.replied(self.now, id, wrong, took, out).is_err());
-        match self.core.replied(self.now, id, call, took, out).expect("in order") {
+        let raises = self.rng.u32(0..8) == 0;
+        let answered = if raises {
+            self.core.raised(self.now, id, call, took, out)
+        } else {
+            self.core.replied(self.now, id, call, took, out)
+        };
+        match answered.expect("in order") {
             (back, true) => {
                 assert_eq!(back, payload);
                 assert!(!wanted.ended, "answered after its end");
                 wanted.ended = true;
+                wanted.failed = raises;
                 self.count("answered");
             }
             (_, false) => assert!(wanted.ended, "a live call's answer was thrown away"),
@@ -394,8 +619,21 @@ impl World {
         let gone = |p: &Process| p.doomed || p.dismissed && p.inbox.is_empty();
         let index = self.pick(gone).or_else(|| self.pick(|p| p.alive));
         let Some(index) = index else { return };
-        self.begin_some(index);
-        let known = self.rng.bool();
+        if self.rng.bool() {
+            self.begin_some(index);
+        }
+        if self.processes[index].doomed && self.shared {
+            self.check_overdue(index);
+        }
+        self.collect(index);
+        let known = self.shared;
+        let process = &self.processes[index];
+        if let Some((_, _, payload)) = process.inbox.front()
+            && known
+            && process.begun == 0
+        {
+            self.calls[*payload as usize].false_starts += 1;
+        }
         if !known {
             // All that it held may have run, so none may be run again without leave.
             let process = &mut self.processes[index];
@@ -404,16 +642,34 @@ impl World {
             }
         }
         let process = std::mem::take(&mut self.processes[index]);
+        let all: Vec<u32> = process.inbox.iter().map(|(_, _, payload)| *payload).collect();
+        // Those that are not tried again are ended before others are sent.
+        self.come_back(&all);
         self.passed_on.extend(process.blobs.iter().chain(&process.letting_go));
-        let started = known.then_some(process.begun_serial() as u32);
+        let started = known.then_some(process.begun_ever as u32);
+        let running = process.inbox.front().filter(|_| process.begun > 0).map(|call| call.2);
         let loss = Loss {
             worker: index as u32,
             pid: 1,
             host: "here".into(),
-            cause: Cause::Signal { signal: 9, out_of_memory: false },
+            cause: match self.rng.u32(0..4) {
+                0 => Cause::Shortage("no more processes".into()),
+                _ => Cause::Signal { signal: 9, out_of_memory: false },
+            },
             stderr: String::new(),
         };
+        let before = out.len();
         self.core.worker_lost(self.now, WorkerId(index as u32), started, loss, out);
+        for action in &out[before..] {
+            if let Action::End { payload, end: End::WorkerLost(_), .. } = action
+                && known
+            {
+                let lost = &self.calls[*payload as usize];
+                let never_begins = lost.false_starts == self.settings.max_failed_starts;
+                let alone = running == Some(*payload) || lost.on.is_some() || never_begins;
+                assert!(alone, "another call is lost than the one that ran");
+            }
+        }
         self.count("deaths");
     }
 
@@ -427,6 +683,8 @@ impl World {
             let mut out = Vec::new();
             self.become_ready(&mut out);
             self.perform(std::mem::take(&mut out));
+            self.gather(&mut out);
+            self.perform(std::mem::take(&mut out));
             if self.pick(|p| p.doomed || p.dismissed && p.inbox.is_empty()).is_some() {
                 self.die(&mut out);
             } else {
@@ -434,6 +692,7 @@ impl World {
             }
             self.perform(std::mem::take(&mut out));
             self.now = self.now + 10_000_000;
+            self.note_all_progress();
             self.core.tick(self.now, &mut out);
             self.perform(out);
             self.core.check();
@@ -485,17 +744,25 @@ fn random_schedules_keep_every_invariant() {
         "cancelled",
         "deadline",
         "lost",
+        "never begun",
         "no workers",
         "closed",
         "killed",
         "full",
         "deaths",
         "taken back",
+        "collected",
         "reserved",
         "reserved lost",
         "dismissed",
         "unread",
         "passed on",
+        "gathered",
+        "dependency failed",
+        "not gathered",
+        "run by who waits",
+        "run when it came back",
+        "waited for",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > 100, "hardly any {what}: {totals:?}");
     }

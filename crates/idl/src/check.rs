@@ -7,13 +7,13 @@ mod function;
 use std::collections::HashSet;
 
 use crate::diagnostic::{Places, Report};
-use crate::module::{Backend, Class, Language, Module, Origin};
+use crate::module::{Backend, Class, Dialect, Language, Module, Origin};
 use crate::names;
 use crate::syntax::{self, File, Options, Setting, Text};
 
 /// Builds the module. It is of use only if the report has no errors then.
-pub(crate) fn check(source: &str, file: File, report: &mut Report) -> Module {
-    let mut module = Module::default();
+pub(crate) fn check(source: &str, file: File, dialect: Dialect, report: &mut Report) -> Module {
+    let mut module = Module { dialect, ..Module::default() };
     let [first, others @ ..] = &file.modules[..] else {
         report.error_with(
             crate::diagnostic::Span::new(0, 0),
@@ -50,12 +50,12 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
     }
     let mut places = Places::new(source);
     for function in &file.functions {
-        let function = function::check(function, None, &mut places, report);
+        let function = function::check(function, None, module.dialect, &mut places, report);
         module.functions.push(function);
     }
     let (mut places, mut state_places) = (Places::new(source), Places::new(source));
     for class in &file.classes {
-        let class = check_class(class, &mut places, &mut state_places, report);
+        let class = check_class(class, module.dialect, &mut places, &mut state_places, report);
         module.classes.push(class);
     }
     if module.is_cpp() {
@@ -72,6 +72,7 @@ fn origin(places: &mut Places<'_>, code: &Text) -> Origin {
 
 fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Report) {
     let mut libraries = HashSet::new();
+    let mut dialect = None;
     for (setting, value) in settings {
         let slot = match setting {
             Setting::CompileOptions => {
@@ -101,6 +102,17 @@ fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Repo
                     );
                 }
                 &mut module.fortran_string_convention
+            }
+            Setting::Dialect => {
+                match Dialect::named(&value.text) {
+                    Some(named) => module.dialect = named,
+                    None => {
+                        let message = format!("`{}` is no dialect that is known", value.text);
+                        let hint = "there are \"Ninf-G\" and \"gridrpc\"";
+                        report.error_with(value.span, message, hint);
+                    }
+                }
+                &mut dialect
             }
         };
         if slot.replace(value.text.clone()).is_some() {
@@ -163,6 +175,7 @@ fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: 
 
 fn check_class(
     class: &syntax::Class,
+    dialect: Dialect,
     places: &mut Places<'_>,
     state_places: &mut Places<'_>,
     report: &mut Report,
@@ -204,7 +217,7 @@ fn check_class(
                 "it runs when an object begins or ends, and nobody calls it",
             );
         }
-        let method = function::check(method, Some(&checked), places, report);
+        let method = function::check(method, Some(&checked), dialect, places, report);
         checked.methods.push(method);
     }
     checked

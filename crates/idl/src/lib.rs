@@ -40,7 +40,7 @@ pub use diagnostic::{Diagnostic, Severity, Span};
 pub use expression::{BinaryOperator, Expr, SizeError, Values};
 pub use extent::{Extent, ExtentError, Part, callback_extents, extents};
 pub use module::{
-    Backend, Body, Class, Dimension, Distribution, Function, Kind, Language, Mode, Module,
+    Backend, Body, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Mode, Module,
     Parameter, Range,
 };
 pub use stub::stub_source;
@@ -64,13 +64,19 @@ pub struct Parsed {
 /// Reads and checks a file.
 #[must_use]
 pub fn parse(source: &str) -> Parsed {
+    parse_as(source, Dialect::default())
+}
+
+/// Reads and checks a file that is of this dialect if it names none.
+#[must_use]
+pub fn parse_as(source: &str, dialect: Dialect) -> Parsed {
     let mut report = diagnostic::Report::default();
     if source.len() > MAX_SOURCE {
         report.error(Span::default(), format!("the file has more than {MAX_SOURCE} bytes"));
         return Parsed { module: None, diagnostics: report.finish() };
     }
     let file = parser::parse(source, &mut report);
-    let module = check::check(source, file, &mut report);
+    let module = check::check(source, file, dialect, &mut report);
     let module = (!report.has_errors()).then_some(module);
     Parsed { module, diagnostics: report.finish() }
 }

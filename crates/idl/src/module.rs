@@ -10,6 +10,8 @@ use crate::types::Type;
 pub struct Module {
     /// Its name, a C identifier.
     pub name: String,
+    /// Whose meaning holds where it has changed.
+    pub dialect: Dialect,
     /// C code that stands before all functions, in pieces.
     pub globals: Vec<String>,
     /// Options for the compiler.
@@ -64,6 +66,29 @@ impl Module {
                 .iter()
                 .flat_map(|class| class.methods.iter().map(move |method| (Some(class), method))),
         )
+    }
+}
+
+/// Whose meaning a file has where that of Ninf-G is not the best any more: what complex numbers are
+/// in C, what stubs include, who frees texts, and whether ranges take effect by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Ours.
+    #[default]
+    Gridrpc,
+    /// That of Ninf-G 2 to 5.
+    NinfG,
+}
+
+impl Dialect {
+    /// The dialect of a name, in any case.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Dialect> {
+        match name.to_ascii_lowercase().as_str() {
+            "gridrpc" => Some(Dialect::Gridrpc),
+            "ninf-g" => Some(Dialect::NinfG),
+            _ => None,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ struct Lost;
 type Parsed<T> = Result<T, Lost>;
 
 /// Words that begin something at the top of a file.
-const ITEMS: [&str; 10] = [
+const ITEMS: [&str; 11] = [
     "Module",
     "Globals",
     "CompileOptions",
@@ -25,6 +25,7 @@ const ITEMS: [&str; 10] = [
     "Linker",
     "FortranFormat",
     "FortranStringConvention",
+    "Dialect",
     "Define",
     "DefClass",
 ];

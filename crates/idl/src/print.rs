@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::expression::{BinaryOperator, Expr};
 use crate::module::{
-    Backend, Class, Dimension, Distribution, Function, Kind, Language, Module, Parameter,
+    Backend, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Module, Parameter,
 };
 
 /// A list of parameters that makes a longer line gets one for each.
@@ -14,6 +14,9 @@ impl Display for Module {
     /// The interface: no C code, and nothing that is needed for compiling only.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "Module {};", self.name)?;
+        if self.dialect == Dialect::NinfG {
+            writeln!(f, "Dialect \"Ninf-G\";")?;
+        }
         for function in &self.functions {
             writeln!(f)?;
             write_function(f, "Define", "", function, None)?;

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::block;
-use crate::module::{Body, Class, Function, Language, Module, Origin};
+use crate::module::{Body, Class, Dialect, Function, Language, Module, Origin};
 
 /// What every stub begins with. It stands before the `Globals`, so that no macro of theirs can
 /// change it, and includes nothing, so that they can define `_GNU_SOURCE` and the like.
@@ -75,6 +75,16 @@ int grpc_is_canceled_np(int *error)
 }
 "#;
 
+/// What the stubs of Ninf-G included, for `Globals` and bodies that rely on it.
+const NINF_G_INCLUDES: &str = "\n#include <grpc_executable.h>\n";
+
+/// The types of the stubs of Ninf-G.
+const NINF_G_TYPES: &str = "
+#include <stdint.h>
+typedef scomplex gridrpc_scomplex;
+typedef dcomplex gridrpc_dcomplex;
+";
+
 /// Stands behind the `Globals`, and before what uses the types.
 const TYPES: &str = r"
 #include <stdint.h>
@@ -95,11 +105,15 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
     let mut stub = Stub::new(module, file_name);
     let _ = writeln!(stub.out, "/* The stub of the module {}, made by gridrpc. */\n", module.name);
     stub.out.push_str(PRELUDE);
+    let is_old = module.dialect == Dialect::NinfG;
+    if is_old {
+        stub.out.push_str(NINF_G_INCLUDES);
+    }
     stub.interface();
     for (text, origin) in module.globals.iter().zip(&module.globals_at) {
         stub.code("", text, origin, "");
     }
-    stub.out.push_str(TYPES);
+    stub.out.push_str(if is_old { NINF_G_TYPES } else { TYPES });
     for class in &module.classes {
         stub.state(class);
     }
@@ -191,6 +205,17 @@ impl<'m> Stub<'m> {
         lines + more
     }
 
+    /// What stands around a body. Bodies of Ninf-G find a variable `error`, which was the stub's.
+    fn braces(&self, function: &Function, body: &str) -> (&'static str, &'static str) {
+        let wanted = self.module.dialect == Dialect::NinfG
+            && block::words(body).any(|word| word == "error")
+            && !function.parameters.iter().any(|parameter| parameter.name == "error");
+        match wanted {
+            true => ("{ grpc_error_t error = GRPC_NO_ERROR; (void)error; {", "}}"),
+            false => ("{", "}"),
+        }
+    }
+
     /// The variables of a class: an object has a process of its own, so there is one set of them.
     fn state(&mut self, class: &Class) {
         if let Some(state) = &class.state {
@@ -213,7 +238,8 @@ impl<'m> Stub<'m> {
             Body::None => String::new(),
             Body::Inline(text) => {
                 let _ = writeln!(self.out, "{}", call.body_declaration());
-                self.code("{", text, &function.body_at, "}");
+                let (before, after) = self.braces(function, text);
+                self.code(before, text, &function.body_at, after);
                 self.out.push('\n');
                 call.body_call()
             }

@@ -30,16 +30,18 @@ pub(crate) enum Setting {
     Linker,
     FortranFormat,
     FortranStringConvention,
+    Dialect,
 }
 
 impl Setting {
-    pub const ALL: [Setting; 6] = [
+    pub const ALL: [Setting; 7] = [
         Setting::CompileOptions,
         Setting::Library,
         Setting::Compiler,
         Setting::Linker,
         Setting::FortranFormat,
         Setting::FortranStringConvention,
+        Setting::Dialect,
     ];
 
     pub fn keyword(self) -> &'static str {
@@ -50,6 +52,7 @@ impl Setting {
             Setting::Linker => "Linker",
             Setting::FortranFormat => "FortranFormat",
             Setting::FortranStringConvention => "FortranStringConvention",
+            Setting::Dialect => "Dialect",
         }
     }
 }

@@ -42,10 +42,10 @@ hint: did you mean `count`?
 fn a_range_of_one_value() {
     assert_eq!(
         said("Define f(IN int n, IN double x[n : 3]) { }"),
-        "m.idl:2:36: error: a range of one value
+        "m.idl:2:36: warning: a range of one value is taken for its end
     Define f(IN int n, IN double x[n : 3]) { }
                                        ^
-hint: it could be the start or the end: write `[size : start, end]`
+hint: write `[size : 0, end]` if that is meant, and `[size : start, 0]` for a start
 "
     );
 }
@@ -248,8 +248,7 @@ fn what_is_not_supported_is_said() {
     );
     assert_eq!(
         about("OUT double x[]"),
-        ["an array without a size is not supported \
-          (write the largest size it can have, as in `x[n]`)"]
+        ["`x[]` is one element (write `x[1]`, or the size that it has)"]
     );
     let levels = "pointers to pointers and arrays of pointers are not supported \
         (elements lie one behind the other: write `x[...]` without `*`)";

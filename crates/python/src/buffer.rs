@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use gridrpc_runtime::client::SharedArray;
 use gridrpc_runtime::payload::Incoming;
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -17,6 +18,11 @@ enum Memory {
     Section(Incoming),
     /// Shared memory of this process's, which calls refer to where it lies.
     Array(#[allow(dead_code)] SharedArray),
+    /// Memory of another object's, and what keeps that.
+    Held {
+        _view: View,
+        _keeper: Py<PyAny>,
+    },
 }
 
 /// A section of a payload, where it lies, or memory to share. Its memory lives as long as anything that views it.
@@ -51,6 +57,13 @@ impl Buffer {
         Buffer { memory: Memory::Section(section), start, len, readonly }
     }
 
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` points to so many bytes that `memory` owns; who writes to them through a view
+        // of Python's answers for races.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
     /// A buffer in shared memory.
     pub fn of_array(array: SharedArray) -> Buffer {
         let (start, len) = (array.start(), array.len());
@@ -60,6 +73,16 @@ impl Buffer {
 
 #[pymethods]
 impl Buffer {
+    /// What `view` shows, read-only; `keeper` keeps its memory as long as this lives.
+    #[staticmethod]
+    fn held(view: Bound<'_, PyAny>, keeper: Py<PyAny>) -> PyResult<Buffer> {
+        let view = View::new(&view)?;
+        let (start, len) = (view.bytes().as_ptr().cast_mut(), view.bytes().len());
+        let start = NonNull::new(start).unwrap_or(NonNull::dangling());
+        let memory = Memory::Held { _view: view, _keeper: keeper };
+        Ok(Buffer { memory, start, len, readonly: true })
+    }
+
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -93,7 +116,7 @@ impl Buffer {
             Memory::Array(_) | Memory::Section(Incoming::Shared(_) | Incoming::Left(_)) => {
                 "shared memory"
             }
-            Memory::Section(_) => "memory",
+            Memory::Section(_) | Memory::Held { .. } => "memory",
         };
         let access = if self.readonly { "read-only" } else { "writable" };
         format!("<gridrpc buffer: {} bytes of {access} {place}>", self.len)
@@ -123,7 +146,11 @@ pub fn split_head(
 }
 
 /// What a pickle and its buffers hold.
-pub fn unpickle(py: Python<'_>, head: Py<PyAny>, buffers: Vec<Py<Buffer>>) -> PyResult<Py<PyAny>> {
+pub fn unpickle<B: PyTypeInfo>(
+    py: Python<'_>,
+    head: Py<PyAny>,
+    buffers: Vec<Py<B>>,
+) -> PyResult<Py<PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let loads = LOADS.import(py, "pickle", "loads")?;
     if buffers.is_empty() {

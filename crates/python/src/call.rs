@@ -3,17 +3,17 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{Cause, End, Loss};
+use gridrpc_core::End;
 use gridrpc_runtime::client;
-use gridrpc_runtime::client::Outcome;
+use gridrpc_runtime::client::{Hold, Outcome};
 use gridrpc_runtime::payload::Incoming;
-use pyo3::exceptions::PyTimeoutError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyType};
 
 use crate::buffer::{split_head, unpickle};
+use crate::errors;
 use crate::modules::Pending;
+use crate::package;
 use crate::plain;
 use crate::values;
 
@@ -97,11 +97,12 @@ impl Call {
             return Ok(settled);
         }
         if !self.wait(py, timeout)? {
-            let (name, seconds) = (self.call.function().name(), timeout.unwrap_or(0.0));
-            let text = format!("the call of {name} takes longer than {seconds} s");
-            return Err(PyTimeoutError::new_err(text));
+            return Err(errors::timeout(self.call.function().name(), timeout.unwrap_or(0.0)));
         }
-        if let Some(outcome) = self.call.take_outcome() {
+        let pickled = matches!(self.form, Form::Pickled);
+        let outcome =
+            if pickled { self.call.take_outcome_to_hold() } else { self.call.take_outcome() };
+        if let Some(outcome) = outcome {
             let settled = match self.decode(py, outcome) {
                 Ok(settled) => settled,
                 Err(error) => Settled::Error(error.into_value(py).into_any()),
@@ -127,7 +128,7 @@ impl Call {
         if let Some(error) = pending.as_ref().and_then(Pending::raised) {
             return Err(error);
         }
-        let tuple = match outcome {
+        let error = match outcome {
             Outcome::Returned(sections) if pending.is_some() => {
                 let landed = pending.map(|pending| pending.take(py, sections)).transpose()?;
                 return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
@@ -149,27 +150,17 @@ impl Call {
             }
             Outcome::Raised { error, message, trace, sections } => {
                 let (head, buffers) = split_head(py, sections, false)?;
-                ("raised", error, message, trace, head, buffers).into_pyobject(py)?
+                errors::raised(py, &error, &message, &trace, head, buffers)
             }
-            Outcome::Ended(end) => ended(py, &end)?,
+            Outcome::Ended(End::DependencyFailed(_)) => {
+                let failed = self.call.with_failed_dependency(|owner| {
+                    owner.downcast_ref::<Py<Call>>().map(|call| call.clone_ref(py))
+                });
+                errors::dependency_failed(py, failed.flatten(), self.call.function().name())
+            }
+            Outcome::Ended(end) => errors::ended(py, &end, self.call.function().name()),
         };
-        static FROM_OUTCOME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let from_outcome = FROM_OUTCOME.import(py, "gridrpc.errors", "from_outcome")?;
-        let error = from_outcome.call1((tuple, self.call.function().name()))?;
-        Ok(Settled::Error(error.unbind()))
-    }
-}
-
-/// Calls a function of the package's module `_call` with the call, and perhaps an argument.
-fn delegate<'py>(
-    slf: &Bound<'py, Call>,
-    name: &str,
-    argument: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let function = slf.py().import("gridrpc._call")?.getattr(name)?;
-    match argument {
-        None => function.call1((slf,)),
-        Some(argument) => function.call1((slf, argument)),
+        Ok(Settled::Error(error.into_value(py).into_any()))
     }
 }
 
@@ -189,7 +180,7 @@ impl Call {
 
     /// What `result` would raise, or None. Raises TimeoutError as `result` does.
     #[pyo3(signature = (timeout=None))]
-    fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
+    pub fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         match self.settle(py, timeout)? {
             Settled::Value(_) => Ok(None),
             Settled::Error(error) => Ok(Some(error.clone_ref(py))),
@@ -205,9 +196,7 @@ impl Call {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         if self.waiter.check().is_err() {
-            static FORKED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-            let forked = FORKED.import(py, "gridrpc.errors", "forked")?;
-            return Err(PyErr::from_value(forked.call0()?));
+            return Err(errors::forked(py));
         }
         if self.call.done() {
             return Ok(true);
@@ -220,18 +209,18 @@ impl Call {
     ///
     /// A worker that still runs it after a grace time (Config.grace) is ended and replaced.
     fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        delegate(slf, "cancel", None)
+        package::cancel(slf.py())?.call1((slf,))
     }
 
     /// Whether it was cancelled.
     fn cancelled<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        delegate(slf, "cancelled", None)
+        package::cancelled(slf.py())?.call1((slf,))
     }
 
     /// When and where it ran.
     #[getter]
     fn profile<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        delegate(slf, "profile_of", None)
+        package::profile_of(slf.py())?.call1((slf,))
     }
 
     /// What it runs.
@@ -240,18 +229,31 @@ impl Call {
         self.call.function().name()
     }
 
+    /// As an argument of another call of the grid: what it returns goes on to that one.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::reduce(slf.py())?.call1((slf,))
+    }
+
+    /// Keeps the result for a call that needs it, as it is. None: that cannot be done, as it has been
+    /// taken, or is not a pickle.
+    fn _hold(slf: &Bound<'_, Self>) -> Option<Dependency> {
+        let this = slf.get();
+        let hold = matches!(this.form, Form::Pickled).then(|| Hold::new(&this.call)).flatten()?;
+        Some(Dependency { hold: Arc::new(hold), call: slf.clone().unbind() })
+    }
+
     /// Have `callback(call)` called, in a thread of the grid's own, when it has ended.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
-        delegate(slf, "add_done_callback", Some(callback))?;
+        package::add_done_callback(slf.py())?.call1((slf, callback))?;
         Ok(())
     }
 
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        delegate(slf, "wait_async", None)?.call_method0("__await__")
+        package::wait_async(slf.py())?.call1((slf,))?.call_method0("__await__")
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        delegate(slf, "describe", None)
+        package::describe(slf.py())?.call1((slf,))
     }
 
     #[classmethod]
@@ -261,6 +263,34 @@ impl Call {
         item: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         cls.py().import("types")?.getattr("GenericAlias")?.call1((cls, item))
+    }
+
+    // `concurrent.futures.wait` and `as_completed` look at these of a future.
+    #[getter]
+    fn _condition<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::follower(slf.py())?.call1((slf,))?.getattr("condition")
+    }
+
+    #[getter]
+    fn _state<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::follower(slf.py())?.call1((slf,))?.getattr("state")
+    }
+
+    #[getter]
+    fn _waiters<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::follower(slf.py())?.call1((slf,))?.getattr("waiters")
+    }
+
+    /// A future of `concurrent.futures` to whoever asks by `isinstance`, as `asyncio.wrap_future` does.
+    #[getter(__class__)]
+    fn class<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        // Who has not loaded it cannot ask for it.
+        let modules = py.import("sys")?.getattr("modules")?;
+        match modules.get_item("concurrent.futures._base") {
+            Ok(module) => module.getattr("Future"),
+            Err(_) => Ok(py.get_type::<Call>().into_any()),
+        }
     }
 
     /// The grid that it belongs to.
@@ -306,24 +336,17 @@ impl Call {
     }
 }
 
-fn ended<'py>(py: Python<'py>, end: &End) -> PyResult<Bound<'py, PyTuple>> {
-    let lost = |kind: &str, loss: &Loss| {
-        let (status, signal, out_of_memory) = match loss.cause {
-            Cause::Exit(status) => (Some(status), None, false),
-            Cause::Signal { signal, out_of_memory } => (None, Some(signal), out_of_memory),
-            Cause::Failed(_) => (None, None, false),
-        };
-        let Loss { worker, pid, host, cause, stderr } = loss;
-        let place = (*worker, *pid, host.as_str());
-        (kind, place, cause.to_string(), status, signal, out_of_memory, stderr.as_str())
-            .into_pyobject(py)
-    };
-    match end {
-        End::Cancelled => ("cancelled",).into_pyobject(py),
-        End::DeadlineExceeded(worker) => ("deadline", *worker).into_pyobject(py),
-        End::WorkerLost(loss) => lost("lost", loss),
-        End::NoWorkers(loss) => lost("no workers", loss),
-        End::Closed => ("closed",).into_pyobject(py),
+/// A call whose result another call needs.
+#[pyclass(frozen, module = "gridrpc._native")]
+pub struct Dependency {
+    hold: Arc<Hold>,
+    call: Py<Call>,
+}
+
+impl Dependency {
+    pub fn to_client(&self, py: Python<'_>) -> client::Dependency {
+        let owner = Box::new(self.call.clone_ref(py));
+        client::Dependency { call: Arc::clone(&self.hold), owner }
     }
 }
 

@@ -11,15 +11,17 @@ use gridrpc_runtime::client::{
     Config, FunctionRef, GridError, Launch, Output, Preparation, Request, SubmitError, Transport,
 };
 use gridrpc_runtime::payload::Payload;
-use gridrpc_wire::{FunctionForm, MAX_SECTIONS};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBytes, PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference,
 };
 
 use crate::buffer::View;
-use crate::call::{Call, Form, wait_in_slices};
+use crate::call::{Call, Dependency, Form, wait_in_slices};
+use crate::errors;
+use crate::forking::ForkedSpawner;
 use crate::modules::{self, Modules, Reserved, Target};
 use crate::plain;
 use crate::values;
@@ -30,6 +32,8 @@ pub struct Function {
     function: Arc<FunctionRef>,
     /// Whether it takes typed values instead of pickles.
     typed: bool,
+    /// The shared data that its pickle refers to.
+    blobs: Vec<u64>,
 }
 
 #[pymethods]
@@ -38,6 +42,16 @@ impl Function {
     #[getter]
     fn name(&self) -> &str {
         self.function.name()
+    }
+}
+
+impl Function {
+    /// The shared data that a call refers to, with what the function itself does.
+    fn with_own(&self, mut blobs: Vec<u64>) -> Vec<u64> {
+        let own = self.blobs.iter().filter(|own| !blobs.contains(own)).copied();
+        let own: Vec<u64> = own.collect();
+        blobs.extend(own);
+        blobs
     }
 }
 
@@ -56,8 +70,25 @@ struct Recent {
     address: usize,
     /// A text is held, another object only referred to.
     object: Py<PyAny>,
+    carried: Option<Carried>,
     function: Arc<FunctionRef>,
     typed: bool,
+}
+
+/// Values of global variables that went with a function.
+struct Carried {
+    globals: Py<PyDict>,
+    values: Vec<(Py<PyString>, Py<PyAny>)>,
+}
+
+impl Carried {
+    /// Whether the variables still have these values.
+    fn is_current(&self, py: Python<'_>) -> bool {
+        let globals = self.globals.bind(py);
+        self.values.iter().all(|(name, value)| {
+            globals.get_item(name).is_ok_and(|now| now.is_some_and(|now| now.is(value)))
+        })
+    }
 }
 
 /// Functions remembered.
@@ -66,29 +97,13 @@ const MOST_RECENT: usize = 8;
 /// Pickles below this size are copied without ado, bytes.
 const SMALL: usize = 4096;
 
-fn to_python(error: GridError) -> PyErr {
-    match error {
-        GridError::Config(text) => PyValueError::new_err(text),
-        GridError::Node(error) => PyValueError::new_err(error.to_string()),
-        GridError::System { error, .. } if error.kind() == std::io::ErrorKind::OutOfMemory => {
-            PyMemoryError::new_err(error.to_string())
-        }
-        GridError::System { what, error } => PyOSError::new_err(format!("{what}: {error}")),
-        GridError::Refused(Refusal::UnknownBlob(_)) => PyValueError::new_err(error.to_string()),
-        // The package turns this into its own exceptions.
-        GridError::Refused(_) | GridError::TooFewWorkers(_) | GridError::Forked => {
-            PyRuntimeError::new_err(error.to_string())
-        }
-    }
-}
-
 #[pymethods]
 impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
                         tcp, namespaces, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
-                        retries, labelled))]
+                        retries, calls_per_process, labelled, forked=None))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -108,7 +123,9 @@ impl Grid {
         keep_free: u64,
         grace: f64,
         retries: u32,
+        calls_per_process: u64,
         labelled: bool,
+        forked: Option<&ForkedSpawner>,
     ) -> PyResult<Grid> {
         let environment =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
@@ -128,14 +145,19 @@ impl Grid {
                 max_queued_bytes,
                 grace: (grace * 1e9) as u64,
                 retries,
+                calls_per_process,
                 ..Settings::default()
             },
             shared_threshold,
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
         };
+        let forked = forked.and_then(ForkedSpawner::take);
         // It waits for nodes to answer.
-        let grid = Arc::new(py.detach(|| client::Grid::open(config)).map_err(to_python)?);
+        let grid = Arc::new(
+            py.detach(|| client::Grid::open_with(config, forked))
+                .map_err(|error| errors::grid(&error))?,
+        );
         Ok(Grid { grid, recent: Mutex::default() })
     }
 
@@ -162,19 +184,41 @@ impl Grid {
         match ready {
             None => Ok(false),
             Some(Ok(())) => Ok(true),
-            Some(Err(error)) => Err(to_python(error)),
+            Some(Err(error)) => Err(errors::grid(&error)),
         }
     }
 
-    /// Makes a function known: by name, or pickled if `body` is given.
-    #[pyo3(signature = (name, body=None, *, typed=false))]
-    fn register(&self, name: &str, body: Option<Vec<u8>>, typed: bool) -> Function {
+    /// Makes a function known: by name, or pickled if `body` is given, which may refer to shared data.
+    #[pyo3(signature = (name, body=None, *, typed=false, blobs=Vec::new()))]
+    fn register(
+        &self,
+        name: &str,
+        body: Option<Vec<u8>>,
+        typed: bool,
+        blobs: Vec<u64>,
+    ) -> PyResult<Function> {
         let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
-        Function { function: self.grid.register(name, form, body.unwrap_or_default()), typed }
+        if form == FunctionForm::Named && name.len() > MAX_TEXT {
+            return Err(errors::long_name(name.len(), MAX_TEXT));
+        }
+        let function = self.grid.register(name, form, body.unwrap_or_default());
+        Ok(Function { function, typed, blobs })
     }
 
-    /// Remembers what is registered for a callable that carries nothing with it, or for a name.
-    fn remember(&self, callable: &Bound<'_, PyAny>, function: &Function) -> PyResult<()> {
+    /// Remembers what is registered for a name, or for a callable that carries nothing with it but
+    /// `values`, which are those of `names` in `globals`.
+    #[pyo3(signature = (callable, function, globals=None, names=Vec::new(), values=Vec::new()))]
+    fn remember(
+        &self,
+        callable: &Bound<'_, PyAny>,
+        function: &Function,
+        globals: Option<Bound<'_, PyDict>>,
+        names: Vec<Bound<'_, PyString>>,
+        values: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if !function.blobs.is_empty() {
+            return Ok(());
+        }
         let object = if callable.is_instance_of::<PyString>() {
             callable.clone()
         } else {
@@ -182,7 +226,12 @@ impl Grid {
         };
         let (function, typed) = (Arc::clone(&function.function), function.typed);
         let address = callable.as_ptr() as usize;
-        let newest = Recent { address, object: object.unbind(), function, typed };
+        let carried = globals.map(|globals| {
+            let pairs = names.into_iter().zip(values);
+            let pairs = pairs.map(|(name, value)| (name.unbind(), value.unbind())).collect();
+            Carried { globals: globals.unbind(), values: pairs }
+        });
+        let newest = Recent { address, object: object.unbind(), carried, function, typed };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let old = recent.iter().position(|recent| recent.address == address);
         let last = (recent.len() >= MOST_RECENT).then(|| recent.len() - 1);
@@ -208,7 +257,7 @@ impl Grid {
         deadline: Option<f64>,
         idempotent: bool,
     ) -> PyResult<Option<Py<Call>>> {
-        let Some((function, typed)) = self.remembered(callable) else { return Ok(None) };
+        let Some((function, typed, blobs)) = self.remembered(callable) else { return Ok(None) };
         let mut payload = self.grid.payload();
         if typed {
             if !(kwargs.is_empty() && args.iter_borrowed().all(|arg| values::is_plain(&arg))) {
@@ -221,15 +270,16 @@ impl Grid {
             if !plain::dumps_call(args, kwargs, &mut head) {
                 return Ok(None);
             }
-            payload.add_owned(head)?;
+            payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
         }
-        let payload = payload.finish();
-        let sent = self.send(py, owner, function, typed, payload, Vec::new(), deadline, idempotent);
-        sent.map(Some)
+        let request = request(&function, payload.finish(), blobs, deadline, idempotent)?;
+        self.send(py, owner, typed, request).map(Some)
     }
 
-    /// Submits a call with pickled arguments. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent))]
+    /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
+    /// many calls wait for workers.
+    #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent, *, on=None,
+                        priority=0, after=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit(
         &self,
@@ -241,24 +291,32 @@ impl Grid {
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
+        on: Option<&Reserved>,
+        priority: i32,
+        after: Vec<PyRef<'_, Dependency>>,
     ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
         if buffers.len() >= MAX_SECTIONS {
             return Err(PyValueError::new_err("more than 1,023 buffers in one call"));
         }
         match head.cast::<PyBytes>() {
-            Ok(bytes) if bytes.as_bytes().len() < SMALL => payload.add(bytes.as_bytes())?,
+            Ok(bytes) if bytes.as_bytes().len() < SMALL => {
+                payload.add(bytes.as_bytes()).map_err(|error| errors::no_room(&error))?;
+            }
             _ => values::add_view(py, &View::new(head)?, &mut payload)?,
         }
         for buffer in &buffers {
             values::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
-        let (function, typed) = (Arc::clone(&function.function), function.typed);
-        self.send(py, owner, function, typed, payload.finish(), blobs, deadline, idempotent)
+        let blobs = function.with_own(blobs);
+        let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
+        let on = on.map(|reserved| reserved.reservation);
+        let after = after.iter().map(|one| one.to_client(py)).collect();
+        self.send(py, owner, function.typed, Request { on, priority, after, ..request })
     }
 
     /// Submits a call with typed values. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, function, arguments, blobs, deadline, idempotent))]
+    #[pyo3(signature = (owner, function, arguments, blobs, deadline, idempotent, *, priority=0))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit_values(
         &self,
@@ -269,12 +327,14 @@ impl Grid {
         blobs: Vec<u64>,
         deadline: Option<f64>,
         idempotent: bool,
+        priority: i32,
     ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
         let arguments: Vec<Bound<'_, PyAny>> = arguments.iter().collect();
         values::from_python(&arguments, &mut payload)?;
-        let (function, typed) = (Arc::clone(&function.function), function.typed);
-        self.send(py, owner, function, typed, payload.finish(), blobs, deadline, idempotent)
+        let blobs = function.with_own(blobs);
+        let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
+        self.send(py, owner, function.typed, Request { priority, ..request })
     }
 
     /// Submits a call of `builtin/each` that calls the native function `name` with the first of these
@@ -302,7 +362,13 @@ impl Grid {
         }
         let call = self.send_request(
             py,
-            request(&each.function, payload.finish(), Vec::new(), deadline, idempotent)?,
+            request(
+                &each.function,
+                payload.finish(),
+                each.with_own(Vec::new()),
+                deadline,
+                idempotent,
+            )?,
         )?;
         Ok(Some((Call::new(call, self.grid.waiter(), Form::Each, owner), count)))
     }
@@ -313,7 +379,7 @@ impl Grid {
     }
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         &self,
@@ -325,11 +391,12 @@ impl Grid {
         out: Option<&Bound<'_, PyAny>>,
         deadline: Option<f64>,
         on: Option<&Reserved>,
+        priority: i32,
     ) -> PyResult<Call> {
         let on = on.map(|reserved| reserved.reservation);
         let options = CallOptions { deadline: duration(deadline)?, on, callbacks: None };
         let made = modules::make(py, &self.grid, target, args, kwargs, out, options)?;
-        let call = self.send_request(py, made.request)?;
+        let call = self.send_request(py, Request { priority, ..made.request })?;
         let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, self.grid.waiter(), form, owner))
     }
@@ -348,39 +415,43 @@ impl Grid {
         deadline: Option<f64>,
         on: Option<&Reserved>,
     ) -> PyResult<Py<PyAny>> {
-        let grid = owner.clone_ref(py);
-        match self.submit_target(py, owner, target, args, kwargs, out, deadline, on) {
-            Ok(call) => call.result(py, None),
-            // What the function or a callback raises comes from `result`, and stays what it is.
-            Err(refused) if refused.is_instance_of::<PyRuntimeError>(py) => {
-                let refusal = grid.call_method1(py, "_refusal", (refused.into_value(py),))?;
-                Err(PyErr::from_value(refusal.into_bound(py)))
-            }
-            Err(error) => Err(error),
-        }
+        self.submit_target(py, owner, target, args, kwargs, out, deadline, on, 0)?.result(py, None)
     }
 
     /// Asks for a worker that works for one object.
     fn reserve(&self) -> PyResult<Reserved> {
-        let reserved = self.grid.reserve(1).map_err(to_python)?;
+        let reserved = self.grid.reserve(1).map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();
-        let reservation = reservation.ok_or_else(|| PyRuntimeError::new_err("no worker"))?;
+        let reservation =
+            reservation.ok_or_else(|| errors::grid(&GridError::Refused(Refusal::Closed)))?;
         Ok(Reserved { reservation })
     }
 
     /// How a reserved worker is getting on, once it is not starting any more, waiting at most
-    /// `timeout` seconds; and how it was lost.
+    /// `timeout` seconds; and what its loss raises, for the object `name`.
     fn standing(
         &self,
         py: Python<'_>,
         reserved: &Reserved,
         timeout: Option<f64>,
-    ) -> PyResult<(&'static str, String)> {
+        name: &str,
+    ) -> PyResult<(&'static str, Option<Py<PyAny>>)> {
         let (grid, of) = (&self.grid, reserved.reservation);
         let known = wait_in_slices(py, timeout, |slice| {
             Some(grid.wait_for_reserved(of, slice)).filter(|now| *now != Standing::Starting)
         })?;
-        Ok(modules::standing(known.unwrap_or(Standing::Starting)))
+        Ok(match known.unwrap_or(Standing::Starting) {
+            Standing::Starting => ("starting", None),
+            Standing::Ready => ("ready", None),
+            Standing::Lost(loss) => {
+                let error = errors::object_lost(py, &format!("the worker of {name}"), &loss);
+                ("lost", Some(error.into_value(py).into_any()))
+            }
+            Standing::Released => {
+                let error = errors::grid(&GridError::Refused(Refusal::Released));
+                ("released", Some(error.into_value(py).into_any()))
+            }
+        })
     }
 
     /// Gives a reserved worker up.
@@ -397,7 +468,7 @@ impl Grid {
     fn share(&self, py: Python<'_>, parts: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
         let views = parts.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
         let slices: Vec<&[u8]> = views.iter().map(View::bytes).collect();
-        let blob = py.detach(|| self.grid.share(&slices)).map_err(to_python)?;
+        let blob = py.detach(|| self.grid.share(&slices)).map_err(|error| errors::grid(&error))?;
         Ok(blob.0)
     }
 
@@ -413,28 +484,26 @@ impl Grid {
 }
 
 impl Grid {
-    #[allow(clippy::too_many_arguments)] // the fields of one message
     fn send(
         &self,
         py: Python<'_>,
         owner: Py<PyAny>,
-        function: Arc<FunctionRef>,
         typed: bool,
-        payload: Payload,
-        blobs: Vec<u64>,
-        deadline: Option<f64>,
-        idempotent: bool,
+        request: Request,
     ) -> PyResult<Py<Call>> {
-        let request = request(&function, payload, blobs, deadline, idempotent)?;
         let form = if typed { Form::Values } else { Form::Pickled };
         Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner).into_python(py)
     }
 
     /// The registered function for a callable that is remembered, or is one itself.
-    fn remembered(&self, callable: &Bound<'_, PyAny>) -> Option<(Arc<FunctionRef>, bool)> {
+    fn remembered(
+        &self,
+        callable: &Bound<'_, PyAny>,
+    ) -> Option<(Arc<FunctionRef>, bool, Vec<u64>)> {
         if let Ok(function) = callable.cast_exact::<Function>() {
             let function = function.get();
-            return Some((Arc::clone(&function.function), function.typed));
+            let blobs = function.blobs.clone();
+            return Some((Arc::clone(&function.function), function.typed, blobs));
         }
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let address = callable.as_ptr() as usize;
@@ -445,7 +514,9 @@ impl Grid {
             Ok(reference) => reference.upgrade().is_some_and(|object| object.is(callable)),
             Err(_) => true,
         };
-        same.then(|| (Arc::clone(&found.function), found.typed))
+        let current = |carried: &Carried| carried.is_current(callable.py());
+        (same && found.carried.as_ref().is_none_or(current))
+            .then(|| (Arc::clone(&found.function), found.typed, Vec::new()))
     }
 
     fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {
@@ -453,7 +524,7 @@ impl Grid {
         loop {
             match grid.submit(request) {
                 Ok(call) => return Ok(call),
-                Err(SubmitError::Failed(error)) => return Err(to_python(error)),
+                Err(SubmitError::Failed(error)) => return Err(errors::grid(&error)),
                 Err(SubmitError::Full(back)) => request = *back,
             }
             let bytes = request.payload.bytes;
@@ -475,9 +546,11 @@ fn request(
         blobs: blobs.into_iter().map(BlobId).collect(),
         deadline: duration(deadline)?,
         idempotent,
+        priority: 0,
         on: None,
         callbacks: None,
         sinks: Vec::new(),
+        after: Vec::new(),
     })
 }
 

@@ -8,8 +8,11 @@
 mod arrays;
 mod buffer;
 mod call;
+mod errors;
+mod forking;
 mod grid;
 mod modules;
+mod package;
 mod plain;
 mod results;
 mod values;
@@ -23,7 +26,9 @@ mod _native {
     #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
-    use crate::call::{Call, Watch};
+    use crate::call::{Call, Dependency, Watch};
+    #[pymodule_export]
+    use crate::forking::{ForkedSpawner, fork_spawner, threads_are_known};
     #[pymodule_export]
     use crate::grid::{Function, Grid};
     #[pymodule_export]
@@ -34,10 +39,26 @@ mod _native {
     use crate::worker::{Worker, run_spawner};
 
     use super::pyfunction;
+    use pyo3::prelude::*;
 
     /// Version of the wire format.
     #[pymodule_export]
     const WIRE_VERSION: u8 = gridrpc_wire::VERSION;
+
+    /// The exception for an error of a remote function: its type's name, message and traceback there,
+    /// and the pickled exception with its buffers, if there is one.
+    #[pyfunction]
+    fn raised(
+        py: Python<'_>,
+        type_name: &str,
+        message: &str,
+        trace: &str,
+        head: Py<PyAny>,
+        buffers: Vec<Py<PyAny>>,
+    ) -> Py<PyAny> {
+        let error = crate::errors::raised(py, type_name, message, trace, head, buffers);
+        error.into_value(py).into_any()
+    }
 
     /// Seconds on the clock that all stamps are taken from.
     #[pyfunction]

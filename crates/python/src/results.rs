@@ -11,6 +11,7 @@ use gridrpc_runtime::segment::Lent;
 use pyo3::prelude::*;
 
 use crate::buffer::View;
+use crate::errors;
 
 /// One buffer of a result.
 enum Part {
@@ -45,14 +46,15 @@ impl Results {
 
     /// Adds them to an answer. `lent` is as it was for `new`.
     pub fn add(&self, lent: &[Incoming], payload: &mut PayloadBuilder<'_>) -> PyResult<()> {
+        let no_room = |error: std::io::Error| errors::no_room(&error);
         for part in &self.0 {
             match part {
-                Part::Elsewhere(view) => payload.add(view.bytes())?,
+                Part::Elsewhere(view) => payload.add(view.bytes()).map_err(no_room)?,
                 &Part::Argument(at, len) => match &lent[at] {
                     Incoming::Shared(stretch) if !stretch.is_held() => {
                         payload.add_argument(stretch.section(), len as u64);
                     }
-                    kept => payload.add(&kept.bytes()[..len])?,
+                    kept => payload.add(&kept.bytes()[..len]).map_err(no_room)?,
                 },
                 &Part::Array(ref memory, offset, len) => {
                     let start = memory.stretch(offset, len as u64)?;
@@ -62,7 +64,8 @@ impl Results {
                     } else {
                         // SAFETY: the stretch has been checked, and `memory` keeps it. Whoever changes
                         // it meanwhile, in another thread, changes what is sent.
-                        payload.add(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })?;
+                        let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), len) };
+                        payload.add(bytes).map_err(no_room)?;
                     }
                 }
             }

@@ -10,6 +10,7 @@ use pyo3::types::{
 };
 
 use crate::buffer::{Buffer, View};
+use crate::errors;
 
 /// What an array is described by: element type, Fortran order, shape.
 type Shape = (String, bool, Vec<u64>);
@@ -48,7 +49,7 @@ pub fn from_python(
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    payload.add_first(&bytes)?;
+    payload.add_first(&bytes).map_err(|error| errors::no_room(&error))?;
     Ok(())
 }
 
@@ -124,7 +125,7 @@ pub fn each_from_python(
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
-    payload.add_first(&bytes)?;
+    payload.add_first(&bytes).map_err(|error| errors::no_room(&error))?;
     Ok(count)
 }
 
@@ -170,9 +171,9 @@ pub fn add_view(py: Python<'_>, view: &View, payload: &mut PayloadBuilder<'_>) -
     const MUCH: usize = 64 << 10;
     let bytes = view.bytes();
     if bytes.len() < MUCH {
-        payload.add(bytes)?;
+        payload.add(bytes).map_err(|error| errors::no_room(&error))?;
     } else {
-        py.detach(|| payload.add(bytes))?;
+        py.detach(|| payload.add(bytes)).map_err(|error| errors::no_room(&error))?;
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
+use gridrpc_runtime::gathered::{Place, find};
 use gridrpc_runtime::link::LinkError;
+use gridrpc_runtime::nested;
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::sys::monotonic_ns;
 use gridrpc_runtime::worker::{
@@ -16,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::buffer::{Buffer, View, split_head, unpickle};
+use crate::errors;
 use crate::plain;
 use crate::results::Results;
 
@@ -81,8 +84,12 @@ struct Inner {
     running: Option<(u64, Vec<Incoming>)>,
     /// When it had come, ns.
     received: u64,
+    /// What lies beside the pickle of the arguments, while they are unpickled.
+    beside: Vec<Py<Buffer>>,
     /// Shared data that has been unpickled, by number.
     values: HashMap<u64, Py<PyAny>>,
+    /// How often somebody has asked for shared data.
+    asked: u64,
 }
 
 /// A worker's connection to its client.
@@ -106,7 +113,8 @@ impl Worker {
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
         let modules = Modules::default();
-        let inner = Inner { link, modules, running: None, received: 0, values: HashMap::new() };
+        let (beside, values) = (Vec::new(), HashMap::new());
+        let inner = Inner { link, modules, running: None, received: 0, beside, values, asked: 0 };
         Ok(Worker { inner: Mutex::new(inner) })
     }
 
@@ -128,13 +136,13 @@ impl Worker {
         let (py, this) = (slf.py(), slf.get());
         let mut functions = Functions { resolve, kept: VecDeque::new() };
         let mut head = Vec::new();
-        while let Some(job) = this.take_up(py)? {
+        while let Some(job) = this.take_up(py, &mut functions)? {
             let Job { function, sections, .. } = job;
             let mut times = (monotonic_ns(), 0);
             // Arguments must have gone by the time of the answer: those in shared memory are the
             // client's again unless the function has kept them.
             let answered =
-                run(py, &mut functions, &function, sections, &mut times).and_then(|result| {
+                this.run(py, &mut functions, &function, sections, &mut times).and_then(|result| {
                     head.clear();
                     if plain::dumps(&result, &mut head) {
                         return this.answer(py, times, &head, Vec::new(), None);
@@ -184,9 +192,68 @@ impl Worker {
         parts.into_iter().map(|part| Py::new(py, Buffer::new(part, true))).collect()
     }
 
+    /// The result of another call that is number `index` of those among the arguments that are being
+    /// unpickled: its pickle and the buffers beside it, each as memory, its start and its end there.
+    fn passed_on(&self, py: Python<'_>, index: usize) -> PyResult<Vec<(Py<Buffer>, usize, usize)>> {
+        let beside: Vec<_> =
+            self.with(|inner| inner.beside.iter().map(|buffer| buffer.clone_ref(py)).collect());
+        let find = || {
+            let table = beside.last()?;
+            let place = |place| match place {
+                Place::Packed(range) => Some((table.clone_ref(py), range.start, range.end)),
+                // The pickle itself is section 0.
+                Place::Section(number) => {
+                    let buffer = beside.get(number.checked_sub(1)?)?;
+                    Some((buffer.clone_ref(py), 0, buffer.get().bytes().len()))
+                }
+            };
+            find(table.get().bytes(), index)?.into_iter().map(place).collect::<Option<Vec<_>>>()
+        };
+        find().ok_or_else(|| PyValueError::new_err("this result is no argument of the call"))
+    }
+
+    /// The number of the call that runs.
+    fn current(&self) -> Option<u64> {
+        self.with(|inner| inner.running.as_ref().map(|(call, _)| *call))
+    }
+
+    /// Has the client do something for the function of the call that runs, and waits for the answer: a
+    /// list of texts, and the sections behind it. Raises RuntimeError with what the client says.
+    fn ask(
+        &self,
+        py: Python<'_>,
+        request: u16,
+        texts: Vec<String>,
+        sections: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<(Vec<String>, Vec<Py<Buffer>>)> {
+        if sections.len() >= MAX_SECTIONS {
+            return Err(PyValueError::new_err("more than 1,021 buffers in one call"));
+        }
+        let views = sections.iter().map(View::new).collect::<PyResult<Vec<_>>>()?;
+        let payload = self.with(|inner| -> PyResult<_> {
+            let mut payload = inner.link.payload();
+            payload.add_owned(nested::encode(&texts))?;
+            views.iter().try_for_each(|view| payload.add(view.bytes()))?;
+            Ok(payload.finish())
+        })?;
+        let ask = || self.with(|inner| inner.link.call_back(request, &payload));
+        let answer = py.detach(ask).map_err(Failure::from)?;
+        let mut sections = answer.results.map_err(PyRuntimeError::new_err)?.into_iter();
+        let texts = sections.next().and_then(|first| {
+            let texts = nested::decode(first.bytes())?;
+            Some(texts.into_iter().map(str::to_owned).collect())
+        });
+        let texts = texts.ok_or_else(|| PyRuntimeError::new_err("an answer without texts"))?;
+        let buffers = sections.map(|section| Py::new(py, Buffer::new(section, false)));
+        Ok((texts, buffers.collect::<PyResult<_>>()?))
+    }
+
     /// The value that was kept for shared data.
     fn kept(&self, py: Python<'_>, blob: u64) -> Option<Py<PyAny>> {
-        self.with(|inner| inner.values.get(&blob).map(|value| value.clone_ref(py)))
+        self.with(|inner| {
+            inner.asked += 1;
+            inner.values.get(&blob).map(|value| value.clone_ref(py))
+        })
     }
 
     /// Keeps the value of shared data until the client drops it.
@@ -202,7 +269,7 @@ fn no_call() -> PyErr {
 impl Worker {
     /// Waits for the next call of a Python function; runs those of modules meanwhile. None: the
     /// client is gone.
-    fn take_up(&self, py: Python<'_>) -> PyResult<Option<Job>> {
+    fn take_up(&self, py: Python<'_>, functions: &mut Functions<'_>) -> PyResult<Option<Job>> {
         loop {
             // The interpreter's lock need not be given up for a call that is at hand: other threads
             // get it while Python code runs.
@@ -213,7 +280,7 @@ impl Worker {
                 next = match turn.map_err(Failure::from)? {
                     Turn::Run(job) => Some(job),
                     Turn::LetGo(dropped) => {
-                        self.let_go(&dropped);
+                        self.let_go(&dropped, functions);
                         None
                     }
                     Turn::End => return Ok(None),
@@ -235,18 +302,69 @@ impl Worker {
                 inner.received = job.received;
                 inner.link.take_dropped()
             });
-            self.let_go(&dropped);
+            self.let_go(&dropped, functions);
             return Ok(Some(job));
         }
     }
 
     /// Lets go of the values of shared data that were dropped.
-    fn let_go(&self, dropped: &[u64]) {
+    fn let_go(&self, dropped: &[u64], functions: &mut Functions<'_>) {
+        if !dropped.is_empty() {
+            // Those that are still called are unpickled again.
+            functions.kept.retain(|kept| !kept.refers);
+        }
         let remove = |inner: &mut Inner| -> Vec<Py<PyAny>> {
             dropped.iter().filter_map(|blob| inner.values.remove(blob)).collect()
         };
         // What goes with them may be code that asks for our lock: drop them without it.
         drop(self.with(remove));
+    }
+
+    /// Calls a function; notes when it was called and when it had returned.
+    fn run<'py>(
+        &self,
+        py: Python<'py>,
+        functions: &mut Functions<'py>,
+        function: &KnownFunction,
+        sections: Vec<Incoming>,
+        times: &mut (u64, u64),
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let function = functions.find(function, || self.with(|inner| inner.asked))?;
+        let arguments = match &sections[..] {
+            [Incoming::Bytes(head)] => plain::loads(py, head),
+            _ => None,
+        };
+        let arguments = match arguments {
+            Some(arguments) => arguments,
+            None => {
+                let (head, buffers) = split_head(py, sections, true)?;
+                self.unpickle_arguments(py, head, buffers)?.into_bound(py)
+            }
+        };
+        let (args, kwargs): (Bound<'py, PyTuple>, Bound<'py, PyDict>) = arguments.extract()?;
+        drop(arguments);
+        times.0 = monotonic_ns();
+        let result = function.call(args, Some(&kwargs).filter(|kwargs| !kwargs.is_empty()));
+        times.1 = monotonic_ns();
+        result
+    }
+
+    /// Results of other calls among the arguments are found by [`Worker::passed_on`] meanwhile.
+    fn unpickle_arguments(
+        &self,
+        py: Python<'_>,
+        head: Py<PyAny>,
+        buffers: Vec<Py<Buffer>>,
+    ) -> PyResult<Py<PyAny>> {
+        if buffers.is_empty() {
+            return unpickle(py, head, buffers);
+        }
+        let beside = buffers.iter().map(|buffer| buffer.clone_ref(py)).collect();
+        self.with(|inner| inner.beside = beside);
+        let arguments = unpickle(py, head, buffers);
+        // What goes with them may be code that asks for our lock: drop them without it.
+        drop(self.with(|inner| std::mem::take(&mut inner.beside)));
+        arguments
     }
 
     /// Whether the call that was taken up has been answered, or cannot be any more.
@@ -291,7 +409,7 @@ impl Worker {
             let put_together = |link: &mut WorkerLink| -> PyResult<_> {
                 let results = results.as_ref().map_err(|error| error.clone_ref(py))?;
                 let mut payload = link.payload();
-                payload.add(head)?;
+                payload.add(head).map_err(|error| errors::no_room(&error))?;
                 results.add(&lent, &mut payload)?;
                 Ok(payload.finish())
             };
@@ -318,53 +436,40 @@ impl Worker {
 /// The functions that were called, those called last at the front.
 struct Functions<'py> {
     resolve: Bound<'py, PyAny>,
-    kept: VecDeque<(u64, Bound<'py, PyAny>)>,
+    kept: VecDeque<Kept<'py>>,
+}
+
+/// A function that was called.
+struct Kept<'py> {
+    serial: u64,
+    function: Bound<'py, PyAny>,
+    /// Whether shared data went into it.
+    refers: bool,
 }
 
 /// Functions kept unpickled.
 const MAX_FUNCTIONS: usize = 256;
 
 impl<'py> Functions<'py> {
-    fn find(&mut self, function: &KnownFunction) -> PyResult<Bound<'py, PyAny>> {
-        let place = self.kept.iter().position(|(serial, _)| *serial == function.serial);
+    /// `asked`: how often somebody has asked for shared data.
+    fn find(
+        &mut self,
+        function: &KnownFunction,
+        asked: impl Fn() -> u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let place = self.kept.iter().position(|kept| kept.serial == function.serial);
         if let Some(known) = place.and_then(|place| self.kept.remove(place)) {
-            let found = known.1.clone();
+            let found = known.function.clone();
             self.kept.push_front(known);
             return Ok(found);
         }
         let pickled = function.form == FunctionForm::Pickled;
         let body = PyBytes::new(self.resolve.py(), &function.body);
+        let before = asked();
         let found = self.resolve.call1((pickled, &function.name, body))?;
-        self.kept.push_front((function.serial, found.clone()));
+        let refers = asked() != before;
+        self.kept.push_front(Kept { serial: function.serial, function: found.clone(), refers });
         self.kept.truncate(MAX_FUNCTIONS);
         Ok(found)
     }
-}
-
-/// Calls a function; notes when it was called and when it had returned.
-fn run<'py>(
-    py: Python<'py>,
-    functions: &mut Functions<'py>,
-    function: &KnownFunction,
-    sections: Vec<Incoming>,
-    times: &mut (u64, u64),
-) -> PyResult<Bound<'py, PyAny>> {
-    let function = functions.find(function)?;
-    let arguments = match &sections[..] {
-        [Incoming::Bytes(head)] => plain::loads(py, head),
-        _ => None,
-    };
-    let arguments = match arguments {
-        Some(arguments) => arguments,
-        None => {
-            let (head, buffers) = split_head(py, sections, true)?;
-            unpickle(py, head, buffers)?.into_bound(py)
-        }
-    };
-    let (args, kwargs): (Bound<'py, PyTuple>, Bound<'py, PyDict>) = arguments.extract()?;
-    drop(arguments);
-    times.0 = monotonic_ns();
-    let result = function.call(args, Some(&kwargs).filter(|kwargs| !kwargs.is_empty()));
-    times.1 = monotonic_ns();
-    result
 }

@@ -3,9 +3,14 @@
 
 pub mod client;
 mod forks;
+pub mod gathered;
 pub mod link;
 pub mod loan;
+pub mod nested;
+mod nesting;
+pub mod numerical;
 mod pages;
+mod passing;
 mod patience;
 pub mod payload;
 pub mod segment;

@@ -60,13 +60,15 @@ pub struct Sender {
     queue: VecDeque<Out>,
     /// Bytes of the first entry that have been sent.
     sent: usize,
+    /// Bytes of the connection so far.
+    position: u64,
 }
 
 impl Sender {
     /// The sending half of a connection over `socket`.
     #[must_use]
     pub fn new(socket: Socket) -> Sender {
-        Sender { socket, queue: VecDeque::new(), sent: 0 }
+        Sender { socket, queue: VecDeque::new(), sent: 0, position: 0 }
     }
 
     /// Appends a message.
@@ -194,6 +196,7 @@ impl Sender {
                         self.queue.pop_front();
                     }
                     self.sent += count;
+                    self.position += count as u64;
                     if done {
                         self.recycle_front();
                     }
@@ -215,6 +218,36 @@ impl Sender {
             return bytes.clear();
         }
         self.queue.pop_front();
+    }
+
+    /// How many bytes of the connection have been sent.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// All that waits to be sent, if that is bytes only: nothing that a descriptor goes with, that
+    /// lies elsewhere, or that waits at a gate.
+    #[must_use]
+    pub fn plain(&self) -> Option<&[u8]> {
+        let mut queue = self.queue.iter();
+        match (queue.next(), queue.next()) {
+            (None, _) => Some(&[]),
+            (Some(Out::Bytes(bytes)), None) => Some(&bytes[self.sent..]),
+            _ => None,
+        }
+    }
+
+    /// Leaves out the first bytes of what waits: the other end has them by other means.
+    pub fn skip(&mut self, count: usize) {
+        if let Some(Out::Bytes(bytes)) = self.queue.front() {
+            let count = count.min(bytes.len() - self.sent);
+            self.sent += count;
+            self.position += count as u64;
+            if self.sent == bytes.len() {
+                self.recycle_front();
+            }
+        }
     }
 
     /// The socket, to keep.
@@ -373,6 +406,8 @@ pub struct Receiver {
     placement: Option<Placement>,
     /// Buffers of streams that were given back.
     spare: Vec<Vec<u8>>,
+    /// Bytes of the connection so far.
+    position: u64,
 }
 
 impl fmt::Debug for Receiver {
@@ -405,6 +440,7 @@ impl Receiver {
             max_payload,
             placement: None,
             spare: Vec::new(),
+            position: 0,
         }
     }
 
@@ -442,6 +478,32 @@ impl Receiver {
     /// # Errors
     /// As `recvmsg(2)`; `WouldBlock` when a non-blocking socket has nothing.
     pub fn fill(&mut self) -> io::Result<usize> {
+        let count = self.receive()?;
+        self.position += count as u64;
+        Ok(count)
+    }
+
+    /// How many bytes of the connection have come.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes bytes of the connection that come by other means than the socket: whole frames without
+    /// streams and descriptors.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.copy_within(self.filled.clone(), 0);
+        self.filled = 0..self.filled.len();
+        let end = self.filled.end + bytes.len();
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        self.buffer[self.filled.end..end].copy_from_slice(bytes);
+        self.filled.end = end;
+        self.position += bytes.len() as u64;
+    }
+
+    fn receive(&mut self) -> io::Result<usize> {
         if self.filled.is_empty() {
             self.filled = 0..0;
             // The bulk of a stream goes straight to its place.

@@ -1,11 +1,15 @@
 //! The `gridrpc` program.
 
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use gridrpc_idl::Dialect;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
-use gridrpc_runtime::tool::{catalogue, compile, describe, makefile};
+use gridrpc_runtime::tool::recipe::Given;
+use gridrpc_runtime::tool::{catalogue, compile, config, describe, makefile};
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, builtin_names, serve_native};
 use gridrpc_wire::Prepare;
@@ -17,7 +21,7 @@ use serde_json::json;
 /// Compiles modules from interface descriptions (IDL), keeps this machine's catalogue of them, and
 /// is what native workers run. Programs make calls through the C, Fortran and Python APIs.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(name = "gridrpc", version, about)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -44,6 +48,21 @@ enum Command {
         /// Print a makefile for the module and its stubs, and compile nothing
         #[arg(long)]
         makefile: bool,
+        /// What the file means if it names no dialect: `gridrpc`, or `ninf-g` as with Ninf-G
+        #[arg(long, default_value = "gridrpc", value_parser = dialect)]
+        dialect: Dialect,
+        /// The compiler, instead of the file's or the usual one
+        #[arg(long)]
+        compiler: Option<String>,
+        /// The linker, instead of the file's or the usual one
+        #[arg(long)]
+        linker: Option<String>,
+        /// The arguments have what the file says of options, objects and libraries
+        #[arg(long, hide = true)]
+        flags_given: bool,
+        /// The file was made of another one; the makefile is to remove it in the end
+        #[arg(long, hide = true, requires = "makefile")]
+        made: bool,
         /// Further arguments for the compiler and the linker, behind `--`
         #[arg(last = true)]
         arguments: Vec<String>,
@@ -75,6 +94,10 @@ enum Command {
         #[arg(long)]
         idl: bool,
     },
+    /// Print what compilers need for programs that use the C library
+    ///
+    /// For example: cc -o client client.c $(gridrpc config --cflags --libs)
+    Config(config::Wanted),
     /// List the functions that every native worker has
     Functions,
     /// Start native workers for a client; not for people
@@ -82,71 +105,103 @@ enum Command {
     Spawner,
 }
 
+fn dialect(name: &str) -> Result<Dialect, String> {
+    Dialect::named(name).ok_or_else(|| "there are `gridrpc` and `ninf-g`".to_owned())
+}
+
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        Command::Compile { file, output, keep_source, check, list, makefile, arguments } => {
-            if check {
-                compile::read(&file).map(drop).map_err(Into::into)
-            } else if list || makefile {
-                print_of(&file, makefile)
-            } else {
-                compile_file(&file, compile::Options { folder: output, keep_source, arguments })
-            }
-        }
-        Command::Register { file } => register(&file),
-        Command::Unregister { module } => unregister(&module),
-        Command::List { json } => list(json),
-        Command::Describe { name, json, idl } => describe_one(&name, json, idl),
-        Command::Functions => {
-            builtin_names().iter().for_each(|name| println!("{name}"));
-            Ok(())
-        }
-        Command::Spawner => serve(),
-    };
-    match result {
+    match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gridrpc: {error}");
+            // There is nobody left to tell if that fails too.
+            let _ = writeln!(std::io::stderr(), "gridrpc: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn compile_file(file: &std::path::Path, options: compile::Options) -> Result<(), Failure> {
-    let module = compile::compile(file, &options)?;
-    println!("{}", module.display());
-    Ok(())
-}
-
-fn print_of(file: &std::path::Path, as_makefile: bool) -> Result<(), Failure> {
-    let module = compile::read(file)?;
-    if as_makefile {
-        print!("{}", makefile::makefile(&module, &file.display().to_string()));
-    } else {
-        module.functions.iter().for_each(|function| println!("{}", function.name));
-        module.classes.iter().for_each(|class| println!("{}", class.name));
+fn run(command: Command) -> Result<(), Failure> {
+    if let Command::Spawner = command {
+        return serve();
     }
-    Ok(())
+    // Whoever reads what is printed may stop reading: this program ends then, as others do.
+    // SAFETY: no handler is set.
+    unsafe { signal(Signal::SIGPIPE, SigHandler::SigDfl)? };
+    let text = text_of(command)?;
+    let mut output = std::io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| format!("could not write to standard output: {error}").into())
 }
 
-fn register(file: &std::path::Path) -> Result<(), Failure> {
+/// What a command has to say once it is done.
+fn text_of(command: Command) -> Result<String, Failure> {
+    match command {
+        Command::Compile {
+            file,
+            output,
+            keep_source,
+            check,
+            list,
+            makefile,
+            dialect,
+            compiler,
+            linker,
+            flags_given,
+            made,
+            arguments,
+        } => {
+            if check {
+                return compile::read(&file, dialect).map(|_| String::new()).map_err(Into::into);
+            }
+            if list {
+                return names_in(&file);
+            }
+            if makefile {
+                let module = compile::read(&file, dialect)?;
+                let options = &arguments;
+                let source = makefile::Source { file: &file, is_made: made, dialect, options };
+                return Ok(makefile::makefile(&module, source)?);
+            }
+            let given = Given { compiler, linker, arguments, flags_given };
+            let options = compile::Options { folder: output, keep_source, dialect, given };
+            let module = compile::compile(&file, &options)?;
+            Ok(format!("{}\n", module.display()))
+        }
+        Command::Register { file } => register(&file),
+        Command::Unregister { module } => unregister(&module),
+        Command::List { json } => list(json),
+        Command::Describe { name, json, idl } => describe_one(&name, json, idl),
+        Command::Config(wanted) => Ok(config::describe(wanted)?),
+        Command::Functions => Ok(builtin_names().iter().map(|name| format!("{name}\n")).collect()),
+        Command::Spawner => Ok(String::new()),
+    }
+}
+
+fn names_in(file: &std::path::Path) -> Result<String, Failure> {
+    let module = compile::read(file, Dialect::default())?;
+    let functions = module.functions.iter().map(|function| &function.name);
+    let names = functions.chain(module.classes.iter().map(|class| &class.name));
+    Ok(names.map(|name| format!("{name}\n")).collect())
+}
+
+fn register(file: &std::path::Path) -> Result<String, Failure> {
     let (name, before) = catalogue::register(file)?;
-    println!("registered module {name}");
+    let mut text = format!("registered module {name}\n");
     if let Some(before) = before {
-        println!("in the place of {}", before.display());
+        let _ = writeln!(text, "in the place of {}", before.display());
     }
-    Ok(())
+    Ok(text)
 }
 
-fn unregister(module: &str) -> Result<(), Failure> {
+fn unregister(module: &str) -> Result<String, Failure> {
     let file = catalogue::unregister(module)?;
-    println!("module {module} is no longer registered; its file is still {}", file.display());
-    Ok(())
+    let file = file.display();
+    Ok(format!("module {module} is no longer registered; its file is still {file}\n"))
 }
 
-fn list(as_json: bool) -> Result<(), Failure> {
+fn list(as_json: bool) -> Result<String, Failure> {
     let registered = catalogue::list()?;
     if as_json {
         let one = |entry: &catalogue::Registered| match &entry.module {
@@ -158,27 +213,24 @@ fn list(as_json: bool) -> Result<(), Failure> {
             }),
         };
         let all: Vec<_> = registered.iter().map(one).collect();
-        println!("{}", serde_json::to_string_pretty(&all)?);
-        return Ok(());
+        return Ok(serde_json::to_string_pretty(&all)? + "\n");
     }
     if registered.is_empty() {
-        println!("no modules are registered; `gridrpc register FILE` registers one");
+        return Ok("no modules are registered; `gridrpc register FILE` registers one\n".to_owned());
     }
-    for entry in registered {
-        match &entry.module {
-            Ok(module) => {
-                let interface = &module.interface;
-                let (functions, classes) = (interface.functions.len(), interface.classes.len());
-                let file = entry.file.display();
-                println!("{}  {functions} functions, {classes} classes  {file}", entry.name);
-            }
-            Err(error) => println!("{}  cannot be used: {error}", entry.name),
+    let line = |entry: catalogue::Registered| match &entry.module {
+        Ok(module) => {
+            let interface = &module.interface;
+            let (functions, classes) = (interface.functions.len(), interface.classes.len());
+            let file = entry.file.display();
+            format!("{}  {functions} functions, {classes} classes  {file}\n", entry.name)
         }
-    }
-    Ok(())
+        Err(error) => format!("{}  cannot be used: {error}\n", entry.name),
+    };
+    Ok(registered.into_iter().map(line).collect())
 }
 
-fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> {
+fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<String, Failure> {
     let is_file = name.ends_with(".so") && std::path::Path::new(name).is_file();
     let (module, function) = if is_file {
         (std::sync::Arc::new(read_interface(name.as_ref())?), None)
@@ -202,18 +254,17 @@ fn describe_one(name: &str, as_json: bool, as_idl: bool) -> Result<(), Failure> 
         }
     };
     if as_idl {
-        print!("{}", module.interface);
-    } else if as_json {
+        return Ok(module.interface.to_string());
+    }
+    if as_json {
         let value = match function {
             Some(function) => describe::json_of_function(function),
             None => describe::json_of_module(&module),
         };
-        println!("{}", serde_json::to_string_pretty(&value)?);
-    } else {
-        let named = name.split_once('/').map(|(_, name)| name).zip(function);
-        print!("{}", describe::text(&module, named));
+        return Ok(serde_json::to_string_pretty(&value)? + "\n");
     }
-    Ok(())
+    let named = name.split_once('/').map(|(_, name)| name).zip(function);
+    Ok(describe::text(&module, named))
 }
 
 /// Native workers find their modules by themselves; where they run is all that there is to prepare.

@@ -7,6 +7,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
+use crate::passing::Passing;
 use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool, Segment};
 use crate::worker::lendings::Lendings;
 
@@ -29,6 +30,8 @@ pub enum Outgoing {
         /// Its length, bytes.
         len: u64,
     },
+    /// Lies in somebody else's shared memory, and is passed on.
+    Passed(Borrowed),
     /// In a result: lies where the call's section of that number lay.
     Argument {
         /// The call's section.
@@ -64,6 +67,17 @@ impl<'p> PayloadBuilder<'p> {
     #[must_use]
     pub fn new(pool: Option<&'p Arc<Pool>>, threshold: usize) -> Self {
         PayloadBuilder { pool, lendings: None, threshold, inline: 0, bytes: 0, parts: Vec::new() }
+    }
+
+    /// With the sections of a payload that has not been sent, for more to be added.
+    #[must_use]
+    pub fn go_on_with(self, payload: Payload) -> Self {
+        let inline = |part: &Outgoing| match part {
+            Outgoing::Inline(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let inline = payload.parts.iter().map(inline).sum();
+        PayloadBuilder { inline, bytes: payload.bytes, parts: payload.parts, ..self }
     }
 
     /// Uses what comes back of these again.
@@ -131,6 +145,28 @@ impl<'p> PayloadBuilder<'p> {
     /// data that waits, bytes.
     pub fn add_shared(&mut self, lent: Arc<Lent>, offset: u64, len: u64, moved: u64) {
         self.push(Outgoing::Shared { lent, offset, len }, moved);
+    }
+
+    /// Adds a section that somebody else has sent: passed on where it lies, if that can be done, or
+    /// copied.
+    ///
+    /// # Errors
+    /// As [`PayloadBuilder::add`].
+    pub fn pass_on(&mut self, section: &Incoming) -> io::Result<()> {
+        if let Incoming::Shared(stretch) = section
+            && self.passes_on(section)
+        {
+            self.push(Outgoing::Passed(stretch.clone()), 0);
+            return Ok(());
+        }
+        self.add(section.bytes())
+    }
+
+    /// Whether a section of somebody else's can be passed on without a copy.
+    #[must_use]
+    pub fn passes_on(&self, section: &Incoming) -> bool {
+        let can = |stretch: &Borrowed| stretch.passing().is_some();
+        self.pool.is_some() && matches!(section, Incoming::Shared(stretch) if can(stretch))
     }
 
     /// Adds a section that is sent from where it lies.
@@ -202,6 +238,12 @@ impl<'p> PayloadBuilder<'p> {
         self.parts.push(part);
     }
 
+    /// How many sections it has so far.
+    #[must_use]
+    pub fn sections(&self) -> usize {
+        self.parts.len()
+    }
+
     /// How many more sections the payload may have.
     #[must_use]
     pub fn room(&self) -> usize {
@@ -240,6 +282,20 @@ pub(crate) fn announce(
     Ok(())
 }
 
+/// Announces a segment that is passed on.
+fn announce_passed(
+    passing: &Passing,
+    sender: &mut Sender,
+    is_new: impl FnOnce(u32) -> bool,
+) -> Result<(), WireError> {
+    let segment = passing.number();
+    if is_new(segment) {
+        let message = Message::Segment { segment, len: passing.len() };
+        sender.push_with(&message, vec![passing.file()])?;
+    }
+    Ok(())
+}
+
 impl Payload {
     /// The sections as a message names them.
     #[must_use]
@@ -248,6 +304,14 @@ impl Payload {
             &Outgoing::Shared { ref lent, offset, len } => {
                 let lease = Lease { segment: lent.segment().number(), offset };
                 Section { len, place: Place::Shared(lease) }
+            }
+            Outgoing::Passed(stretch) => {
+                // Where it cannot be passed on it is not put into a payload.
+                let (segment, offset) = stretch
+                    .passing()
+                    .map_or((u32::MAX, 0), |(passing, offset)| (passing.number(), offset));
+                let lease = Lease { segment, offset };
+                Section { len: stretch.len() as u64, place: Place::Shared(lease) }
             }
             &Outgoing::Argument { index, len } => Section { len, place: Place::Argument(index) },
             &Outgoing::Blob { blob, part, len } => {
@@ -285,11 +349,23 @@ impl Payload {
         mut is_new: impl FnMut(u32) -> bool,
     ) -> Result<(), WireError> {
         for part in &self.parts {
-            if let Outgoing::Shared { lent, .. } = part {
-                announce(lent.segment(), sender, &mut is_new)?;
+            match part {
+                Outgoing::Shared { lent, .. } => announce(lent.segment(), sender, &mut is_new)?,
+                Outgoing::Passed(stretch) => {
+                    if let Some((passing, _)) = stretch.passing() {
+                        announce_passed(passing, sender, &mut is_new)?;
+                    }
+                }
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Whether parts of it are read where they lie.
+    pub(crate) fn is_lent(&self) -> bool {
+        let lies = |part: &Outgoing| matches!(part, Outgoing::Shared { .. } | Outgoing::Passed(_));
+        self.parts.iter().any(lies)
     }
 
     /// What the streamed sections hold, bytes.

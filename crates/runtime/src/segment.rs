@@ -16,6 +16,7 @@ use gridrpc_wire::Lease;
 
 use crate::forks;
 use crate::pages::{HUGE, HUGE_FROM, Memory};
+use crate::passing::{FIRST_OF_PASSED_ON, Passing};
 use crate::sys::{self, Mapping};
 use crate::worker::blobs::Reading;
 use crate::worker::progress::GivingBack;
@@ -274,6 +275,8 @@ impl Pool {
 #[derive(Clone, Debug)]
 pub struct Borrowed {
     mapping: Arc<Mapping>,
+    /// For passing it on, where that can be done.
+    passing: Option<Arc<Passing>>,
     offset: u64,
     len: u64,
     /// Returns the stretch to its owner when the last clone is dropped.
@@ -328,6 +331,11 @@ impl Borrowed {
     #[must_use]
     pub fn is_callers(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.lease.segment >= FIRST_OF_ARRAYS)
+    }
+
+    /// What it takes to pass it on, and where it lies in its segment.
+    pub(crate) fn passing(&self) -> Option<(&Arc<Passing>, u64)> {
+        Some((self.passing.as_ref()?, self.offset))
     }
 
     /// Whether somebody else also holds this stretch.
@@ -400,25 +408,42 @@ impl Drop for Returner {
 /// Somebody else's segments, as far as they have been announced to this process.
 #[derive(Debug, Default)]
 pub struct Mapped {
-    segments: HashMap<u32, Arc<Mapping>>,
+    segments: HashMap<u32, Theirs>,
     returns: Returns,
+    /// Who tells others of segments that are passed on to them.
+    passed_on_by: Option<Arc<Pool>>,
+}
+
+#[derive(Debug)]
+struct Theirs {
+    mapping: Arc<Mapping>,
+    passing: Option<Arc<Passing>>,
 }
 
 impl Mapped {
     /// Stretches of these segments go back by marks, as far as there is room for them.
     pub(crate) fn given_back(marks: GivingBack) -> Mapped {
         let returns = Returns { marks, ..Returns::default() };
-        Mapped { segments: HashMap::new(), returns }
+        Mapped { segments: HashMap::new(), returns, passed_on_by: None }
+    }
+
+    /// These segments may be passed on to those that `pool` serves.
+    pub(crate) fn passed_on_by(mut self, pool: &Arc<Pool>) -> Mapped {
+        self.passed_on_by = Some(Arc::clone(pool));
+        self
     }
 
     /// Maps a segment that its owner has announced.
     ///
     /// # Errors
     /// When it cannot be mapped or is shorter than announced.
-    pub fn add(&mut self, number: u32, len: u64, file: &OwnedFd) -> io::Result<()> {
-        let writable = !(FIRST_OF_SHARED_DATA..FIRST_OF_ARRAYS).contains(&number);
-        let mapping = Mapping::new(file.as_fd(), len as usize, writable)?;
-        self.segments.insert(number, Arc::new(mapping));
+    pub fn add(&mut self, number: u32, len: u64, file: OwnedFd) -> io::Result<()> {
+        let shared = (FIRST_OF_SHARED_DATA..FIRST_OF_ARRAYS).contains(&number);
+        let writable = !shared && number < FIRST_OF_PASSED_ON;
+        let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, writable)?);
+        let pool = self.passed_on_by.as_ref();
+        let passing = pool.and_then(|pool| Passing::keep(file, len, pool)).map(Arc::new);
+        self.segments.insert(number, Theirs { mapping, passing });
         Ok(())
     }
 
@@ -430,13 +455,14 @@ impl Mapped {
     /// The stretch of `len` bytes that a lease names, if it lies within a known segment.
     #[must_use]
     pub fn borrow(&self, lease: Lease, len: u64) -> Option<Borrowed> {
-        let mapping = self.segments.get(&lease.segment)?;
+        let Theirs { mapping, passing } = self.segments.get(&lease.segment)?;
         mapping.at(lease.offset, len)?;
         let returns = Some(self.returns.clone());
         let generation = forks::generation();
         let guard = Some(Arc::new(Returner { lease, returns, generation }));
         Some(Borrowed {
             mapping: Arc::clone(mapping),
+            passing: passing.clone(),
             offset: lease.offset,
             len,
             guard,
@@ -453,10 +479,11 @@ impl Mapped {
         len: u64,
         reading: &Arc<Reading>,
     ) -> Option<Borrowed> {
-        let mapping = Arc::clone(self.segments.get(&lease.segment)?);
+        let mapping = Arc::clone(&self.segments.get(&lease.segment)?.mapping);
         mapping.at(lease.offset, len)?;
         let _reading = Some(Arc::clone(reading));
-        Some(Borrowed { mapping, offset: lease.offset, len, guard: None, _reading, section: 0 })
+        let (offset, guard, passing) = (lease.offset, None, None);
+        Some(Borrowed { mapping, passing, offset, len, guard, _reading, section: 0 })
     }
 
     /// Where stretches of these segments are collected that are read no more.
@@ -514,13 +541,18 @@ mod tests {
         assert_eq!(pool.gone().len(), 1);
     }
 
+    /// The file as a reader gets it.
+    fn reopened(lent: &Lent) -> OwnedFd {
+        lent.segment().file().try_clone().unwrap()
+    }
+
     #[test]
     fn a_borrowed_stretch_goes_back_once_when_its_last_holder_drops_it() {
         let pool = Pool::new(0);
         let lent = pool.take(10).unwrap();
         lent.write(b"0123456789").unwrap();
         let mut mapped = Mapped::default();
-        mapped.add(0, lent.segment().len(), &lent.segment().file()).unwrap();
+        mapped.add(0, lent.segment().len(), reopened(&lent)).unwrap();
         let stretch = mapped.borrow(Lease { segment: 0, offset: 2 }, 3).unwrap();
         assert_eq!(stretch.bytes(), b"234");
         let second = stretch.clone();
@@ -537,8 +569,8 @@ mod tests {
         let lent = pool.take(10).unwrap();
         let mut mapped = Mapped::default();
         let len = lent.segment().len();
-        assert!(mapped.add(1, len * 2, &lent.segment().file()).is_err());
-        mapped.add(0, len, &lent.segment().file()).unwrap();
+        assert!(mapped.add(1, len * 2, reopened(&lent)).is_err());
+        mapped.add(0, len, reopened(&lent)).unwrap();
         assert!(mapped.borrow(Lease { segment: 0, offset: len }, 1).is_none());
         assert!(mapped.borrow(Lease { segment: 0, offset: u64::MAX }, 2).is_none());
         assert!(mapped.borrow(Lease { segment: 9, offset: 0 }, 1).is_none());

@@ -202,11 +202,31 @@ pub fn network_namespace_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     }
 }
 
+/// How long a file of this process may become, bytes. That holds for shared memory too.
+#[must_use]
+pub fn file_size_limit() -> u64 {
+    use nix::sys::resource::{Resource, getrlimit};
+    getrlimit(Resource::RLIMIT_FSIZE).map_or(u64::MAX, |(soft, _)| soft)
+}
+
+/// Which limit an error speaks of, if it does not say so itself: what to add to its text.
+#[must_use]
+pub fn limit_of(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::EFBIG) => ", which limits shared memory too (see `ulimit -f`)",
+        _ => "",
+    }
+}
+
 /// New memory that can be shared by passing its descriptor; it goes with its last user.
 ///
 /// # Errors
-/// When there is no descriptor or no memory for it.
+/// When there is no descriptor or no memory for it, or the limit of file sizes forbids it.
 pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
+    if len > file_size_limit() {
+        // The system would say so too, and end the process with SIGXFSZ.
+        return Err(io::Error::from_raw_os_error(libc::EFBIG));
+    }
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: `name` is a C string; the descriptor returned is new and ours.
     let file = unsafe {
@@ -371,6 +391,24 @@ pub fn raise_file_limit() -> u64 {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return 1024 };
     if soft < hard && setrlimit(Resource::RLIMIT_NOFILE, hard, hard).is_ok() { hard } else { soft }
+}
+
+/// Sees that descriptors 0 to 2 are open: whatever else got their numbers would be read and written as
+/// the standard streams, by worker processes too.
+///
+/// # Errors
+/// When `/dev/null` cannot be opened.
+pub fn open_standard_streams() -> io::Result<()> {
+    loop {
+        // SAFETY: plain system calls; the descriptor is new.
+        unsafe {
+            if (0..3).all(|number| libc::fcntl(number, libc::F_GETFD) >= 0) {
+                return Ok(());
+            }
+            // The lowest number that is free.
+            check(libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) as isize)?;
+        }
+    }
 }
 
 /// Memory and swap space of this machine, bytes; as much as there can be if that is not known.

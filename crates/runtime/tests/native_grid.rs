@@ -60,9 +60,11 @@ fn send(
         blobs: Vec::new(),
         deadline,
         idempotent: false,
+        priority: 0,
         on: None,
         callbacks: None,
         sinks: Vec::new(),
+        after: Vec::new(),
     };
     grid.submit(request).expect("taken")
 }

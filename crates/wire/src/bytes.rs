@@ -4,6 +4,9 @@ use thiserror::Error;
 
 use crate::frame::{MAX_BODY, VERSION, bounded};
 
+/// The longest text for people that is sent, bytes.
+pub const MAX_TEXT: usize = 64 << 10;
+
 /// Byte order of a frame: its sender's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -221,6 +224,18 @@ impl Writer<'_> {
         self.u32(value.len() as u32);
         self.out.extend_from_slice(value.as_bytes());
         Ok(())
+    }
+
+    /// Writes a text for people: at most [`MAX_TEXT`] bytes of it, its end, where a trace tells most.
+    /// What somebody has said must not keep the message from being sent.
+    pub(crate) fn prose(&mut self, value: &str) {
+        let mut start = value.len().saturating_sub(MAX_TEXT);
+        while !value.is_char_boundary(start) {
+            start += 1;
+        }
+        let end = &value.as_bytes()[start..];
+        self.u32(end.len() as u32);
+        self.out.extend_from_slice(end);
     }
 
     pub(crate) fn count(&mut self, count: usize, what: &'static str) -> Result<(), WireError> {

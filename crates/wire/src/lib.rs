@@ -23,11 +23,13 @@
 mod bytes;
 mod frame;
 mod message;
+mod remote_error;
 mod section;
 mod value;
 
-pub use bytes::{Order, WireError};
+pub use bytes::{MAX_TEXT, Order, WireError};
 pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
 pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
+pub use remote_error::RemoteError;
 pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};
 pub use value::{Array, DType, MAX_DIMENSIONS, Value, decode_values, encode_values};

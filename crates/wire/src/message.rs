@@ -409,7 +409,10 @@ impl Message<'_> {
             Message::Function { function, form, name, sections } => {
                 w.u32(*function);
                 w.u8(*form as u8);
-                w.text(name)?;
+                match form {
+                    FunctionForm::Pickled => w.prose(name),
+                    FunctionForm::Named | FunctionForm::Library => w.text(name)?,
+                }
                 w.sections(sections)?;
             }
             Message::Call { call, function, batch, sections } => {
@@ -425,9 +428,9 @@ impl Message<'_> {
             }
             Message::Failure { call, stamps, retained, error, message, trace, sections } => {
                 w.outcome(*call, *stamps, retained)?;
-                w.text(error)?;
-                w.text(message)?;
-                w.text(trace)?;
+                w.prose(error);
+                w.prose(message);
+                w.prose(trace);
                 w.sections(sections)?;
             }
             Message::Segment { segment, len } => {
@@ -459,7 +462,7 @@ impl Message<'_> {
             }
             Message::CallbackFailure { call, message } => {
                 w.u64(*call);
-                w.text(message)?;
+                w.prose(message);
             }
             Message::Prepare(prepare) => {
                 w.text(prepare.directory)?;
@@ -473,7 +476,7 @@ impl Message<'_> {
             Message::Started { worker, pid, error } => {
                 w.u32(*worker);
                 w.u32(*pid);
-                w.text(error)?;
+                w.prose(error);
             }
             Message::Exited { worker, pid, status, signal } => {
                 w.u32(*worker);

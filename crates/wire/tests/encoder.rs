@@ -1,8 +1,9 @@
 //! The encoder refuses what no decoder would take, and then leaves the buffer as it was.
 
 use gridrpc_wire::{
-    Array, DType, Frame, Lease, MAX_BODY, MAX_DESCRIPTORS, MAX_DIMENSIONS, MAX_SECTION_LEN,
-    MAX_SECTIONS, Message, Order, Place, Section, Value, WireError, data_header, encode_values,
+    Array, DType, Frame, FunctionForm, Lease, MAX_BODY, MAX_DESCRIPTORS, MAX_DIMENSIONS,
+    MAX_SECTION_LEN, MAX_SECTIONS, MAX_TEXT, Message, Order, Place, Prepare, Section, Stamps,
+    Value, WireError, data_header, encode_values,
 };
 
 /// The error of encoding `message`.
@@ -90,9 +91,12 @@ fn too_long_lists_and_texts() {
     assert_eq!(error, too_large("number of leases", 65_536, 65_535));
 
     let text = "x".repeat(MAX_BODY + 1);
+    let function =
+        |form| Message::Function { function: 1, form, name: &text, sections: Vec::new() };
     for message in [
-        Message::Started { worker: 1, pid: 0, error: &text },
-        Message::CallbackFailure { call: 1, message: &text },
+        function(FunctionForm::Named),
+        function(FunctionForm::Library),
+        Message::Prepare(Prepare { directory: &text, path: Vec::new(), modules: Vec::new() }),
     ] {
         let error = refused(&message);
         assert_eq!(error, too_large("text length", text.len() as u64, MAX_BODY as u64));
@@ -148,4 +152,42 @@ fn elements_are_turned_word_by_word() {
     // Each part of a complex number by itself, and a remainder stays as it is.
     assert_eq!(turned(DType::Complex64, foreign)[..8], [3, 2, 1, 0, 7, 6, 5, 4]);
     assert_eq!(turned(DType::Complex128, foreign)[7..], [0, 15, 14, 13, 12, 11, 10, 9, 8, 16, 17]);
+}
+
+#[test]
+fn what_somebody_has_said_is_cut_and_keeps_no_message_from_being_sent() {
+    // Two bytes a letter: one of them would be cut in two.
+    let long = "é".repeat(MAX_BODY) + "x";
+    let sent = |message: &Message<'_>, holds: &dyn Fn(&Message<'_>) -> bool| {
+        let mut out = Vec::new();
+        message.encode(Order::NATIVE, &mut out).expect("sent");
+        let (frame, _) = Frame::parse(&out).expect("valid").expect("whole");
+        assert!(holds(&Message::decode(&frame).expect("valid")), "{:?}", message.kind());
+    };
+    let is_end =
+        |text: &str| (MAX_TEXT - 1..=MAX_TEXT).contains(&text.len()) && long.ends_with(text);
+    sent(
+        &Message::CallbackFailure { call: 1, message: &long },
+        &|message| matches!(message, Message::CallbackFailure { message, .. } if is_end(message)),
+    );
+    sent(
+        &Message::Started { worker: 1, pid: 0, error: &long },
+        &|message| matches!(message, Message::Started { error, .. } if is_end(error)),
+    );
+    let stamps = Stamps::default();
+    let (retained, sections) = (Vec::new(), Vec::new());
+    let (error, message, trace) = (&*long, &*long, &*long);
+    sent(
+        &Message::Failure { call: 1, stamps, retained, error, message, trace, sections },
+        &|sent| {
+            matches!(sent, Message::Failure { error, message, trace, .. }
+            if is_end(error) && is_end(message) && is_end(trace))
+        },
+    );
+    let function =
+        |form| Message::Function { function: 1, form, name: &long, sections: Vec::new() };
+    sent(
+        &function(FunctionForm::Pickled),
+        &|message| matches!(message, Message::Function { name, .. } if is_end(name)),
+    );
 }

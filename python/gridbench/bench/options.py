@@ -33,10 +33,11 @@ def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | N
     """Measure what only gridrpc does, beside the limits of this machine.
 
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
-    modules, also from C) and large (inputs that do not fit into memory at one time); without any,
-    all are measured. Runs alternate, each in a fresh process. Shown are medians with the smallest
-    and largest value, and what is to be reached. Exit status 1 says that something could not be
-    measured. `gridbench micro` compares gridrpc with other engines.
+    modules, also from C), large (inputs that do not fit into memory at one time) and libraries
+    (joblib, SciPy, executors and what else Python's libraries meet); without any, all are measured.
+    Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
+    and what is to be reached. Exit status 1 says that something could not be measured.
+    `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.runner import Request, run_bench
 

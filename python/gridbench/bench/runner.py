@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import grain, large, modules
+from gridbench.bench import grain, large, libraries, modules
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
 from gridbench.bench.table import print_area
@@ -25,6 +25,7 @@ AREAS: dict[str, Callable[[bool], Area]] = {
     "grain": grain.area,
     "modules": modules.area,
     "large": large.area,
+    "libraries": libraries.area,
 }
 
 QUICK_RUNS = 5

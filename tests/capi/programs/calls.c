@@ -83,6 +83,8 @@ static void strings(void)
         free(pieces[i]);
     }
     IS(GRPC_OTHER_ERROR_CODE, grpc_call(&greet, "you", NULL));
+    /* A list that nobody wants. */
+    OK(grpc_call(&split, "xyz", 3, NULL));
     grpc_sessionid_t id;
     OK(grpc_call_async(&greet, &id, "again", &text));
     OK(grpc_wait(id));
@@ -104,6 +106,17 @@ static void files(void)
     fclose(file);
     IS(GRPC_OTHER_ERROR_CODE, grpc_call(&upper, "not there", "out.txt"));
     TELLS(GRPC_SESSIONID_VOID, "not there");
+    /* NULL and "" name no file: nothing is read, and what is written is thrown away. */
+    grpc_function_handle_t unnamed = function("cases/unnamed");
+    int is_null[3] = {0};
+    OK(grpc_call(&unnamed, NULL, NULL, NULL, is_null));
+    CHECK(is_null[0] == 1 && is_null[1] == 0 && is_null[2] == 1);
+    OK(grpc_call(&unnamed, "", "", "", is_null));
+    CHECK(is_null[0] == 1 && is_null[1] == 0 && is_null[2] == 1);
+    OK(grpc_call(&unnamed, "in.txt", "new.txt", NULL, is_null));
+    CHECK(is_null[0] == 0 && (file = fopen("new.txt", "r")) != NULL);
+    CHECK(fgets(line, sizeof line, file) != NULL && strcmp(line, "written") == 0);
+    fclose(file);
 }
 
 static int bells;
@@ -116,8 +129,25 @@ static void mixed(int a, double b, float c, double *d)
     d[1] += c;
 }
 
+static char told[100];
+
+static void one(char *text, int length)
+{
+    CHECK(text == NULL ? length == -1 : (int)strlen(text) == length);
+    strcat(told, text == NULL ? "-" : text);
+}
+
+static void all(int n, char **texts)
+{
+    for (int i = 0; i < n; i++)
+        strcat(strcat(told, "/"), texts[i] == NULL ? "-" : texts[i]);
+}
+
 static void callbacks(void)
 {
+    grpc_function_handle_t spell = function("cases/spell");
+    OK(grpc_call(&spell, 4, one, all));
+    CHECK(strcmp(told, "word-/a/-//four") == 0);
     grpc_function_handle_t integrate = function("cases/integrate"), tick = function("cases/tick"),
                            produce = function("cases/produce"), mix = function("cases/mixed");
     double sum;

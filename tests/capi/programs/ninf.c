@@ -20,9 +20,9 @@ int main(int argc, char **argv)
     Ninf_perror("as expected");
     CHECK(strstr(Ninf_perror_string(), "none") != NULL);
     CHECK(Ninf_call("ninf://no.such.host.invalid/cases/add", 1, 2, &sum) == -1);
-    CHECK(Ninf_set_server("no.such.host.invalid", 3000) == 0);
+    CHECK(Ninf_set_server("no.such.host.invalid", "3000") == 0);
     CHECK(Ninf_call("cases/add", 1, 2, &sum) == -1);
-    CHECK(Ninf_set_server(NULL, 0) == 0);
+    CHECK(Ninf_set_server(NULL, NULL) == 0);
     CHECK(Ninf_call("cases/add", 1, 2, &sum) == 0);
     CHECK(Ninf_call(NULL) == -1);
 
@@ -37,13 +37,20 @@ int main(int argc, char **argv)
     session = Ninf_call_v_async("cases/add", 3, arguments);
     CHECK(Ninf_wait_any(&done) == 0 && done == session);
     session = Ninf_call_async("cases/nap", 60.0);
-    CHECK(Ninf_session_probe(session) == 0 && Ninf_session_cancel(session) == 0);
-    CHECK(Ninf_wait(session) == -1 && Ninf_session_probe(session) == 1);
+    CHECK(Ninf_session_probe(session) == TRUE && Ninf_session_cancel(session) == 0);
+    CHECK(Ninf_wait(session) == -1 && Ninf_session_probe(session) == FALSE);
     int two[2] = {Ninf_call_async("add", 1, 1, &sums[0]), Ninf_call_async("add", 2, 2, &sums[1])};
-    CHECK(Ninf_wait_or(two, 2, &done) == 0 && Ninf_wait_and(two, 2) == 0);
+    done = Ninf_wait_or(two, 2);
+    CHECK((done == two[0] || done == two[1]) && Ninf_wait_and(two, 2) == 0);
+    /* Numbers that are no session are passed over. */
+    int mixed[4] = {-1, two[1], 999999, two[0]}, none[2] = {-1, 999999};
+    CHECK(Ninf_wait_and(mixed, 4) == 0 && Ninf_wait_and(none, 2) == 0);
+    done = Ninf_wait_or(mixed, 4);
+    CHECK((done == two[0] || done == two[1]) && Ninf_wait_or(none, 2) == -1);
+    CHECK(Ninf_wait_or(NULL, 2) == -1 && Ninf_wait_or(NULL, 0) == -1);
     CHECK(Ninf_call_async("add", 1, 1, &sum) >= 0 && Ninf_wait_all() == 0);
 
-    Ninf_executable *executable = Ninf_get_executable("cases/add");
+    Ninf_executable_t *executable = Ninf_get_executable("cases/add");
     CHECK(executable != NULL && Ninf_get_executable("cases/none") == NULL);
     CHECK(Ninf_call_executable(executable, 8, 9, &sum) == 0 && sum == 17);
     session = Ninf_call_executable_async(executable, 9, 9, &sum);
@@ -53,8 +60,8 @@ int main(int argc, char **argv)
     CHECK(Ninf_call_executable(executable, 8, 9, &sum) == -1);
     CHECK(Ninf_call_executable(NULL, 8, 9, &sum) == -1);
 
-    int group = Ninf_group_init("cases/add");
-    CHECK(group >= 0);
+    Ninf_group_t *group = Ninf_group_init("cases/add");
+    CHECK(group != NULL && Ninf_group_init("cases/none") == NULL);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 10; i++)
             CHECK(Ninf_group_call_async(group, i, round, &sums[i]) >= 0);
@@ -63,6 +70,15 @@ int main(int argc, char **argv)
             CHECK(sums[i] == i + round);
     }
     CHECK(Ninf_group_finalize(group) == 0 && Ninf_group_call_async(group, 1, 2, &sum) == -1);
+    CHECK(Ninf_group_wait_all(NULL) == -1 && Ninf_group_finalize(group) == -1);
+
+    /* What one call of a transaction leaves, the next one finds. */
+    CHECK(Ninf_transaction_begin() == 0 && Ninf_transaction_begin() == -1);
+    CHECK(Ninf_call("cases/add", 1, 2, &a) == 0 && Ninf_call("cases/add", a, a, &sum) == 0);
+    CHECK(Ninf_call_async("cases/add", 20, 1, &b) >= 0);
+    CHECK(Ninf_transaction_end() == 0 && sum == 6 && b == 21 && Ninf_transaction_end() == -1);
+    CHECK(Ninf_check_in() == 0 && Ninf_call("cases/leave", 6) == -1 && Ninf_check_out() == -1);
+    CHECK(Ninf_check_in() == 0 && Ninf_call_async("cases/leave", 6) >= 0 && Ninf_check_out() == -1);
     OK(grpc_finalize());
     /* Again, by itself. */
     CHECK(Ninf_call("cases/add", 1, 2, &sum) == 0);

@@ -18,7 +18,7 @@ static void waiting(void)
     OK(grpc_call_async(&add, &b, 1, 2, &sum));
     CHECK(a >= 0 && b > a);
     IS(GRPC_NOT_COMPLETED, grpc_probe(a));
-    IS(GRPC_NOT_COMPLETED, grpc_get_error(a));
+    IS(GRPC_NO_ERROR, grpc_get_error(a));
     IS(GRPC_NONE_COMPLETED, grpc_probe_or(&a, 1, &done));
     ids[0] = a, ids[1] = b;
     OK(grpc_wait_or(ids, 2, &done));

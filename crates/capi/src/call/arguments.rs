@@ -188,9 +188,6 @@ pub unsafe fn take(function: &Function, arguments: Arguments<'_>) -> Result<Take
             Take::Text | Take::Texts => {
                 let count =
                     if *take == Take::Text { 1 } else { count(function, index, arguments)? };
-                if address.is_null() && count > 0 && *take == Take::Texts {
-                    return Err(bad("is a null pointer"));
-                }
                 // SAFETY: the caller says that they are texts, and so many.
                 unsafe { texts(&mut taken, function, index, address, count) }
                     .ok_or_else(|| bad("is a null pointer"))?
@@ -233,7 +230,9 @@ unsafe fn texts(
     }
     let place = address.cast::<*mut c_char>();
     if place.is_null() && count > 0 {
-        return None;
+        // Whoever gives no place for a list of strings that only comes out does not want it.
+        let is_unwanted = is_array && stores && parameter.mode == Mode::Out;
+        return is_unwanted.then_some(Given::Absent);
     }
     if stores {
         let has_text = parameter.mode == Mode::InOut;

@@ -5,6 +5,7 @@
 //! runtime's own, also while the program waits in a call.
 
 use std::ffi::c_void;
+use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -155,6 +156,7 @@ fn call(
     let mut layout = Layout::default();
     // What is passed by address has to lie somewhere.
     let mut numbers: Vec<[u8; 16]> = vec![[0; 16]; values.len()];
+    let mut strings: Vec<Vec<*const u8>> = Vec::new();
     for ((parameter, value), place) in parameters.iter().zip(values).zip(&mut numbers) {
         match (value, &parameter.kind) {
             (CallbackValue::Array { elements, .. }, _) => {
@@ -163,6 +165,16 @@ fn call(
                 } else {
                     layout.word(elements.as_mut_ptr() as u64);
                 }
+            }
+            (CallbackValue::Texts(texts), kind) => {
+                texts.iter_mut().flatten().for_each(|text| text.push(0));
+                let starts = texts.iter().map(|text| text.as_ref().map_or(null(), Vec::as_ptr));
+                let starts: Vec<*const u8> = starts.collect();
+                match kind {
+                    Kind::Scalar(_) => layout.word(starts.first().map_or(0, |text| *text as u64)),
+                    _ => layout.word(starts.as_ptr() as u64),
+                }
+                strings.push(starts);
             }
             (CallbackValue::Scalar(number), Kind::Scalar(of)) if by_address => {
                 *place = number.to_bytes(*of);

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use gridrpc_core::{Cause, End, Loss, Refusal};
 use gridrpc_runtime::client::GridError;
-use gridrpc_runtime::client::invoke::{ArgumentError, SearchError};
+use gridrpc_runtime::client::invoke::{LandError, PrepareError, SearchError};
+use gridrpc_wire::RemoteError;
 use nix::sys::signal::Signal;
 
 use crate::errors::ErrorCode;
@@ -28,6 +29,12 @@ pub fn ended(function: &str, end: &End) -> Failure {
             Failure::new(ErrorCode::CommunicationFailed, format!("{function}: {}", lost(loss)))
         }
         End::NoWorkers(loss) => no_workers(function, loss),
+        // Calls from C take no other calls as arguments.
+        End::DependencyFailed(call) => Failure::new(
+            ErrorCode::Other,
+            format!("{function}: {call:?}, which it needs, has ended without a result"),
+        ),
+        End::NotGathered(why) => Failure::new(ErrorCode::Other, format!("{function}: {why}")),
         End::Closed => Failure::new(
             ErrorCode::NotInitialized,
             format!("{function}: the library was finalized meanwhile"),
@@ -52,7 +59,7 @@ fn lost(loss: &Loss) -> String {
         let _ = write!(text, "\n  hint: {hint}");
     }
     if !loss.stderr.is_empty() {
-        let _ = write!(text, "\n  the end of its standard error:");
+        let _ = write!(text, "\n  the end of its standard error, earlier calls included:");
         for line in loss.stderr.lines() {
             let _ = write!(text, "\n    {line}");
         }
@@ -73,7 +80,7 @@ fn hint(cause: &Cause) -> Option<&'static str> {
             return Some("memory ran out: use fewer workers, or smaller arguments");
         }
         Cause::Signal { signal, .. } => Signal::try_from(i32::try_from(*signal).ok()?).ok()?,
-        Cause::Failed(_) => return None,
+        Cause::Failed(_) | Cause::Shortage(_) => return None,
     };
     match signal {
         Signal::SIGSEGV | Signal::SIGBUS => Some(
@@ -85,21 +92,22 @@ fn hint(cause: &Cause) -> Option<&'static str> {
         Signal::SIGILL => Some("the module was compiled for another processor"),
         Signal::SIGKILL => Some("somebody ended it, or memory ran out"),
         Signal::SIGXCPU => Some("its limit of processor time was reached"),
+        Signal::SIGXFSZ => {
+            Some("the function wrote more to a file than is allowed (see `ulimit -f`)")
+        }
         _ => None,
     }
 }
 
 /// What a worker says of a call that it could not run.
 pub fn raised(function: &str, error: &str, message: &str) -> Failure {
-    let code = match error {
-        "gridrpc.FunctionNotFound" | "gridrpc.ModuleError" => ErrorCode::FunctionNotFound,
-        "gridrpc.ProtocolError" => ErrorCode::CommunicationFailed,
-        _ => ErrorCode::Other,
-    };
-    let kind = match error.strip_prefix("gridrpc.") {
-        Some("OutOfMemory") => "the worker is out of memory: ",
-        Some("CallbackFailed") => "a callback failed: ",
-        _ => "",
+    use RemoteError::{CallbackFailed, FunctionNotFound, ModuleError, OutOfMemory, ProtocolError};
+    let (code, kind) = match RemoteError::from_name(error) {
+        Some(FunctionNotFound | ModuleError) => (ErrorCode::FunctionNotFound, ""),
+        Some(ProtocolError) => (ErrorCode::CommunicationFailed, ""),
+        Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
+        Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
+        Some(RemoteError::ArgumentError | RemoteError::Panic) | None => (ErrorCode::Other, ""),
     };
     Failure::new(code, format!("{function}: {kind}{message}"))
 }
@@ -121,6 +129,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         GridError::Refused(Refusal::UnknownBlob(_))
         | GridError::System { .. }
         | GridError::Config(_)
+        | GridError::TooDeep(_)
         | GridError::Node(_) => ErrorCode::Other,
     };
     Failure::new(code, format!("{what}: {error}"))
@@ -132,8 +141,14 @@ pub fn object_lost(class: &str, loss: &Loss) -> Failure {
     Failure::new(ErrorCode::CommunicationFailed, detail)
 }
 
-impl From<ArgumentError> for Failure {
-    fn from(error: ArgumentError) -> Self {
+impl From<PrepareError> for Failure {
+    fn from(error: PrepareError) -> Self {
+        Failure::other(error.to_string())
+    }
+}
+
+impl From<LandError> for Failure {
+    fn from(error: LandError) -> Self {
         Failure::other(error.to_string())
     }
 }

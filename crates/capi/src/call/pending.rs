@@ -119,7 +119,7 @@ impl Pending {
             Some(Outcome::Returned(sections)) => match landing.land(sections) {
                 // SAFETY: the caller keeps the places until the results have landed.
                 Ok(landed) => unsafe { store(&texts, landed) },
-                Err(error) => Err(Failure::other(error)),
+                Err(error) => Err(error.into()),
             },
             other => {
                 drop(landing);

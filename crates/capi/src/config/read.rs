@@ -296,8 +296,8 @@ impl<'f> Reader<'f> {
 
     fn client(&mut self, content: &Content<'_>) -> Result<(), ConfigError> {
         let config = &mut self.config;
-        if let Some(level) = content.get("loglevel", |words| values::integer(words, 0, 5))? {
-            config.log_level = level as u8;
+        if let Some(level) = content.get("loglevel", values::log_level)? {
+            config.log_level = level;
         }
         if let Some(count) =
             content.get("save_sessionInfo", |words| values::integer(words, i64::MIN, i64::MAX))?
@@ -360,7 +360,14 @@ impl<'f> Reader<'f> {
             return Ok(());
         }
         let files = content.words("source")?;
-        let files = files.iter().map(|name| beside(content.file, name)).collect();
+        let files: Vec<PathBuf> = files.iter().map(|name| beside(content.file, name)).collect();
+        for file in &files {
+            if let Err(error) = self.files.load(file) {
+                let file = file.display();
+                let message = format!("`source` names `{file}`, which cannot be read: {error}");
+                self.warn(content.file, content.line, message);
+            }
+        }
         let source = InformationSource { tag: content.get("tag", text)?, files };
         self.config.information_sources.push(source);
         Ok(())

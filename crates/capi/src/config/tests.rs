@@ -98,7 +98,11 @@ fn a_whole_configuration() {
 </INFORMATION_SOURCE>",
     )
     .unwrap();
-    assert_eq!(config.warnings, []);
+    let [first, second] = &config.warnings[..] else { panic!("{:?}", config.warnings) };
+    let expected =
+        "grpc.conf:27: `source` names `node1.nrf`, which cannot be read: it is not there";
+    assert_eq!(first.to_string(), expected);
+    assert!(second.message.starts_with("`source` names `/opt/node2.nrf`"));
     assert_eq!(config.log_level, 5);
     assert_eq!(config.save_session_info, None);
     assert_eq!(config.log_file, Some("/var/log/my grid.%p".into()));
@@ -158,7 +162,8 @@ fn errors_say_where_what_and_what_to_do() {
     for (text, expected) in [
         (
             "<CLIENT>\nloglevel 6\n</CLIENT>",
-            "grpc.conf:2: `loglevel` is `6`\n  hint: write a whole number from 0 to 5",
+            "grpc.conf:2: `loglevel` is `6`\n  hint: write a whole number from 0 to 5, or \
+             Off, Fatal, Error, Warning, Information, Debug",
         ),
         (
             "<CLIENT>\nloglevel\n</CLIENT>",

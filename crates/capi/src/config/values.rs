@@ -45,6 +45,20 @@ pub fn integer(words: &[String], least: i64, most: i64) -> Result<i64, Fault> {
     }
 }
 
+/// A log level: a number, or what Ninf-G 5 calls it.
+pub fn log_level(words: &[String]) -> Result<u8, Fault> {
+    const NAMES: [&str; 6] = ["Off", "Fatal", "Error", "Warning", "Information", "Debug"];
+    let text = word(words)?;
+    let named = NAMES.iter().position(|name| *name == text);
+    let level = named.and_then(|level| u8::try_from(level).ok()).or_else(|| text.parse().ok());
+    level.filter(|level| *level <= 5).ok_or_else(|| {
+        Fault::new(
+            format!("is `{text}`"),
+            format!("write a whole number from 0 to 5, or {}", NAMES.join(", ")),
+        )
+    })
+}
+
 /// A time: a number of seconds, or a number with a unit, with or without a blank between them.
 pub fn seconds(words: &[String]) -> Result<Duration, Fault> {
     let joined = words.join(" ");

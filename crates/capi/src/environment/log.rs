@@ -10,14 +10,28 @@ use crate::config::ClientConfig;
 /// How important a line is: those up to the configured level are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
+    /// Why a function failed.
+    Error,
     /// Something has no effect, or may go wrong.
-    Warning = 2,
+    Warning,
     /// Beginning and end.
-    Information = 3,
+    Information,
     /// Every handle.
-    Debug = 4,
+    Debug,
     /// Every session.
-    Everything = 5,
+    Everything,
+}
+
+impl Level {
+    /// The `loglevel` from which on lines of this level are written.
+    fn least(self) -> u8 {
+        match self {
+            Level::Error | Level::Warning => 2,
+            Level::Information => 3,
+            Level::Debug => 4,
+            Level::Everything => 5,
+        }
+    }
 }
 
 /// Where lines go.
@@ -28,6 +42,11 @@ pub struct Log {
 }
 
 impl Log {
+    /// What there is before a configuration has been read.
+    pub fn without_configuration() -> Log {
+        Log { level: ClientConfig::default().log_level, file: None }
+    }
+
     /// As the configuration says. A file that cannot be opened is no error: standard error is used.
     pub fn open(config: &ClientConfig, host: &str) -> Log {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -49,10 +68,11 @@ impl Log {
 
     /// Writes a line, if the level asks for it.
     pub fn write(&self, level: Level, text: impl FnOnce() -> String) {
-        if level as u8 > self.level {
+        if level.least() > self.level {
             return;
         }
         let kind = match level {
+            Level::Error => "error: ",
             Level::Warning => "warning: ",
             Level::Information | Level::Debug | Level::Everything => "",
         };

@@ -108,6 +108,14 @@ pub fn current() -> Result<Arc<Environment>, Failure> {
     current.as_ref().map(Arc::clone).ok_or_else(not_initialized)
 }
 
+/// Tells something in the log; on standard error as long as no configuration has been read.
+pub fn tell(level: Level, text: impl FnOnce() -> String) {
+    match current() {
+        Ok(environment) => environment.log.write(level, text),
+        Err(_) => Log::without_configuration().write(level, text),
+    }
+}
+
 /// Reads the configuration and opens the grid.
 pub fn initialize(file: Option<&str>) -> Result<(), Failure> {
     static NOTICE: Once = Once::new();

@@ -51,13 +51,15 @@ unsafe fn call(
 ) -> Result<c_int, Failure> {
     let callee = Callee::function(&entry.handle, Handle::default(), 0);
     // SAFETY: The caller says so.
-    unsafe {
+    let called = unsafe {
         if wait != 0 {
-            callee.call(environment, None, arguments).map(|()| 0)
+            callee.call(environment, None, arguments).map(|()| None)
         } else {
-            callee.begin(environment, None, arguments)
+            callee.begin(environment, None, arguments).map(Some)
         }
-    }
+    };
+    entries::called(called.as_ref().map(|session| *session).map_err(|_| ()));
+    called.map(|session| session.unwrap_or(0))
 }
 
 /// The same with arguments from the C part.
@@ -105,13 +107,13 @@ unsafe extern "C" fn gridrpc_executable_codes(
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gridrpc_group_codes(
-    group: c_int,
+    group: *const c_void,
     codes: *mut *const u8,
     count: *mut usize,
 ) -> c_int {
     // SAFETY: The C part gives room.
     ninf(|_| unsafe {
-        tell_codes(&entries::group(group)?.handle.function, codes, count).map(|()| 0)
+        tell_codes(&entries::group(group.addr())?.handle.function, codes, count).map(|()| 0)
     })
 }
 
@@ -140,17 +142,18 @@ unsafe extern "C" fn gridrpc_executable_call(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn gridrpc_group_call(group: c_int, arguments: *const Slots) -> c_int {
+unsafe extern "C" fn gridrpc_group_call(group: *mut c_void, arguments: *const Slots) -> c_int {
     ninf(|environment| {
+        let entry = entries::group(group.addr())?;
         // SAFETY: The caller gives arguments as the interface says.
-        let id = unsafe { call_taken(environment, &entries::group(group)?, 0, arguments)? };
-        entries::joined(group, id);
+        let id = unsafe { call_taken(environment, &entry, 0, arguments)? };
+        entries::joined(group.addr(), id);
         Ok(id)
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn Ninf_set_server(host: *const c_char, _port: c_int) -> c_int {
+unsafe extern "C" fn Ninf_set_server(host: *const c_char, _port: *const c_char) -> c_int {
     enter_for(FAILED, || {
         // SAFETY: The caller gives a text or NULL.
         entries::set_server(&unsafe { text(host) }.unwrap_or_default());
@@ -235,14 +238,23 @@ unsafe extern "C" fn Ninf_call_v_async(
     })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
+/// Makes something for an entry, and returns its address, or NULL.
+///
+/// # Safety
+/// `name` is NULL or the address of a text.
+unsafe fn made(name: *const c_char, make: impl FnOnce(&Entry) -> usize) -> *mut c_void {
     let made = enter_for(0, || {
         let environment = current_or_initialize()?;
-        // SAFETY: The caller gives a text or NULL.
-        Ok(entries::new_executable(unsafe { entry(&environment, name)? }))
+        // SAFETY: The caller says so.
+        Ok(make(&unsafe { entry(&environment, name)? }))
     });
     ptr::without_provenance_mut(made)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_get_executable(name: *const c_char) -> *mut c_void {
+    // SAFETY: The caller gives a text or NULL.
+    unsafe { made(name, entries::new_executable) }
 }
 
 #[unsafe(no_mangle)]
@@ -255,24 +267,42 @@ extern "C" fn Ninf_executable_finalize(executable: *mut c_void) -> c_int {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> c_int {
+unsafe extern "C" fn Ninf_group_init(name: *const c_char) -> *mut c_void {
     // SAFETY: The caller gives a text or NULL.
-    ninf(|environment| Ok(entries::new_group(unsafe { entry(environment, name)? })))
+    unsafe { made(name, entries::new_group) }
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn Ninf_group_wait_all(group: c_int) -> c_int {
+extern "C" fn Ninf_group_wait_all(group: *mut c_void) -> c_int {
     ninf(|environment| {
-        let sessions = entries::take_sessions(group)?;
+        let sessions = entries::take_sessions(group.addr())?;
         report(environment.sessions.wait_for_untaken(environment, &sessions)).map(|()| 0)
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn Ninf_group_finalize(group: c_int) -> c_int {
+extern "C" fn Ninf_group_finalize(group: *mut c_void) -> c_int {
     ninf(|environment| {
-        let gone = entries::remove_group(group)?;
+        let gone = entries::remove_group(group.addr())?;
         environment.sessions.give_up(environment, &gone.handle.record);
+        Ok(0)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_transaction_begin() -> c_int {
+    ninf(|_| entries::begin_transaction().map(|()| 0))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn Ninf_transaction_end() -> c_int {
+    ninf(|environment| {
+        let transaction = entries::end_transaction()?;
+        let sessions = transaction.sessions;
+        report(environment.sessions.wait_for_untaken(environment, &sessions))?;
+        if transaction.has_failed {
+            return Err(Failure::other("a call of the transaction failed"));
+        }
         Ok(0)
     })
 }
@@ -293,25 +323,53 @@ unsafe extern "C" fn Ninf_wait_any(session: *mut c_int) -> c_int {
     result(unsafe { super::sessions::grpc_wait_any(session) })
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
+/// Those of some numbers that are sessions.
+///
+/// # Safety
+/// There are so many.
+unsafe fn sessions_of(
+    environment: &Environment,
+    sessions: *const c_int,
+    n: c_int,
+) -> Result<Vec<i32>, Failure> {
     let n = usize::try_from(n).unwrap_or(0);
-    // SAFETY: The same contract.
-    result(unsafe { super::sessions::grpc_wait_and(sessions, n) })
+    if n == 0 {
+        return Ok(Vec::new());
+    }
+    if sessions.is_null() {
+        return Err(null("the list of sessions"));
+    }
+    // SAFETY: The caller says so.
+    let numbers = unsafe { std::slice::from_raw_parts(sessions, n) };
+    Ok(numbers.iter().copied().filter(|id| environment.sessions.get(*id).is_ok()).collect())
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int, session: *mut c_int) -> c_int {
-    let n = usize::try_from(n).unwrap_or(0);
-    // SAFETY: The same contract.
-    result(unsafe { super::sessions::grpc_wait_or(sessions, n, session) })
+unsafe extern "C" fn Ninf_wait_and(sessions: *const c_int, n: c_int) -> c_int {
+    ninf(|environment| {
+        // SAFETY: The caller gives so many numbers.
+        let sessions = unsafe { sessions_of(environment, sessions, n)? };
+        report(environment.sessions.wait_for(environment, &sessions)?).map(|()| 0)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn Ninf_wait_or(sessions: *const c_int, n: c_int) -> c_int {
+    ninf(|environment| {
+        // SAFETY: The caller gives so many numbers.
+        let sessions = unsafe { sessions_of(environment, sessions, n)? };
+        let waited = environment.sessions.wait_for_one(environment, &sessions)?;
+        let done = waited.done;
+        // That it failed, the next look at it tells.
+        done.ok_or_else(|| Failure::other("no session has ended"))
+    })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn Ninf_session_probe(session: c_int) -> c_int {
     ninf(|environment| {
         let found = environment.sessions.get(session)?;
-        Ok(c_int::from(found.settle(environment).is_some()))
+        Ok(c_int::from(found.settle(environment).is_none()))
     })
 }
 

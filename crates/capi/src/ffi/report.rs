@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::io::Write;
 
 use super::{guard, text};
-use crate::environment;
+use crate::environment::{self, log::Level};
 use crate::errors::{ErrorCode, text_of};
 
 thread_local! {
@@ -15,10 +15,23 @@ thread_local! {
     static DETAIL: RefCell<CString> = RefCell::default();
 }
 
-/// Notes an error, and returns the code that its function is to return.
+/// Notes an error, tells it in the log, and returns the code that its function is to return.
+///
+/// Old programs print no more than `grpc_error_string`, which says nothing of the cause.
 pub fn note(code: ErrorCode, detail: impl Into<String>) -> c_int {
+    let detail = detail.into();
+    let is_told = match code {
+        // They answer a question.
+        ErrorCode::NoError | ErrorCode::NotCompleted | ErrorCode::NoneCompleted => false,
+        // What the caller has asked for, and what the session has told when it ended.
+        ErrorCode::Canceled | ErrorCode::SessionFailed => false,
+        _ => !detail.is_empty(),
+    };
+    if is_told {
+        environment::tell(Level::Error, || detail.clone());
+    }
     // While the thread ends there is nobody left to ask.
-    let _ = LAST.try_with(|last| last.replace((code, detail.into())));
+    let _ = LAST.try_with(|last| last.replace((code, detail)));
     code as c_int
 }
 

@@ -20,6 +20,9 @@ const TEXTS: [c_int; 5] = [HOSTNAME, 2, 3, FUNCNAME, 8];
 /// `GRPC_SESSION_ATTR_...`.
 const SESSION_WAIT_ARG_TRANSFER: c_int = 0;
 const SESSION_TIMEOUT: c_int = 1;
+/// The first of those for single transfers.
+const TRANSFER_TIMEOUT: c_int = 2;
+const TRANSFER_TIMEOUTS: usize = 4;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,9 +207,22 @@ pub struct SessionAttributes {
     pub transfer: ArgumentTransfer,
     /// After which time it fails.
     pub timeout: Option<Duration>,
+    /// Time limits of single transfers, s: kept, without effect.
+    transfer_timeouts: [c_int; TRANSFER_TIMEOUTS],
+}
+
+/// Which of the transfers the attribute is about.
+fn transfer_timeout(name: c_int) -> Option<usize> {
+    let index = usize::try_from(name.checked_sub(TRANSFER_TIMEOUT)?).ok()?;
+    (index < TRANSFER_TIMEOUTS).then_some(index)
 }
 
 impl SessionAttributes {
+    /// As a handle's calls have them.
+    pub fn new(transfer: ArgumentTransfer, timeout: Option<Duration>) -> SessionAttributes {
+        SessionAttributes { transfer, timeout, transfer_timeouts: [0; TRANSFER_TIMEOUTS] }
+    }
+
     /// # Safety
     /// `value` is NULL or the address of what the attribute is.
     pub unsafe fn set(&mut self, name: c_int, value: *const c_void) -> Result<(), Failure> {
@@ -224,7 +240,11 @@ impl SessionAttributes {
                 at_least("SESSION_TIMEOUT", value, 0)?;
                 self.timeout = seconds(value);
             }
-            _ => return Err(no_such(name)),
+            _ => {
+                let index = transfer_timeout(name).ok_or_else(|| no_such(name))?;
+                at_least("TRANSFER_TIMEOUT", value, 0)?;
+                self.transfer_timeouts[index] = value;
+            }
         }
         Ok(())
     }
@@ -237,7 +257,10 @@ impl SessionAttributes {
                 let seconds = self.timeout.map_or(0, |time| time.as_secs());
                 c_int::try_from(seconds).unwrap_or(c_int::MAX)
             }
-            _ => return Err(no_such(name)),
+            _ => {
+                let index = transfer_timeout(name).ok_or_else(|| no_such(name))?;
+                self.transfer_timeouts[index]
+            }
         };
         Value::Int(value).to_c()
     }
@@ -278,7 +301,7 @@ mod tests {
 
     #[test]
     fn negative_times_are_errors() {
-        let mut attributes = SessionAttributes { transfer: ArgumentTransfer::Wait, timeout: None };
+        let mut attributes = SessionAttributes::new(ArgumentTransfer::Wait, None);
         let mut set = |value: c_int| {
             // SAFETY: the attribute is a number.
             let set = unsafe { attributes.set(SESSION_TIMEOUT, (&raw const value).cast()) };
@@ -287,5 +310,25 @@ mod tests {
         assert_eq!(set(3), Ok(Some(Duration::from_secs(3))));
         assert!(set(-1).is_err());
         assert_eq!(set(0), Ok(None));
+    }
+
+    #[test]
+    fn limits_of_single_transfers_are_kept() {
+        let mut attributes = SessionAttributes::new(ArgumentTransfer::Wait, None);
+        for name in TRANSFER_TIMEOUT..TRANSFER_TIMEOUT + 4 {
+            // SAFETY: the attribute is a number, and the copy is freed.
+            unsafe {
+                attributes.set(name, (&raw const name).cast()).unwrap();
+                let copy = attributes.get(name).unwrap().cast::<c_int>();
+                assert_eq!(copy.read(), name);
+                libc::free(copy.cast());
+            }
+        }
+        assert_eq!(attributes.timeout, None);
+        for name in [-1, TRANSFER_TIMEOUT + 4, c_int::MIN, c_int::MAX] {
+            // SAFETY: the attribute is a number.
+            assert!(unsafe { attributes.set(name, (&raw const name).cast()) }.is_err());
+            assert!(attributes.get(name).is_err());
+        }
     }
 }

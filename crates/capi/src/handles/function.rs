@@ -92,7 +92,7 @@ impl Manner {
 
     /// As attributes of sessions.
     pub fn session(&self) -> SessionAttributes {
-        SessionAttributes { transfer: self.transfer, timeout: self.timeout }
+        SessionAttributes::new(self.transfer, self.timeout)
     }
 }
 

@@ -9,7 +9,7 @@ use super::finished::Finished;
 use crate::call::function::Function;
 use crate::call::info::CallInfo;
 use crate::call::pending::{Ended, Pending, abandoned};
-use crate::environment::Environment;
+use crate::environment::{Environment, log::Level};
 use crate::errors::ErrorCode;
 use crate::ffi::types::Handle;
 use crate::handles::function::Record;
@@ -126,6 +126,12 @@ impl Session {
         let ended = Arc::new(ended);
         *state = State::Ended(Arc::clone(&ended));
         drop(state);
+        if let Err(failure) = &ended.result
+            && failure.code != ErrorCode::Canceled
+        {
+            let detail = &failure.detail;
+            environment.log.write(Level::Error, || format!("session {}: {detail}", self.id));
+        }
         self.origin.record.landed(self.id);
         self.origin.record.ended(ended.result.as_ref().err());
         environment.remember(ended.info, self.id, ended.code());

@@ -176,15 +176,13 @@ impl Sizes<'_, '_> {
         let size = match &dimension.size {
             Some(size) => self.lower(size),
             None => {
-                self.report.error_with(
+                let name = &self.declared.name;
+                self.report.warning_with(
                     dimension.span,
-                    "an array without a size is not supported",
-                    format!(
-                        "write the largest size it can have, as in `{}[n]`",
-                        self.declared.name
-                    ),
+                    format!("`{name}[]` is one element"),
+                    format!("write `{name}[1]`, or the size that it has"),
                 );
-                None
+                Some(Expr::Number(1))
             }
         };
         if let (Some(written), Some(size)) = (&dimension.size, &size) {
@@ -252,24 +250,27 @@ impl Sizes<'_, '_> {
             return None;
         }
         let lowered: Vec<Option<Expr>> = parts.iter().map(|part| self.lower(part)).collect();
-        let [start, end, step @ ..] = &lowered[..] else {
-            self.report.error_with(
+        if let [end] = &lowered[..] {
+            self.report.warning_with(
                 span,
-                "a range of one value",
-                "it could be the start or the end: write `[size : start, end]`",
+                "a range of one value is taken for its end",
+                "write `[size : 0, end]` if that is meant, and `[size : start, 0]` for a start",
             );
-            return None;
-        };
+            let end = end.clone();
+            self.ends_within(&end, parts[0].span, size);
+            return Some(Range { start: Some(Expr::Number(0)), end, step: None });
+        }
+        let [start, end, step @ ..] = &lowered[..] else { return None };
         let value = |this: &mut Self, at: usize, part: &Option<Expr>, what| {
             this.constant(part.as_ref()?, parts[at].span, what)
         };
         let from = value(self, 0, start, "start");
-        let to = value(self, 1, end, "end");
+        let to = self.ends_within(end, parts[1].span, size);
         let by = step.first().and_then(|step| value(self, 2, step, "step"));
         if by == Some(0) {
             self.report.warning(parts[2].span, "a step of 0 is taken as 1");
         }
-        let all = size.as_ref().and_then(Expr::constant).and_then(Result::ok);
+        let all = constant_of(size);
         let to = if to == Some(0) { all } else { to };
         let both = parts[0].span.to(parts[1].span);
         match (from, to) {
@@ -282,13 +283,20 @@ impl Sizes<'_, '_> {
             }
             _ => {}
         }
-        if let (Some(to), Some(all)) = (to, all)
-            && to > all
-        {
-            let message = format!("this range ends at {to}, above the size {all}");
-            self.report.error(parts[1].span, message);
-        }
         let step = step.first().cloned().flatten();
         Some(Range { start: start.clone(), end: end.clone(), step })
     }
+
+    /// The end of a range, if it is the same in every call; it has to fit the size then.
+    fn ends_within(&mut self, end: &Option<Expr>, span: Span, size: &Option<Expr>) -> Option<i64> {
+        let to = self.constant(end.as_ref()?, span, "end")?;
+        if let Some(all) = constant_of(size).filter(|all| to > *all) {
+            self.report.error(span, format!("this range ends at {to}, above the size {all}"));
+        }
+        Some(to)
+    }
+}
+
+fn constant_of(size: &Option<Expr>) -> Option<i64> {
+    size.as_ref()?.constant()?.ok()
 }

@@ -6,13 +6,14 @@ use super::declaration::{complete, declare};
 use super::expression::{Declared, Lowering, Purpose, Scope};
 use crate::diagnostic::{Places, Report, Span};
 use crate::expression::Expr;
-use crate::module::{Backend, Body, Class, Function, Kind, Language, Mode, Parameter};
+use crate::module::{Backend, Body, Class, Dialect, Function, Kind, Language, Mode, Parameter};
 use crate::syntax::{self, Shape, Text};
 use crate::types::Type;
 
 pub(super) fn check(
     function: &syntax::Function,
     class: Option<&Class>,
+    dialect: Dialect,
     places: &mut Places<'_>,
     report: &mut Report,
 ) -> Function {
@@ -43,13 +44,18 @@ pub(super) fn check(
             (Body::Calls { language, name: name.text.clone(), arguments }, Default::default())
         }
     };
+    let mut shrink = shrink.or(class.and_then(|class| class.shrink));
+    // In Ninf-G arrays travel as a whole, unless the file asks for less.
+    if dialect == Dialect::NinfG && parameters.iter().any(has_range) {
+        shrink = shrink.or(Some(false));
+    }
     let checked = Function {
         name: function.name.text.clone(),
         parameters,
         description: options.description.as_ref().map(|text| text.text.clone()),
         required: options.required.iter().map(|text| text.text.clone()).collect(),
         backend: class.map_or_else(|| super::backend(options, report), |class| class.backend),
-        shrink: shrink.or(class.and_then(|class| class.shrink)),
+        shrink,
         language: language.or(class.and_then(|class| class.language)),
         cost,
         idempotent: options.idempotent,
@@ -115,6 +121,14 @@ fn sized_by_arrays(list: &[Parameter], arrays: &[(usize, Span)], report: &mut Re
                 "give it a size of scalars and numbers, and no range",
             );
         }
+    }
+}
+
+fn has_range(parameter: &Parameter) -> bool {
+    match &parameter.kind {
+        Kind::Scalar(_) => false,
+        Kind::Array { dimensions, .. } => dimensions.iter().any(|one| one.range.is_some()),
+        Kind::Callback(own) => own.iter().any(has_range),
     }
 }
 

@@ -16,8 +16,14 @@ pub struct Arguments<'t> {
 }
 
 impl Arguments<'_> {
-    /// C would see the front of a text with a zero byte in it only.
-    fn check_texts(&self, index: usize, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
+    /// C would see the front of a text with a zero byte in it only. And a file without a name, which C
+    /// programs may pass, is a mistake here.
+    fn check_texts(&self, index: usize, of: Type, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
+        if of == Type::Filename && texts.iter().any(|text| text.as_ref().is_none_or(Vec::is_empty))
+        {
+            let problem = "has to name a file";
+            return Err(self.target.bad(&self.target.parameter(index).name, problem));
+        }
         if texts.iter().flatten().any(|text| text.contains(&0)) {
             let problem = "has a zero byte in it, at which C would end it";
             return Err(self.target.bad(&self.target.parameter(index).name, problem));
@@ -41,12 +47,12 @@ impl Arguments<'_> {
                     let text = text(object)
                         .map_err(|_| bad(format!("has to be a string, not {}", kind_of(object))))?;
                     let texts = vec![text];
-                    self.check_texts(index, &texts)?;
+                    self.check_texts(index, *of, &texts)?;
                     Ok(Given::Texts(texts))
                 }
                 of => scalar(*of, object).map(Given::Scalar).map_err(&bad),
             },
-            Kind::Array { element: Type::String | Type::Filename, .. } => {
+            Kind::Array { element: of @ (Type::String | Type::Filename), .. } => {
                 if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
                     return Err(bad("has to be a list of strings, not one string".into()));
                 }
@@ -56,7 +62,7 @@ impl Arguments<'_> {
                 let items = items.collect::<PyResult<Vec<_>>>()?;
                 let texts = items.iter().map(text).collect::<PyResult<Vec<_>>>();
                 let texts = texts.map_err(|_| bad("has to be a list of strings".into()))?;
-                self.check_texts(index, &texts)?;
+                self.check_texts(index, *of, &texts)?;
                 Ok(Given::Texts(texts))
             }
             Kind::Array { element, .. } => {

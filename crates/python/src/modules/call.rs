@@ -10,16 +10,16 @@ use gridrpc_runtime::client::invoke::{
 };
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::typed::dtype;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::arrays::ArrayView;
+use crate::errors;
 use crate::modules::arguments::Arguments;
 use crate::modules::callbacks::PythonCallbacks;
 use crate::modules::results::{texts_to_python, to_numpy};
-use crate::modules::target::{Target, argument_error, is_returned};
+use crate::modules::target::{Target, is_returned};
+use crate::package;
 
 /// What has to be kept of a call until its results are where they belong.
 pub struct Pending {
@@ -84,7 +84,7 @@ pub fn make(
         };
         if much { py.detach(prepare) } else { prepare() }
     };
-    let prepared = prepared.map_err(|error| argument_error(&error))?;
+    let prepared = prepared.map_err(|error| errors::prepare(&error))?;
     let mut options = options;
     let mut raised = None;
     if !callbacks.is_empty() {
@@ -159,7 +159,7 @@ impl Pending {
     /// What the call returns: nothing, one result, or several as a tuple that names them.
     pub fn take(self, py: Python<'_>, sections: Vec<Incoming>) -> PyResult<Py<PyAny>> {
         let Pending { landing, target, _views, outs, .. } = self;
-        let landed = py.detach(|| landing.land(sections)).map_err(PyValueError::new_err)?;
+        let landed = py.detach(|| landing.land(sections)).map_err(|error| errors::land(&error))?;
         let mut landed: Vec<(usize, Option<Landed>)> =
             landed.into_iter().map(|(index, landed)| (index, Some(landed))).collect();
         let mut results = Vec::new();
@@ -185,8 +185,7 @@ impl Pending {
             0 => Ok(py.None()),
             1 => Ok(results.remove(0).unbind()),
             _ => {
-                static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-                let named = NAMED.import(py, "gridrpc._modules", "named_results")?;
+                let named = package::named_results(py)?;
                 Ok(named.call1((&*target.name, names, results))?.unbind())
             }
         }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
 
 use crate::buffer::Buffer;
-use crate::modules::results::numpy_array;
+use crate::modules::results::{numpy_array, texts_to_python};
 
 /// Python functions that a running function calls back.
 pub struct PythonCallbacks {
@@ -76,6 +76,9 @@ impl PythonCallbacks {
                     numpy_array(py, dimensions, dtype, self.fortran, Buffer::new(bytes, false))?
                 }
                 (CallbackValue::Array { .. }, _) => py.None().into_bound(py),
+                (CallbackValue::Texts(texts), _) => {
+                    texts_to_python(py, parameter, std::mem::take(texts))?
+                }
             });
         }
         function.bind(py).call1(PyTuple::new(py, &arguments)?)?;

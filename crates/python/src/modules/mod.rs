@@ -9,13 +9,13 @@ mod target;
 
 use std::sync::Arc;
 
-use gridrpc_core::{Reservation, Standing};
+use gridrpc_core::Reservation;
 use gridrpc_runtime::client;
-use gridrpc_runtime::client::invoke::{self, SearchError};
-use pyo3::exceptions::{PyLookupError, PyValueError};
+use gridrpc_runtime::client::invoke;
 use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
+use crate::errors;
 
 pub use call::{Pending, make};
 pub use target::Target;
@@ -46,24 +46,17 @@ impl Modules {
 
     /// The methods of a class `module/Class`, by name.
     fn methods(&self, name: &str) -> PyResult<Vec<String>> {
-        let (module, class) = self.search.resolve(name).map_err(not_found)?;
+        let (module, class) = self.search.resolve(name).map_err(|error| errors::search(&error))?;
         let class = module.interface.class(class).ok_or_else(|| {
             let known = module.interface.classes.iter().map(|class| class.name.as_str());
             let known = known.collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "none" } else { &known };
             let module = &module.interface.name;
-            PyLookupError::new_err(format!(
+            errors::function_not_found(format!(
                 "module `{module}` has no class `{class}`; it has {known}"
             ))
         })?;
         Ok(class.methods.iter().map(|method| method.name.clone()).collect())
-    }
-}
-
-pub(crate) fn not_found(error: SearchError) -> PyErr {
-    match error {
-        SearchError::Name(_) => PyValueError::new_err(error.to_string()),
-        _ => PyLookupError::new_err(error.to_string()),
     }
 }
 
@@ -73,19 +66,10 @@ pub struct Reserved {
     pub reservation: Reservation,
 }
 
-/// How a reserved worker is getting on, as text, and how it was lost.
-pub fn standing(of: Standing) -> (&'static str, String) {
-    match of {
-        Standing::Starting => ("starting", String::new()),
-        Standing::Ready => ("ready", String::new()),
-        Standing::Lost(loss) => ("lost", loss.to_string()),
-        Standing::Released => ("released", String::new()),
-    }
-}
-
 /// Shared memory for an array: `gridrpc.empty`.
 #[pyfunction]
 pub fn shared_memory(py: Python<'_>, len: usize) -> PyResult<Buffer> {
-    let array = py.detach(|| client::SharedArray::new(len))?;
+    let array = py.detach(|| client::SharedArray::new(len));
+    let array = array.map_err(|error| errors::system("no shared memory for an array", &error))?;
     Ok(Buffer::of_array(array))
 }

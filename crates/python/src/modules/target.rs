@@ -7,10 +7,10 @@ use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::{self, ArgumentError};
 use gridrpc_runtime::tool::describe;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::modules::{Modules, not_found};
+use crate::errors;
+use crate::modules::Modules;
 
 /// A function of a module, known to a grid.
 #[pyclass(frozen, module = "gridrpc._native")]
@@ -77,8 +77,10 @@ fn is_of(parameter: &Parameter, wanted: Type) -> bool {
 
 impl Target {
     pub fn find(grid: &client::Grid, modules: &Modules, name: &str) -> PyResult<Target> {
-        let (module, function) = modules.search.resolve(name).map_err(not_found)?;
-        let target = Arc::new(grid.target(&module, function).map_err(not_found)?);
+        let (module, function) =
+            modules.search.resolve(name).map_err(|error| errors::search(&error))?;
+        let target =
+            Arc::new(grid.target(&module, function).map_err(|error| errors::search(&error))?);
         let parameters = &target.interface().parameters;
         let passed = parameters.iter().enumerate().filter(|(_, parameter)| is_passed(parameter));
         let passed = passed.map(|(at, _)| (at, is_derived(parameters, at))).collect();
@@ -90,7 +92,7 @@ impl Target {
     }
 
     pub fn bad(&self, parameter: &str, problem: impl Into<String>) -> PyErr {
-        argument_error(&ArgumentError {
+        errors::argument(&ArgumentError {
             function: self.target.name.to_string(),
             parameter: parameter.to_owned(),
             problem: problem.into(),
@@ -139,15 +141,4 @@ fn is_derived(parameters: &[Parameter], scalar: usize) -> bool {
             }
             _ => false,
         })
-}
-
-/// The package's own error for an argument that does not fit.
-pub fn argument_error(error: &ArgumentError) -> PyErr {
-    Python::attach(|py| {
-        static KIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let made = KIND
-            .import(py, "gridrpc.errors", "ArgumentError")
-            .and_then(|kind| kind.call1((error.to_string(), &error.function, &error.parameter)));
-        made.map_or_else(|error| error, PyErr::from_value)
-    })
 }

@@ -1,9 +1,10 @@
 //! A call as its caller sees it: what was sent, what came of it, and who waits for it.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{CallId, End};
@@ -11,6 +12,7 @@ use gridrpc_wire::{FunctionForm, Stamps};
 
 use crate::client::callbacks::Callbacks;
 use crate::client::function::FunctionRef;
+use crate::client::gather::{Dependency, Hold};
 use crate::loan::Sink;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
@@ -77,6 +79,26 @@ impl Kept {
         }
     }
 
+    /// The sections of a result.
+    fn returned(&self) -> Option<Vec<Incoming>> {
+        match self {
+            Kept::Small(bytes) => Some(vec![Incoming::Bytes(bytes.to_vec())]),
+            Kept::Other(outcome) => match &**outcome {
+                Outcome::Returned(sections) => Some(sections.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether it is a small pickle with parts beside it that lie in shared memory. They stay there as long
+    /// as what is made of them, and can be passed on.
+    fn lies_in_shared_memory(&self) -> bool {
+        let Kept::Other(outcome) = self else { return false };
+        let Outcome::Returned(sections) = &**outcome else { return false };
+        matches!(&sections[..], [Incoming::Bytes(_), rest @ ..]
+            if rest.iter().any(|section| matches!(section, Incoming::Shared(_))))
+    }
+
     fn take(self) -> Outcome {
         match self {
             Kept::Small(bytes) => Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())]),
@@ -92,6 +114,8 @@ struct Inner {
     profile: Profile,
     outcome: Option<Kept>,
     done: bool,
+    /// It has ended, and not returned.
+    failed: bool,
     /// Threads that sleep until it has ended: to wake nobody is a system call as well.
     sleepers: u32,
     /// Few calls have any: they take memory of their own.
@@ -101,10 +125,23 @@ struct Inner {
 /// What only some calls have.
 #[derive(Debug, Default)]
 struct Beside {
-    watches: Vec<(Arc<dyn Watcher>, u64)>,
+    /// Those that have been dropped meanwhile are told nothing.
+    watches: Vec<(Weak<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
     kept: Vec<Arc<Payload>>,
+    /// Calls whose results it needs, until it has them.
+    dependencies: Vec<Dependency>,
+    /// Calls that its function has made, until that has ended.
+    children: Vec<Arc<Call>>,
+    /// How many others need its own result.
+    holds: u32,
+    /// Its result, once the caller has taken it: for those that need it.
+    returned: Option<Vec<Incoming>>,
 }
+
+/// A call has no result, or it is not there any more.
+#[derive(Debug)]
+pub(crate) struct Missing;
 
 /// One call. Shared between its caller and the grid.
 #[derive(Debug)]
@@ -132,6 +169,7 @@ impl Call {
         payload: Payload,
         callbacks: Option<Callbacks>,
         sinks: Vec<(u16, Arc<Sink>)>,
+        after: Vec<Dependency>,
     ) -> Arc<Call> {
         let profile = Profile {
             submit: monotonic_ns(),
@@ -139,15 +177,19 @@ impl Call {
             bytes_in: payload.bytes,
             ..Profile::default()
         };
-        let inner = Inner {
+        let mut inner = Inner {
             id: None,
             payload: Some(Arc::new(payload)),
             profile,
             outcome: None,
             done: false,
+            failed: false,
             sleepers: 0,
             beside: None,
         };
+        if !after.is_empty() {
+            inner.beside = Some(Box::new(Beside { dependencies: after, ..Beside::default() }));
+        }
         let (inner, finished) = (Mutex::new(inner), Condvar::new());
         let extras = (callbacks.is_some() || !sinks.is_empty())
             .then(|| Box::new(Extras { callbacks, sinks }));
@@ -228,16 +270,32 @@ impl Call {
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
+        let missing = match &outcome {
+            Outcome::Ended(End::DependencyFailed(missing)) => Some(*missing),
+            _ => None,
+        };
+        inner.failed = !matches!(outcome, Outcome::Returned(_));
         inner.outcome = Some(Kept::keep(outcome));
         inner.done = true;
-        let watches = inner.beside.as_mut().map(|beside| std::mem::take(&mut beside.watches));
+        let beside = inner.beside.as_mut().map(|beside| {
+            // What it needs is needed no more, but to tell what has failed.
+            let mut dependencies = std::mem::take(&mut beside.dependencies);
+            let failed =
+                dependencies.iter().position(|one| missing.is_some() && one.id() == missing);
+            beside.dependencies.extend(failed.map(|failed| dependencies.swap_remove(failed)));
+            let children = std::mem::take(&mut beside.children);
+            (std::mem::take(&mut beside.watches), (dependencies, children))
+        });
         let sleepers = inner.sleepers;
         drop(inner);
+        let watches = beside.map(|(watches, _)| watches);
         if sleepers > 0 {
             self.finished.notify_all();
         }
         for (watch, token) in watches.into_iter().flatten() {
-            watch.ended(token);
+            if let Some(watch) = watch.upgrade() {
+                watch.ended(token);
+            }
         }
     }
 
@@ -267,8 +325,106 @@ impl Call {
     /// Takes the outcome, once.
     #[must_use]
     pub fn take_outcome(&self) -> Option<Outcome> {
-        let kept = self.lock().outcome.take();
-        kept.map(Kept::take)
+        self.take(false)
+    }
+
+    /// Takes the outcome, once, for somebody who holds on to it as long as to the call. What lies in
+    /// shared memory can then still become an argument of another call.
+    #[must_use]
+    pub fn take_outcome_to_hold(&self) -> Option<Outcome> {
+        self.take(true)
+    }
+
+    fn take(&self, to_hold: bool) -> Option<Outcome> {
+        let mut inner = self.lock();
+        let kept = inner.outcome.take()?;
+        let needed = inner.beside.as_ref().is_some_and(|beside| beside.holds > 0);
+        if needed || to_hold && kept.lies_in_shared_memory() {
+            inner.beside.get_or_insert_default().returned = kept.returned();
+        }
+        drop(inner);
+        Some(kept.take())
+    }
+
+    /// Keeps the result for a call that needs it. `false`: it has been taken and is not there any more.
+    pub(crate) fn hold(&self) -> bool {
+        let mut inner = self.lock();
+        let taken = inner.done && !inner.failed && inner.outcome.is_none();
+        let gone = taken && inner.beside.as_ref().is_none_or(|beside| beside.returned.is_none());
+        if !gone {
+            inner.beside.get_or_insert_default().holds += 1;
+        }
+        !gone
+    }
+
+    /// Its function has made a call. Returns that one's number, or None if this one has ended.
+    pub(crate) fn add_child(&self, child: &Arc<Call>) -> Option<usize> {
+        let mut inner = self.lock();
+        if inner.done {
+            return None;
+        }
+        let children = &mut inner.beside.get_or_insert_default().children;
+        children.push(Arc::clone(child));
+        Some(children.len() - 1)
+    }
+
+    /// The call of that number that its function has made.
+    pub(crate) fn child(&self, number: usize) -> Option<Arc<Call>> {
+        self.lock().beside.as_ref()?.children.get(number).cloned()
+    }
+
+    pub(crate) fn take_children(&self) -> Vec<Arc<Call>> {
+        let mut inner = self.lock();
+        inner.beside.as_mut().map(|beside| std::mem::take(&mut beside.children)).unwrap_or_default()
+    }
+
+    /// One of those that need the result has it, or needs it no more.
+    pub(crate) fn let_go(&self) {
+        let mut inner = self.lock();
+        let Some(beside) = inner.beside.as_mut() else { return };
+        beside.holds -= 1;
+        let shared = |sections: &Vec<Incoming>| {
+            sections.iter().any(|section| matches!(section, Incoming::Shared(_)))
+        };
+        let gone = beside.returned.take_if(|sections| beside.holds == 0 && !shared(sections));
+        drop(inner);
+        drop(gone);
+    }
+
+    /// What it has returned.
+    pub(crate) fn returned(&self) -> Result<Vec<Incoming>, Missing> {
+        let inner = self.lock();
+        let taken = || inner.beside.as_ref()?.returned.clone();
+        inner.outcome.as_ref().and_then(Kept::returned).or_else(taken).ok_or(Missing)
+    }
+
+    /// The calls whose results it needs.
+    pub(crate) fn needs(&self) -> Vec<(CallId, Arc<Hold>)> {
+        let inner = self.lock();
+        let dependencies = inner.beside.iter().flat_map(|beside| &beside.dependencies);
+        dependencies.filter_map(|one| Some((one.id()?, Arc::clone(&one.call)))).collect()
+    }
+
+    /// Its arguments are all there.
+    pub(crate) fn complete(&self, payload: Payload) {
+        let mut inner = self.lock();
+        if inner.done {
+            drop(inner);
+            return;
+        }
+        inner.profile.bytes_in = payload.bytes;
+        inner.payload = Some(Arc::new(payload));
+        let beside = inner.beside.as_mut();
+        let dependencies = beside.map(|beside| std::mem::take(&mut beside.dependencies));
+        drop(inner);
+        drop(dependencies);
+    }
+
+    /// Gives the owner of the dependency that has failed to `tell`, if the call has ended with one.
+    pub fn with_failed_dependency<R>(&self, tell: impl FnOnce(&dyn Any) -> R) -> Option<R> {
+        let failed = self.lock().beside.as_mut()?.dependencies.pop()?;
+        let told = tell(&*failed.owner);
+        Some(told)
     }
 
     /// Its times so far.
@@ -277,15 +433,18 @@ impl Call {
         self.lock().profile
     }
 
-    /// Has `token` appear in `watch` when the call ends, or now if it has.
+    /// Has `token` appear in `watch` when the call ends, or now if it has. The call does not keep the
+    /// watch alive: a program may wait again and again, with a new watch each time.
     pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
         let mut inner = self.lock();
         if inner.done {
             drop(inner);
             watch.ended(token);
         } else {
-            let watcher: Arc<dyn Watcher> = Arc::<W>::clone(watch);
-            inner.beside.get_or_insert_default().watches.push((watcher, token));
+            let watcher = Arc::downgrade(watch);
+            let watches = &mut inner.beside.get_or_insert_default().watches;
+            watches.retain(|(watch, _)| watch.strong_count() > 0);
+            watches.push((watcher, token));
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::gather::Dependency;
+use crate::client::launch::Forked;
 use crate::client::nodes::{self, Node, NodeError};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
@@ -26,6 +28,7 @@ use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
 use crate::forks;
 use crate::loan::{Sink, Source};
+use crate::nesting;
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
 use crate::sys;
@@ -89,7 +92,7 @@ pub enum GridError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The system refused something.
-    #[error("{what}: {error}")]
+    #[error("{what}: {error}{}", sys::limit_of(.error))]
     System {
         /// What was tried.
         what: &'static str,
@@ -102,6 +105,9 @@ pub enum GridError {
     /// The configuration makes no sense.
     #[error("{0}")]
     Config(String),
+    /// Too many grids lie in each other.
+    #[error("{0}")]
+    TooDeep(String),
     /// Workers are given up that could not be started, and those left are fewer than were wanted.
     #[error("too few workers could be started: {0}")]
     TooFewWorkers(Arc<Loss>),
@@ -123,12 +129,16 @@ pub struct Request {
     pub deadline: Option<Duration>,
     /// Whether it may be run again when its worker is lost.
     pub idempotent: bool,
+    /// Of the calls that wait for a worker, those with a higher priority go first.
+    pub priority: i32,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// What its function may call back.
     pub callbacks: Option<Callbacks>,
     /// Where streamed sections of its result are to lie, by number.
     pub sinks: Vec<(u16, Arc<Sink>)>,
+    /// Calls whose results it needs, in the order in which its pickle counts them.
+    pub after: Vec<Dependency>,
 }
 
 /// Why a call was not taken.
@@ -163,11 +173,20 @@ pub(crate) struct Common {
     pub(crate) pool: Arc<Pool>,
     /// Where shared data lie.
     pub(crate) shared_pool: Arc<Pool>,
+    unused: Unused,
+    /// Whether workers can share memory, and from how many bytes on sections lie there.
+    shared_memory: bool,
+    shared_threshold: usize,
 }
 
 impl Common {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something to put a payload together with.
+    pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
+        PayloadBuilder::new(self.shared_memory.then_some(&self.pool), self.shared_threshold)
     }
 
     /// Sends what has been pushed, releases the lock and tells those who wait.
@@ -180,9 +199,17 @@ impl Common {
             // One signal is enough until the reactor has looked.
             state.reactor_sleeps_until = None;
         }
+        let to_run = std::mem::take(&mut state.to_run);
         let aftermath = state.aftermath();
         drop(state);
-        if aftermath.settle() {
+        let (freed, unwanted) = aftermath.settle();
+        if !to_run.is_empty() {
+            self.tell_to_run(to_run);
+        }
+        for call in unwanted {
+            self.cancel(&call);
+        }
+        if freed {
             let gone = self.shared_pool.gone();
             if !gone.is_empty() {
                 // Workers keep no memory that nobody will use.
@@ -193,6 +220,86 @@ impl Common {
         }
         if wake {
             self.wake();
+        }
+    }
+
+    /// Makes a function known.
+    pub(crate) fn register(
+        &self,
+        name: &str,
+        form: FunctionForm,
+        body: Vec<u8>,
+    ) -> Arc<FunctionRef> {
+        let mut state = self.lock();
+        let function =
+            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
+        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let id = if let Some(id) = free {
+            state.core.replace_function(id);
+            state.functions[id.0 as usize] = function;
+            id
+        } else {
+            state.functions.push(function);
+            FunctionId((state.functions.len() - 1) as u32)
+        };
+        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
+    }
+
+    /// Submits a call; `bounded`: only if there is room for it.
+    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
+        let bytes = request.payload.bytes;
+        let mut state = self.lock();
+        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        {
+            drop(state);
+            return Err(SubmitError::Full(Box::new(request)));
+        }
+        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
+        let Request { on, callbacks, sinks, after, .. } = request;
+        let id = function.id();
+        let ids: Option<Vec<_>> =
+            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
+        let call = Call::new(function, payload, callbacks, sinks, after);
+        let now = Time(call.profile().submit);
+        let task = Task {
+            function: id,
+            bytes,
+            blobs,
+            deadline: deadline
+                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
+            idempotent,
+            priority,
+            on,
+            payload: Arc::clone(&call),
+        };
+        self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(now, id) {
+            state.note_progress(now, worker);
+        }
+        let taken = state.drive(|core, out| match &ids {
+            None => core.submit(now, task, out),
+            Some(after) => core.submit_after(now, task, after, out),
+        });
+        let id = match taken {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(state);
+                return Err(SubmitError::Failed(refusal.into()));
+            }
+        };
+        call.named(id);
+        state.submitting = true;
+        let ready = std::mem::take(&mut state.to_gather);
+        self.finish(state);
+        self.gather(ready);
+        Ok(call)
+    }
+
+    fn drop_segments(&self, state: &mut State) {
+        let gone = self.pool.gone();
+        if !gone.is_empty() {
+            // They go with whatever is sent next: the worker only holds on to memory longer.
+            state.drop_segments(&gone, false);
         }
     }
 }
@@ -219,10 +326,7 @@ pub struct Grid {
     seat: Arc<Seat<Reactor, Common>>,
     runner: Arc<Runner>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    unused: Unused,
     owned: Mutex<HashMap<BlobId, Owned>>,
-    transport: Transport,
-    shared_threshold: usize,
     /// Those that it was asked for, reserved ones left out.
     pub(super) workers: AtomicU32,
     generation: u64,
@@ -241,7 +345,19 @@ impl Grid {
     /// # Errors
     /// When the configuration makes no sense or the system refuses a thread or a descriptor.
     pub fn open(config: Config) -> Result<Grid, GridError> {
+        Grid::open_with(config, None)
+    }
+
+    /// The same, with a spawner that this process has forked. If that ends, another one is started as
+    /// `config` says.
+    ///
+    /// # Errors
+    /// As [`Grid::open`]; then the forked process ends.
+    pub fn open_with(config: Config, forked: Option<Forked>) -> Result<Grid, GridError> {
         let workers = config.settings.workers;
+        nesting::check().map_err(GridError::TooDeep)?;
+        sys::open_standard_streams()
+            .map_err(|error| GridError::System { what: "opening /dev/null", error })?;
         let nodes = open_nodes(&config)?;
         check_workers(workers)?;
         forks::notice();
@@ -250,7 +366,6 @@ impl Grid {
             EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
                 .map_err(|errno| system("making an event descriptor")(errno.into()))?;
         let shared_memory = config.transport == Transport::Unix;
-        let (transport, shared_threshold) = (config.transport, config.shared_threshold);
         let mut state = State::new(config.settings.clone(), shared_memory)
             .map_err(system("making an event queue"))?;
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
@@ -260,10 +375,13 @@ impl Grid {
             alarm,
             pool: Pool::new(config.keep_free),
             shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
+            unused: Unused::default(),
+            shared_memory,
+            shared_threshold: config.shared_threshold,
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
-        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, nodes)
+        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, nodes, forked)
             .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
@@ -276,10 +394,7 @@ impl Grid {
             seat,
             runner,
             thread: Mutex::new(Some(thread)),
-            unused: Unused::default(),
             owned: Mutex::default(),
-            transport,
-            shared_threshold,
             workers: AtomicU32::new(workers),
             generation: forks::generation(),
         })
@@ -311,26 +426,13 @@ impl Grid {
 
     /// Makes a function known.
     pub fn register(&self, name: &str, form: FunctionForm, body: Vec<u8>) -> Arc<FunctionRef> {
-        let mut state = self.common.lock();
-        let function =
-            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
-        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let id = if let Some(id) = free {
-            state.core.replace_function(id);
-            state.functions[id.0 as usize] = function;
-            id
-        } else {
-            state.functions.push(function);
-            FunctionId((state.functions.len() - 1) as u32)
-        };
-        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
+        self.common.register(name, form, body)
     }
 
     /// Something to put a payload together with.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
-        let pool = (self.transport == Transport::Unix).then_some(&self.common.pool);
-        PayloadBuilder::new(pool, self.shared_threshold)
+        self.common.payload()
     }
 
     /// Waits, at most so long, until a call with so many bytes may be submitted. Returns
@@ -391,42 +493,7 @@ impl Grid {
     /// no calls, or shared data is not there.
     pub fn submit(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
         self.check_process()?;
-        let bytes = request.payload.bytes;
-        let mut state = self.common.lock();
-        if !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none() {
-            drop(state);
-            return Err(SubmitError::Full(Box::new(request)));
-        }
-        let Request { function, payload, blobs, deadline, idempotent, on, callbacks, sinks } =
-            request;
-        let id = function.id();
-        let call = Call::new(function, payload, callbacks, sinks);
-        let now = Time(call.profile().submit);
-        let task = Task {
-            function: id,
-            bytes,
-            blobs,
-            deadline: deadline
-                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
-            idempotent,
-            on,
-            payload: Arc::clone(&call),
-        };
-        self.drop_segments(&mut state);
-        if let Some(worker) = state.core.asks_for_progress(now, id) {
-            state.note_progress(now, worker);
-        }
-        let id = match state.drive(|core, out| core.submit(now, task, out)) {
-            Ok(id) => id,
-            Err(refusal) => {
-                drop(state);
-                return Err(SubmitError::Failed(refusal.into()));
-            }
-        };
-        call.named(id);
-        state.submitting = true;
-        self.common.finish(state);
-        Ok(call)
+        self.common.submit(request, true)
     }
 
     /// What to wait for calls with.
@@ -437,15 +504,7 @@ impl Grid {
 
     /// Gives up a call. Returns whether it had not ended yet.
     pub fn cancel(&self, call: &Call) -> bool {
-        let Some(id) = call.id() else { return false };
-        if self.check_process().is_err() {
-            return false;
-        }
-        let mut state = self.common.lock();
-        let now = Time(sys::monotonic_ns());
-        let cancelled = state.drive(|core, out| core.cancel(now, id, out));
-        self.common.finish(state);
-        cancelled
+        self.check_process().is_ok() && self.common.cancel(call)
     }
 
     /// Shares data, in parts. Equal data that is shared already is shared once.
@@ -522,14 +581,6 @@ impl Grid {
 
     pub(super) fn check_process(&self) -> Result<(), GridError> {
         if forks::generation() == self.generation { Ok(()) } else { Err(GridError::Forked) }
-    }
-
-    fn drop_segments(&self, state: &mut State) {
-        let gone = self.common.pool.gone();
-        if !gone.is_empty() {
-            // They go with whatever is sent next: the worker only holds on to memory longer.
-            state.drop_segments(&gone, false);
-        }
     }
 }
 

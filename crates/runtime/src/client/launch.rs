@@ -3,20 +3,28 @@
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use nix::unistd::pipe2;
+use nix::sys::wait::waitpid;
+use nix::unistd::{Pid, pipe2};
 
 use crate::client::grid::{Launch, Transport};
 use crate::link::{Receiver, Sender, Socket};
+use crate::nesting;
+use crate::sys;
 
 /// The process that starts workers, and the connection to it.
 #[derive(Debug)]
 pub(crate) struct Spawner {
-    pub(crate) child: Child,
+    child: Pid,
+    /// What it writes to its standard error, until somebody takes it.
+    pub(crate) stderr: Option<OwnedFd>,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
 }
@@ -27,6 +35,9 @@ pub(crate) struct Pair {
     pub(crate) ours: Socket,
     pub(crate) theirs: Arc<OwnedFd>,
 }
+
+/// How long a process may take to end that has been killed.
+const DYING: Duration = Duration::from_secs(2);
 
 /// Messages from the spawner are small.
 const NO_PAYLOAD: u64 = 0;
@@ -40,11 +51,126 @@ impl Spawner {
         for (name, value) in &launch.environment {
             command.env(name, value);
         }
+        let (name, value) = nesting::for_workers();
+        command.env(name, value);
         let control = pair.theirs.as_fd().try_clone_to_owned()?;
-        let child = command.stdin(control).stderr(Stdio::piped()).spawn()?;
-        let sender = Sender::new(Arc::clone(&pair.ours));
-        let receiver = Receiver::new(pair.ours, NO_PAYLOAD);
-        Ok(Spawner { child, sender, receiver })
+        let mut child = command.stdin(control).stderr(Stdio::piped()).spawn()?;
+        let stderr = child.stderr.take().map(OwnedFd::from);
+        let child = Pid::from_raw(child.id() as i32);
+        Ok(Spawner::new(child, pair.ours, stderr))
+    }
+
+    /// Takes over one that this process has forked.
+    pub(crate) fn take_over(mut forked: Forked) -> io::Result<Spawner> {
+        let (control, stderr) = forked.ends.take().ok_or(io::ErrorKind::NotConnected)?;
+        Ok(Spawner::new(forked.child, Arc::new(control), Some(stderr)))
+    }
+
+    fn new(child: Pid, control: Socket, stderr: Option<OwnedFd>) -> Spawner {
+        let sender = Sender::new(Arc::clone(&control));
+        Spawner { child, stderr, sender, receiver: Receiver::new(control, NO_PAYLOAD) }
+    }
+
+    /// Has the process go on, if somebody has stopped it.
+    pub(crate) fn urge(&self) {
+        let _ = kill(self.child, Signal::SIGCONT);
+    }
+
+    /// Ends the process, in whatever state it is, and says how it ended. One that does not end even so
+    /// hangs in the kernel, and nobody can do more.
+    pub(crate) fn end(&mut self) -> String {
+        // It has not been waited for, so the number is still its own.
+        let _ = kill(self.child, Signal::SIGKILL);
+        let until = Instant::now() + DYING;
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place to write a number to.
+            match unsafe { libc::waitpid(self.child.as_raw(), &raw mut status, libc::WNOHANG) } {
+                0 if Instant::now() >= until => return "it does not end".to_owned(),
+                0 => std::thread::sleep(Duration::from_millis(1)),
+                -1 => return io::Error::last_os_error().to_string(),
+                _ => return ExitStatus::from_raw(status).to_string(),
+            }
+        }
+    }
+}
+
+/// A spawner that this process has forked from itself, for a grid that is to be opened. It ends when it
+/// is dropped.
+#[derive(Debug)]
+pub struct Forked {
+    child: Pid,
+    /// Our ends of its connection and its standard error, until a grid has taken it.
+    ends: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl Forked {
+    /// Forks this process by `fork`, which returns the child's process id, or 0 in the child. There the
+    /// connection is standard input then, what is written to standard error goes to the client, and this
+    /// returns none.
+    ///
+    /// The child has the state of the client, and one thread. Handlers of signals are reset in it, but
+    /// for those of crashes.
+    ///
+    /// # Errors
+    /// When the system refuses something, or `fork` fails.
+    pub fn fork<E: From<io::Error>>(
+        fork: impl FnOnce() -> Result<i32, E>,
+    ) -> Result<Option<Forked>, E> {
+        sys::open_standard_streams()?;
+        let pair = unix_pair()?;
+        let (stderr, their_stderr) = output_pipe()?;
+        // What is held back would be written twice.
+        // SAFETY: plain call of the C library.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        let mut old_mask = SigSet::empty();
+        // Handlers of the client must not run in the child.
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut old_mask))
+            .map_err(io::Error::from)?;
+        let forked = fork();
+        if matches!(forked, Ok(0)) {
+            reset_handlers();
+        }
+        let unmasked = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&old_mask), None);
+        let child = forked?;
+        unmasked.map_err(io::Error::from)?;
+        if child == 0 {
+            nix::unistd::dup2_stdin(&pair.theirs).map_err(io::Error::from)?;
+            nix::unistd::dup2_stderr(&their_stderr).map_err(io::Error::from)?;
+            return Ok(None);
+        }
+        let child = Pid::from_raw(child);
+        let control = pair.ours.as_fd().try_clone_to_owned()?;
+        Ok(Some(Forked { child, ends: Some((control, stderr)) }))
+    }
+}
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        if let Some(ends) = self.ends.take() {
+            // Without its connection it ends at once.
+            drop(ends);
+            let _ = waitpid(self.child, None);
+        }
+    }
+}
+
+/// Signals whose handlers tell of a crash.
+const CRASHES: [libc::c_int; 5] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
+
+fn reset_handlers() {
+    for number in (1..=libc::SIGRTMAX()).filter(|number| !CRASHES.contains(number)) {
+        // SAFETY: an all-zero structure is valid, and means the default; signals that have no handler
+        // for programs are refused.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let known = libc::sigaction(number, std::ptr::null(), &raw mut action) == 0;
+            if known && action.sa_sigaction != libc::SIG_IGN {
+                action = std::mem::zeroed();
+                libc::sigaction(number, &raw const action, std::ptr::null_mut());
+            }
+        }
     }
 }
 

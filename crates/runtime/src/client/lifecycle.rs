@@ -8,16 +8,21 @@ use std::time::{Duration, Instant};
 use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
 use crate::client::reactor::{Inlet, Reactor, Token};
+use crate::client::shortage;
 use crate::client::state::Outlet;
 use crate::forks;
 use crate::link::{LinkError, Placement, Receiver, Sender};
 use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
+use crate::worker::leftovers;
+use crate::worker::outboxes::BoxMemory;
 use crate::worker::progress::{self, GivingBack};
 
 /// How many workers one request starts. The spawner forks the first while the next are prepared, and
@@ -34,6 +39,27 @@ const FAR: Duration = Duration::from_millis(10);
 /// How often a full kernel queue of descriptors in flight is tried again, and after how long.
 const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
+
+/// How long the spawner has for an answer before somebody looks to it.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Something the spawner has been asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    due: Instant,
+    index: u32,
+    generation: u32,
+    /// Whether the worker is to end; else it is to start, which takes as long as imports take.
+    to_end: bool,
+    /// Whether the spawner has been continued meanwhile, in case that it was stopped.
+    urged: bool,
+}
+
+impl Asked {
+    fn new(index: u32, generation: u32, to_end: bool) -> Asked {
+        Asked { due: Instant::now() + ANSWER, index, generation, to_end, urged: false }
+    }
+}
 
 impl Reactor {
     /// Starts the next processes that have been asked for: some in one turn, so that the first can be
@@ -66,7 +92,10 @@ impl Reactor {
                     workers.push(worker);
                     pairs.push(pair);
                 }
-                Err(why) => self.not_started(worker, &why),
+                Err(why) => {
+                    let why = format!("could not be started: {why}");
+                    self.report_loss(worker, 0, Cause::Failed(why), String::new());
+                }
             }
         }
         // The spawner may have ended since they were asked for.
@@ -85,10 +114,9 @@ impl Reactor {
             return true;
         }
         let Err(error) = self.start_spawner() else { return true };
-        let program = self.config.launch.program.display();
-        let why = format!("could not run `{program}`: {error}");
+        let cause = shortage::no_spawner(&self.config.launch.program, &error);
         for worker in workers {
-            self.report_loss(*worker, 0, Cause::Failed(why.clone()), String::new());
+            self.report_loss(*worker, 0, cause.clone(), String::new());
         }
         false
     }
@@ -98,27 +126,26 @@ impl Reactor {
             self.make_place(worker.0);
         }
         if let Err(error) = pairs.and_then(|pairs| self.try_batch(workers, pairs)) {
-            let why = error.to_string();
+            let cause = shortage::not_started(&error);
             for worker in workers {
                 self.inlets[worker.0 as usize] = None;
-                self.not_started(*worker, &why);
+                self.report_loss(*worker, 0, cause.clone(), String::new());
             }
         }
     }
 
-    fn not_started(&self, worker: WorkerId, why: &str) {
-        let why = format!("could not be started: {why}");
-        self.report_loss(worker, 0, Cause::Failed(why), String::new());
-    }
-
     fn start_spawner(&mut self) -> io::Result<()> {
-        let mut spawner = Spawner::start(&self.config.launch)?;
+        let mut spawner = match self.forked.take() {
+            Some(forked) => Spawner::take_over(forked)?,
+            None => Spawner::start(&self.config.launch)?,
+        };
         forks::close_in_children(spawner.receiver.socket().as_raw_fd());
         let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::Spawner.encode());
         self.epoll.add(spawner.receiver.socket(), watched)?;
-        if let Some(stderr) = spawner.child.stderr.take() {
+        if let Some(stderr) = spawner.stderr.take() {
             do_not_block(&stderr)?;
-            let tail = output::Outlet::new(stderr.into(), Stream::Stderr, Passing::AsItComes);
+            let tail =
+                output::Outlet::new(stderr, Stream::Stderr, Passing::AsItComes, &self.printers);
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, Token::SpawnerStderr.encode());
             self.epoll.add(tail.descriptor(), watched)?;
             self.spawner_tail = Some(tail);
@@ -165,12 +192,13 @@ impl Reactor {
             progress::reset(&self.progress, index);
 
             let token = Token::Worker { index, generation }.encode();
-            let mapped = Mapped::given_back(GivingBack::new(&self.progress, index));
+            let mapped = Mapped::given_back(GivingBack::new(&self.progress, index))
+                .passed_on_by(&self.common.pool);
             let sender = Sender::new(Arc::clone(&pair.ours));
             let meets = self.inlets.len() > FEW
                 && sys::round_trip(pair.ours.as_fd()).is_ok_and(|time| time < FAR);
             let mut outlet = Outlet::new(sender, token, mapped.returns(), meets);
-            self.greet(&mut outlet, index)?;
+            let outbox = self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.as_fd(), watched)?;
             let passing = match output {
@@ -179,7 +207,7 @@ impl Reactor {
                 Output::Kept => Passing::Not,
             };
             let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
-                let output = output::Outlet::new(pipe, stream, passing.clone());
+                let output = output::Outlet::new(pipe, stream, passing.clone(), &self.printers);
                 let event = EpollEvent::new(EpollFlags::EPOLLIN, token.encode());
                 self.epoll.add(output.descriptor(), event)?;
                 Ok(output)
@@ -195,10 +223,12 @@ impl Reactor {
             self.inlets[index as usize] = Some(Inlet {
                 generation,
                 receiver,
+                outbox,
                 mapped,
                 stdout,
                 stderr,
                 host: self.host.clone(),
+                started: false,
                 holds: meets,
                 broken: None,
                 at_end: false,
@@ -210,6 +240,10 @@ impl Reactor {
         let Some(spawner) = &mut self.spawner else { return Err(io::ErrorKind::NotFound.into()) };
         let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
         spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
+        for worker in workers {
+            let generation = self.generations[worker.0 as usize];
+            self.unanswered.push_back(Asked::new(worker.0, generation, false));
+        }
         flush_control(&mut spawner.sender)
     }
 
@@ -228,7 +262,8 @@ impl Reactor {
         }
     }
 
-    fn greet(&self, outlet: &mut Outlet, worker: u32) -> io::Result<()> {
+    /// Returns where the worker is to lay what it holds back, if memory is shared with it.
+    fn greet(&mut self, outlet: &mut Outlet, worker: u32) -> io::Result<Option<BoxMemory>> {
         let shared_memory = self.config.transport == Transport::Unix;
         let hello = Message::Hello(Hello {
             min_version: VERSION,
@@ -238,20 +273,26 @@ impl Reactor {
             shared_threshold: self.config.shared_threshold as u64,
             clock: monotonic_ns(),
         });
-        let pushed = if shared_memory {
-            outlet.sender.push_with(&hello, vec![Arc::clone(&self.progress_file)])
-        } else {
-            outlet.sender.push(&hello)
-        };
-        pushed.map_err(io::Error::other)
+        if !shared_memory {
+            outlet.sender.push(&hello).map_err(io::Error::other)?;
+            return Ok(None);
+        }
+        let (file, outbox) = self.outboxes.prepare(worker)?;
+        let files = vec![Arc::clone(&self.progress_file), file];
+        outlet.sender.push_with(&hello, files).map_err(io::Error::other)?;
+        Ok(Some(outbox))
     }
 
     /// Has the spawner end workers at once.
     pub(super) fn kill(&mut self, workers: &[WorkerId]) {
         let Some(spawner) = &mut self.spawner else { return };
         for worker in workers {
-            let pushed = spawner.sender.push(&Message::Kill { worker: worker.0 });
-            debug_assert!(pushed.is_ok(), "{pushed:?}");
+            if spawner.sender.push(&Message::Kill { worker: worker.0 }).is_err() {
+                // Workers that cannot be ended one by one end with the spawner.
+                return self.bury_spawner();
+            }
+            let generation = self.generations[worker.0 as usize];
+            self.unanswered.push_back(Asked::new(worker.0, generation, true));
         }
         // A spawner that is gone shows itself on its receiving half.
         let _ = flush_control(&mut spawner.sender);
@@ -260,8 +301,9 @@ impl Reactor {
     /// Tells the spawner that no more workers are wanted.
     pub(super) fn say_goodbye(&mut self) {
         if let Some(spawner) = &mut self.spawner {
-            let pushed = spawner.sender.push(&Message::Goodbye);
-            debug_assert!(pushed.is_ok(), "{pushed:?}");
+            if spawner.sender.push(&Message::Goodbye).is_err() {
+                return self.bury_spawner();
+            }
             let _ = flush_control(&mut spawner.sender);
         }
     }
@@ -279,9 +321,13 @@ impl Reactor {
         self.common.lock().forked = true;
         let heard = spawner.receiver.drain(|received| -> Result<(), LinkError> {
             match received.message {
-                Message::Started { pid, .. } if pid != 0 => {}
+                Message::Started { worker, pid, .. } if pid != 0 => {
+                    if let Some(Some(inlet)) = self.inlets.get_mut(worker as usize) {
+                        inlet.started = true;
+                    }
+                }
                 Message::Started { worker, error, .. } => {
-                    gone.push((worker, 0, Cause::Failed(error.to_owned())));
+                    gone.push((worker, 0, shortage::not_forked(error)));
                 }
                 Message::Exited { worker, pid, status, signal: 0 } => {
                     gone.push((worker, pid, Cause::Exit(status)));
@@ -307,6 +353,7 @@ impl Reactor {
             return;
         }
         while self.read_worker(index) {}
+        self.take_rest(index);
         let Some(mut inlet) = self.inlets[index as usize].take() else { return };
         inlet.read_output();
         self.fetching.forget(index);
@@ -324,13 +371,17 @@ impl Reactor {
         self.report_loss(WorkerId(index), pid, cause, inlet.stderr.text());
     }
 
+    /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
     fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
-        let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         // Only shared memory tells how far the worker had come.
         let begun = (self.config.transport == Transport::Unix)
-            .then(|| progress::begun(&self.progress, worker.0));
+            .then(|| progress::begun(&self.progress, worker.0))
+            .flatten();
         let mut state = self.common.lock();
         let outlet = state.outlets[worker.0 as usize].take();
+        let told = outlet.as_ref().map_or(0, |outlet| outlet.pid);
+        let pid = if pid == 0 { told } else { pid };
+        let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
         state.sending.forget(worker);
         let now = Time(monotonic_ns());
@@ -347,19 +398,22 @@ impl Reactor {
         let _ = self.epoll.delete(spawner.receiver.socket());
         forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
-        let _ = spawner.child.kill();
-        let ended = spawner.child.wait();
+        let how = spawner.end();
+        self.unanswered.clear();
         let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
             tail.read();
             tail.text()
         });
         self.stop_watching_spawner_stderr();
-        let how = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
         for index in 0..self.inlets.len() as u32 {
+            if self.inlets[index as usize].is_some() {
+                self.end_group(index);
+            }
             if let Some(inlet) = &mut self.inlets[index as usize] {
                 inlet.read_output();
                 let own = inlet.stderr.text();
                 while self.read_worker(index) {}
+                self.take_rest(index);
                 let why = format!("the process that starts workers ended ({how})");
                 if let Some(inlet) = self.inlets[index as usize].take() {
                     self.stop_watching(&inlet);
@@ -368,6 +422,43 @@ impl Reactor {
                 self.report_loss(WorkerId(index), 0, Cause::Failed(why), text);
             }
         }
+    }
+
+    /// Ends what the functions of a worker have started, if the spawner cannot do so any more.
+    fn end_group(&self, index: u32) {
+        let state = self.common.lock();
+        let pid = state.outlets[index as usize].as_ref().map_or(0, |outlet| outlet.pid);
+        drop(state);
+        if pid != 0 && leftovers::end_with_worker() {
+            let _ = killpg(Pid::from_raw(pid as i32), Signal::SIGKILL);
+        }
+    }
+
+    /// Sees to what the spawner has not answered in time: somebody may have stopped it. Says when the
+    /// next answer is due.
+    pub(super) fn see_to_unanswered(&mut self) -> Option<Instant> {
+        while let Some(asked) = self.unanswered.front().copied() {
+            if asked.due > Instant::now() {
+                return Some(asked.due);
+            }
+            self.unanswered.pop_front();
+            let inlet = self.inlets[asked.index as usize].as_ref();
+            let waits = |inlet: &&Inlet| {
+                inlet.generation == asked.generation && (asked.to_end || !inlet.started)
+            };
+            if inlet.filter(waits).is_none() {
+                continue;
+            }
+            let Some(spawner) = &self.spawner else { continue };
+            if asked.to_end && asked.urged {
+                self.bury_spawner();
+                continue;
+            }
+            spawner.urge();
+            let due = Instant::now() + ANSWER;
+            self.unanswered.push_back(Asked { due, urged: true, ..asked });
+        }
+        None
     }
 
     pub(super) fn stop_watching_spawner_stderr(&mut self) {

@@ -10,18 +10,22 @@ mod connecting;
 mod crew;
 mod fetching;
 mod function;
+mod gather;
 mod grid;
 pub mod invoke;
 mod launch;
 mod lifecycle;
+mod nested;
 mod nodes;
 mod output;
+mod printer;
 mod reactor;
 mod seat;
 mod sending;
 mod shared;
+mod shortage;
 mod state;
-mod sync;
+pub(crate) mod sync;
 mod turns;
 
 pub(crate) use arrays::tell;
@@ -29,9 +33,11 @@ pub use arrays::{SharedArray, find as find_shared};
 pub use call::{Call, Outcome, Profile, Watch, Watcher};
 pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;
+pub use gather::{Dependency, Hold};
 pub use grid::{
     Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
 };
+pub use launch::Forked;
 pub use nodes::NodeError;
 pub use output::Output;
 pub use shared::SharedData;

@@ -1,8 +1,11 @@
 //! What worker processes write to their standard output and error: passed on as it comes or line
 //! by line with the worker's name before each, and the last lines kept for error messages.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use crate::client::printer::Printer;
 
 /// What is kept, bytes.
 const KEEP: usize = 4096;
@@ -40,16 +43,32 @@ pub(crate) enum Stream {
     Stderr,
 }
 
-impl Stream {
-    /// Writes to the client's stream of the same name. Nobody may be there to read it.
-    fn write(self, bytes: &[u8]) {
-        let _ = match self {
-            Stream::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())
-            }
-            Stream::Stderr => io::stderr().write_all(bytes),
-        };
+/// The client's own streams, which those of the processes are passed on to.
+#[derive(Clone, Debug)]
+pub(crate) struct Printers {
+    stdout: Arc<Printer>,
+    stderr: Arc<Printer>,
+}
+
+impl Printers {
+    pub(crate) fn new() -> Printers {
+        Printers {
+            stdout: Printer::new(libc::STDOUT_FILENO),
+            stderr: Printer::new(libc::STDERR_FILENO),
+        }
+    }
+
+    fn of(&self, stream: Stream) -> &Arc<Printer> {
+        match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
+        }
+    }
+
+    /// Waits until what has come is written, but not for ever.
+    pub(crate) fn settle(&self) {
+        self.stdout.settle();
+        self.stderr.settle();
     }
 }
 
@@ -57,7 +76,7 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pipe: std::fs::File,
-    stream: Stream,
+    printer: Arc<Printer>,
     passing: Passing,
     /// A line whose end has not come, if lines are labelled.
     begun: Vec<u8>,
@@ -65,8 +84,14 @@ pub(crate) struct Outlet {
 }
 
 impl Outlet {
-    pub(crate) fn new(pipe: OwnedFd, stream: Stream, passing: Passing) -> Outlet {
-        Outlet { pipe: pipe.into(), stream, passing, begun: Vec::new(), kept: Vec::new() }
+    pub(crate) fn new(
+        pipe: OwnedFd,
+        stream: Stream,
+        passing: Passing,
+        printers: &Printers,
+    ) -> Outlet {
+        let printer = Arc::clone(printers.of(stream));
+        Outlet { pipe: pipe.into(), printer, passing, begun: Vec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -94,7 +119,7 @@ impl Outlet {
         let excess = self.kept.len().saturating_sub(KEEP);
         self.kept.drain(..excess);
         let label = match &self.passing {
-            Passing::AsItComes => return self.stream.write(bytes),
+            Passing::AsItComes => return self.printer.print(bytes),
             Passing::Labelled(label) => label,
             Passing::Not => return,
         };
@@ -105,7 +130,7 @@ impl Outlet {
             None => return,
         };
         let lines: Vec<u8> = self.begun.drain(..whole).collect();
-        self.stream.write(&labelled(label, &lines));
+        self.printer.print(&labelled(label, &lines));
     }
 
     /// Whether a line has begun whose end has not come.
@@ -119,7 +144,7 @@ impl Outlet {
             && !self.begun.is_empty()
         {
             let line = std::mem::take(&mut self.begun);
-            self.stream.write(&labelled(label, &line));
+            self.printer.print(&labelled(label, &line));
         }
     }
 

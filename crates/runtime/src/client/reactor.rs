@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, CallId, Time, Took, WorkerId};
-use gridrpc_wire::{Lease, Message, Stamps, VERSION};
+use gridrpc_core::{BlobId, CallId, Core, Time, Took, WorkerId};
+use gridrpc_wire::{Lease, Message, Stamps, VERSION, WireError};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
@@ -16,16 +16,20 @@ use crate::client::callbacks::{Runner, Wanted};
 use crate::client::connecting::Connecting;
 use crate::client::fetching::Fetching;
 use crate::client::grid::{Common, Config, Transport};
-use crate::client::launch::Spawner;
+use crate::client::launch::{Forked, Spawner};
+use crate::client::lifecycle::Asked;
 use crate::client::nodes::Node;
 use crate::client::output;
 use crate::client::seat::Read;
 use crate::client::turns::LARGE;
 use crate::link::{LinkError, Received, Receiver};
+use crate::nested::is_request;
 use crate::patience::Patience;
 use crate::payload::{Incoming, take_sections};
 use crate::segment::Mapped;
 use crate::sys::{self, Mapping, monotonic_ns};
+use crate::worker::outbox::{Take, take, take_rest};
+use crate::worker::outboxes::{BoxMemory, Outboxes};
 use crate::worker::progress::{self, Side};
 
 /// What a descriptor belongs to, as the event queue carries it.
@@ -81,6 +85,8 @@ impl Token {
 pub(super) struct Inlet {
     pub(super) generation: u32,
     pub(super) receiver: Receiver,
+    /// Where it lays what it has not sent, if memory is shared with it.
+    pub(super) outbox: Option<BoxMemory>,
     /// Its segments, for results.
     pub(super) mapped: Mapped,
     /// Its standard output, if that does not go to our own.
@@ -89,6 +95,8 @@ pub(super) struct Inlet {
     pub(super) host: String,
     /// Whether it waits with large answers until they are fetched.
     pub(super) holds: bool,
+    /// Whether the spawner has said that its process is there.
+    pub(super) started: bool,
     /// Why it has to end, if it broke the protocol.
     pub(super) broken: Option<String>,
     pub(super) at_end: bool,
@@ -111,19 +119,25 @@ pub(crate) struct Reactor {
     pub(super) config: Config,
     /// The nodes that workers live in, if they do.
     pub(super) connecting: Connecting,
+    /// The first spawner, if the client has forked it.
+    pub(super) forked: Option<Forked>,
     pub(super) spawner: Option<Spawner>,
     pub(super) spawner_tail: Option<output::Outlet>,
+    pub(super) printers: output::Printers,
     pub(super) runner: Arc<Runner>,
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
     pub(super) progress_file: Arc<OwnedFd>,
     pub(super) progress: Arc<Mapping>,
+    pub(super) outboxes: Outboxes,
     pub(super) memory_kills: u64,
     pub(super) host: String,
     /// Places that are still to get a process.
     pub(super) to_start: VecDeque<WorkerId>,
     /// Large answers over a network.
     pub(super) fetching: Fetching,
+    /// What the spawner has been asked for and has not done, the first due first.
+    pub(super) unanswered: VecDeque<Asked>,
     /// Workers that have closed their connection: when they are ended, and which process.
     leaving: VecDeque<(Instant, u32, u32)>,
     /// Workers that have begun a line, and when it is passed on as it is.
@@ -138,6 +152,8 @@ pub(crate) struct Reactor {
 
 /// Places for workers that may be asked for later.
 const MORE_WORKERS: usize = 1 << 16;
+/// As often a worker's outbox is looked at that the worker is just sending.
+const LOOKS: usize = 4;
 /// Events taken from the queue at one time.
 const EVENTS: usize = 64;
 /// How long a worker that has closed its connection has to end by itself.
@@ -160,7 +176,9 @@ impl Read for Reactor {
         let leaving = self.end_leaving();
         let lines = self.end_lines();
         let fetching = self.fetch();
-        for until in [until, leaving, lines, connecting, fetching].into_iter().flatten() {
+        let unanswered = self.see_to_unanswered();
+        for until in [until, leaving, lines, connecting, fetching, unanswered].into_iter().flatten()
+        {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -199,10 +217,11 @@ impl Reactor {
         runner: Arc<Runner>,
         config: Config,
         nodes: Vec<Node>,
+        forked: Option<Forked>,
     ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
         // Only what is touched takes memory.
-        let len = progress::len(workers + MORE_WORKERS);
+        let len = progress::len(workers, MORE_WORKERS, sys::file_size_limit());
         let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
         let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
         let epoll = {
@@ -220,17 +239,21 @@ impl Reactor {
             epoll,
             config,
             connecting,
+            forked,
             spawner: None,
             spawner_tail: None,
+            printers: output::Printers::new(),
             runner,
             inlets: (0..workers).map(|_| None).collect(),
             generations: vec![0; workers],
             progress_file,
             progress,
+            outboxes: Outboxes::default(),
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             to_start: VecDeque::new(),
             fetching: Fetching::default(),
+            unanswered: VecDeque::new(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
             patience: Patience::new(),
@@ -250,6 +273,8 @@ impl Reactor {
             state.drive(|core, out| core.tick(now, out));
         }
         self.to_start.extend(state.to_start.drain(..));
+        let to_collect = std::mem::take(&mut state.to_collect);
+        let unsendable = std::mem::take(&mut state.unsendable);
         let to_kill = std::mem::take(&mut state.to_kill);
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
@@ -263,6 +288,12 @@ impl Reactor {
         let until = if idle { state.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);
+        for worker in to_collect {
+            self.collect(worker.0);
+        }
+        for (worker, error) in unsendable {
+            self.give_up(worker, &error);
+        }
         if !to_kill.is_empty() {
             self.kill(&to_kill);
         }
@@ -278,11 +309,13 @@ impl Reactor {
     fn timeout(&mut self, until: Option<Time>, now: Time) -> EpollTimeout {
         if let Some(deadline) = self.closing {
             if self.spawner.is_none() {
+                self.printers.settle();
                 self.finished = true;
                 return EpollTimeout::ZERO;
             }
             if Instant::now() >= deadline {
                 self.bury_spawner();
+                self.printers.settle();
                 self.finished = true;
                 return EpollTimeout::ZERO;
             }
@@ -426,6 +459,48 @@ impl Reactor {
         true
     }
 
+    /// Ends a worker that was to be sent what the format does not hold.
+    fn give_up(&mut self, worker: WorkerId, error: &WireError) {
+        let Some(inlet) = self.inlets[worker.0 as usize].as_mut() else { return };
+        inlet.broken.get_or_insert(format!("a message for it cannot be sent: {error}"));
+        let _ = self.epoll.delete(inlet.receiver.socket());
+        self.kill(&[worker]);
+    }
+
+    /// Takes answers that a worker has given, and holds back although its next call takes long.
+    fn collect(&mut self, index: u32) {
+        for _ in 0..LOOKS {
+            while self.read_worker(index) {}
+            let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
+            let Some(outbox) = inlet.outbox.as_ref().filter(|_| inlet.broken.is_none()) else {
+                return;
+            };
+            let mut bytes = Vec::new();
+            match take(outbox, inlet.receiver.position(), &mut bytes) {
+                Take::Nothing => return,
+                Take::Taken => return self.feed(index, &bytes),
+                Take::Again => {}
+            }
+        }
+    }
+
+    /// Takes what a worker that is gone had said and not sent.
+    pub(super) fn take_rest(&mut self, index: u32) {
+        let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
+        let Some(outbox) = inlet.outbox.as_ref().filter(|_| inlet.broken.is_none()) else { return };
+        let mut bytes = Vec::new();
+        take_rest(outbox, inlet.receiver.position(), &mut bytes);
+        self.feed(index, &bytes);
+    }
+
+    fn feed(&mut self, index: u32, bytes: &[u8]) {
+        if let Some(inlet) = self.inlets[index as usize].as_mut() {
+            inlet.receiver.feed(bytes);
+            let events = inlet.take_events();
+            self.apply(WorkerId(index), events);
+        }
+    }
+
     /// Asks for as many large answers as there is room for; says when there is more.
     fn fetch(&mut self) -> Option<Instant> {
         if self.fetching.is_idle() {
@@ -500,8 +575,11 @@ impl Reactor {
                         ran: stamps.calc_out.saturating_sub(stamps.calc_in),
                         whole: stamps.calc_out.saturating_sub(stamps.received),
                     };
-                    let replied =
-                        state.drive(|core, out| core.replied(now, worker, CallId(call), took, out));
+                    let raised = matches!(outcome, Outcome::Raised { .. });
+                    let replied = state.drive(|core, out| {
+                        let answered = if raised { Core::raised } else { Core::replied };
+                        answered(core, now, worker, CallId(call), took, out)
+                    });
                     match replied {
                         Ok((call, live)) => {
                             if let Some(payload) = call.take_payload() {
@@ -524,11 +602,16 @@ impl Reactor {
             }
         }
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
+        let ready = std::mem::take(&mut state.to_gather);
         self.common.finish(state);
+        let (nested, wanted): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
         }
+        self.common.gather(ready);
+        nested.iter().for_each(|wanted| self.common.serve_nested(wanted));
         if changed || waiting {
             self.common.changed.notify_all();
         }
@@ -605,7 +688,7 @@ fn understand(
             let file = descriptors.pop();
             let file =
                 file.ok_or_else(|| LinkError::Unexpected("a segment without file".into()))?;
-            mapped.add(segment, len, &file)?;
+            mapped.add(segment, len, file)?;
             return Ok(None);
         }
         Message::DropSegment { segment } => {

@@ -11,7 +11,8 @@ use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::client::call::{Call, Outcome};
-use crate::client::function::Function;
+use crate::client::function::{Function, FunctionRef};
+use crate::client::nested::Waiting;
 use crate::client::sending::Sending;
 use crate::client::shared::SharedData;
 use crate::client::turns::LARGE;
@@ -126,12 +127,12 @@ impl Outlet {
     }
 
     /// Gives back what this client reads no more, as far as that takes a message.
-    fn push_releases(&mut self) {
+    fn push_releases(&mut self) -> Result<(), WireError> {
         // At most 65,535 go in one message.
-        for leases in self.returns.take().chunks(1 << 15) {
-            let sent = self.sender.push(&Message::Release { leases: leases.to_vec() });
-            debug_assert!(sent.is_ok(), "{sent:?}");
-        }
+        let returned = self.returns.take();
+        let mut messages = returned.chunks(1 << 15);
+        messages
+            .try_for_each(|leases| self.sender.push(&Message::Release { leases: leases.to_vec() }))
     }
 
     /// Keeps what the worker still reads of an answered call.
@@ -186,6 +187,10 @@ pub(crate) struct State {
     pub(crate) last_sent: WorkerId,
     /// Processes that have to be ended.
     pub(crate) to_kill: Vec<WorkerId>,
+    /// Workers that were to be sent what the format does not hold: they are ended.
+    pub(crate) unsendable: Vec<(WorkerId, WireError)>,
+    /// Workers whose answers have to be fetched from their outboxes.
+    pub(crate) to_collect: Vec<WorkerId>,
     /// Modules of Python that the spawner is to import before it forks.
     pub(crate) to_prepare: Vec<String>,
     /// The spawner has forked: what it imports from now on is of no use to those that are there.
@@ -202,6 +207,14 @@ pub(crate) struct State {
     dirty: Vec<WorkerId>,
     /// Calls that ended; told to their waiters when the lock is free.
     pub(crate) ended: Vec<(Arc<Call>, End)>,
+    /// Calls whose arguments are to be put together when the lock is free.
+    pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
+    /// Calls that functions in workers wait for.
+    pub(super) nested: HashMap<CallId, Waiting>,
+    /// Those that such a worker is to run itself; it is told when the lock is free.
+    pub(super) to_run: Vec<(CallId, Arc<Call>)>,
+    /// Functions of such calls, by name and pickle.
+    pub(super) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
@@ -225,12 +238,15 @@ pub(crate) struct Aftermath {
 }
 
 impl Aftermath {
-    /// Tells those who wait. Not under the lock. Whether memory of shared data has come free.
-    pub(crate) fn settle(self) -> bool {
+    /// Tells those who wait. Not under the lock. Whether memory of shared data has come free; and the calls
+    /// that the functions of ended ones have made, and nobody wants any more.
+    pub(crate) fn settle(self) -> (bool, Vec<Arc<Call>>) {
+        let mut unwanted = Vec::new();
         for (call, end) in self.ended {
+            unwanted.extend(call.take_children());
             call.finish(Outcome::Ended(end), None);
         }
-        !self.freed.is_empty()
+        (!self.freed.is_empty(), unwanted)
     }
 }
 
@@ -248,6 +264,8 @@ impl State {
             dismissed: HashSet::new(),
             last_sent: WorkerId(0),
             to_kill: Vec::new(),
+            to_collect: Vec::new(),
+            unsendable: Vec::new(),
             to_prepare: Vec::new(),
             forked: false,
             progress: None,
@@ -256,6 +274,10 @@ impl State {
             actions: Vec::new(),
             dirty: Vec::new(),
             ended: Vec::new(),
+            to_gather: Vec::new(),
+            nested: HashMap::new(),
+            to_run: Vec::new(),
+            nested_functions: HashMap::new(),
             garbage: Vec::new(),
             freed: Vec::new(),
             submitting: false,
@@ -268,8 +290,10 @@ impl State {
 
     /// Tells the core how far a worker has come, if memory is shared with it.
     pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
-        if let Some(progress) = &self.progress {
-            self.core.progressed(now, worker, progress::begun(progress, worker.0));
+        if let Some(progress) = &self.progress
+            && let Some(begun) = progress::begun(progress, worker.0)
+        {
+            self.core.progressed(now, worker, begun);
         }
     }
 
@@ -320,10 +344,16 @@ impl State {
                 }
             }
             Action::Kill(worker) => self.to_kill.push(worker),
+            Action::Collect(worker) => self.to_collect.push(worker),
             Action::TakeBack { worker, head, below } => {
                 // Where no memory is shared, calls stay where they are.
                 let begun = self.progress.as_ref().and_then(|progress| {
-                    progress::take_back(progress, worker.0, head as u32, below as u32)
+                    progress::take_back(
+                        progress,
+                        worker.0,
+                        head.map(|head| head as u32),
+                        below as u32,
+                    )
                 });
                 self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
             }
@@ -340,6 +370,8 @@ impl State {
                 data.iter().filter(|_| !unread).for_each(|data| data.spend());
                 self.freed.extend(data);
             }
+            Action::Run { call: id, payload: call, .. } => self.to_run.push((id, call)),
+            Action::Gather { call: id, payload: call } => self.to_gather.push((id, call)),
             Action::Forget(call) => self.garbage.extend(call.take_payload()),
             Action::End { payload: call, end, .. } => {
                 let in_flight =
@@ -368,33 +400,35 @@ impl State {
         let can_wait = batch && payload.bytes <= SMALL;
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
-        outlet.push_releases();
+        let released = outlet.push_releases();
         let streamed = payload.streamed() as usize;
         if outlet.waits_with(streamed) {
             self.sending.wait(worker, streamed);
         }
         let Outlet { sender, segments, .. } = outlet;
-        // The bounds of the format were kept when the payload was put together.
-        let sent = payload
-            .announce(sender, |segment| segments.insert(segment))
+        let pushed = released
+            .and_then(|()| payload.announce(sender, |segment| segments.insert(segment)))
             .and_then(|()| sender.push(&message))
             .and_then(|()| payload.push_streams(sender));
-        debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker, !can_wait);
+        self.pushed(worker, pushed, !can_wait);
     }
 
     /// Sends the results of a callback.
     pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        outlet.push_releases();
+        let released = outlet.push_releases();
         let Outlet { sender, segments, .. } = outlet;
         let message = Message::CallbackReply { call, sections: payload.sections() };
-        let sent = payload
-            .announce(sender, |segment| segments.insert(segment))
+        let pushed = released
+            .and_then(|()| payload.announce(sender, |segment| segments.insert(segment)))
             .and_then(|()| sender.push(&message))
             .and_then(|()| payload.push_streams(sender));
-        debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker, true);
+        self.pushed(worker, pushed, true);
+    }
+
+    /// Tells why there are no results of a callback.
+    pub(crate) fn fail_callback(&mut self, worker: WorkerId, call: u64, message: &str) {
+        self.push(worker, &Message::CallbackFailure { call, message });
     }
 
     /// The process for a place has a connection now.
@@ -416,18 +450,17 @@ impl State {
             name: &function.name,
             sections: if streamed { vec![body] } else { Vec::new() },
         };
-        let sent = outlet.sender.push(&message).and_then(|()| {
+        let pushed = outlet.sender.push(&message).and_then(|()| {
             if streamed { outlet.sender.push_stream(&function.body) } else { Ok(()) }
         });
-        debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker, true);
+        self.pushed(worker, pushed, true);
     }
 
     fn give(&mut self, worker: WorkerId, blob: BlobId) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(data) = self.shared.get(&blob) else { return };
         let message = Message::Blob { blob: blob.0, sections: data.sections(self.shared_memory) };
-        let sent = if self.shared_memory {
+        let pushed = if self.shared_memory {
             let Outlet { sender, segments, .. } = outlet;
             announce(data.segment(), sender, |segment| segments.insert(segment))
                 .and_then(|()| sender.push(&message))
@@ -440,24 +473,21 @@ impl State {
                 data.streams().iter().try_for_each(|part| outlet.sender.push_stream(part))
             })
         };
-        debug_assert!(sent.is_ok(), "{sent:?}");
-        self.mark(worker, true);
+        self.pushed(worker, pushed, true);
     }
 
     pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
         if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
-            let sent = outlet.sender.push(message);
-            debug_assert!(sent.is_ok(), "{sent:?}");
-            self.mark(worker, true);
+            let pushed = outlet.sender.push(message);
+            self.pushed(worker, pushed, true);
         }
     }
 
     /// Pushes a message that does not wait behind large ones.
     pub(crate) fn push_ahead(&mut self, worker: WorkerId, message: &Message<'_>) {
         if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
-            let sent = outlet.sender.push_ahead(message);
-            debug_assert!(sent.is_ok(), "{sent:?}");
-            self.mark(worker, true);
+            let pushed = outlet.sender.push_ahead(message);
+            self.pushed(worker, pushed, true);
         }
     }
 
@@ -471,6 +501,15 @@ impl State {
                 outlet.open += 1;
                 self.mark(worker, true);
             }
+        }
+    }
+
+    /// A message has been pushed, or cannot be sent as it is: then its worker is ended, which would else
+    /// wait for it for ever, or not know what the next one means.
+    fn pushed(&mut self, worker: WorkerId, pushed: Result<(), WireError>, urgent: bool) {
+        match pushed {
+            Ok(()) => self.mark(worker, urgent),
+            Err(error) => self.unsendable.push((worker, error)),
         }
     }
 
@@ -493,10 +532,11 @@ impl State {
     pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
         for index in 0..self.outlets.len() {
             let Some(outlet) = self.outlets[index].as_mut() else { continue };
-            let sent = outlet.drop_segments(gone);
-            debug_assert!(sent.is_ok(), "{sent:?}");
-            if now && sent.is_ok_and(|told| told) {
-                self.mark(WorkerId(index as u32), true);
+            let worker = WorkerId(index as u32);
+            match outlet.drop_segments(gone) {
+                Ok(told) if told && now => self.mark(worker, true),
+                Ok(_) => {}
+                Err(error) => self.pushed(worker, Err(error), true),
             }
         }
     }
@@ -509,7 +549,7 @@ impl State {
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
             let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
-            let begun = || Some(progress::begun(progress.as_ref()?, worker.0));
+            let begun = || progress::begun(progress.as_ref()?, worker.0);
             if outlet.can_wait(submitting, begun) {
                 return true;
             }
@@ -556,6 +596,7 @@ impl State {
         self.closing
             || !self.to_start.is_empty()
             || !self.to_kill.is_empty()
+            || !self.unsendable.is_empty()
             || !self.to_prepare.is_empty()
             || self.next_tick().is_some_and(|next| next < until)
     }

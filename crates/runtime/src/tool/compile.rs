@@ -1,15 +1,19 @@
 //! From an IDL file to a module: stub source, compiler, linker.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use gridrpc_idl::{Body, Function, Module, Parsed};
+use gridrpc_idl::{
+    Backend, Body, Diagnostic, Dialect, Function, MAX_SOURCE, Module, Parsed, Severity,
+};
+use nix::unistd::mkdtemp;
 use thiserror::Error;
 
-/// The longest IDL file, bytes.
-const LONGEST: u64 = 4 << 20;
+use crate::tool::recipe::{Given, Recipe};
+
+/// So many errors of a file are shown, and so many warnings. What is no IDL at all has hundreds.
+const SHOWN: usize = 20;
 
 /// Why no module was made.
 #[derive(Debug, Error)]
@@ -49,6 +53,15 @@ pub enum CompileError {
         /// Why.
         error: io::Error,
     },
+    /// None of its functions can run here.
+    #[error(
+        "`{}` has only functions with Backend \"MPI\" or \"BLACS\", and those are not supported: \
+         functions run in one process; leave out `Backend` if they do not need more", file.display()
+    )]
+    Parallel {
+        /// Which.
+        file: PathBuf,
+    },
     /// The compiler or the linker has failed; it has said why.
     #[error("`{program}` could not compile the module; what it says stands above")]
     Compiler {
@@ -64,21 +77,26 @@ pub struct Options {
     pub folder: PathBuf,
     /// Whether the stub's source is kept beside the module.
     pub keep_source: bool,
-    /// Further arguments for the compiler and the linker.
-    pub arguments: Vec<String>,
+    /// What the file means if it names no dialect.
+    pub dialect: Dialect,
+    /// Compiler, linker, and their arguments.
+    pub given: Given,
 }
 
 /// Reads an IDL file, and reports what is wrong with it on standard error.
 ///
 /// # Errors
-/// When it cannot be read or has errors.
-pub fn read(file: &Path) -> Result<Module, CompileError> {
+/// When it cannot be read, has errors, or has only functions that cannot run here.
+pub fn read(file: &Path, dialect: Dialect) -> Result<Module, CompileError> {
     let unreadable = |why: String| CompileError::Read { file: file.to_owned(), why };
-    let length = fs::metadata(file).map_err(|error| unreadable(error.to_string()))?.len();
-    if length > LONGEST {
-        return Err(unreadable(format!("it has {length} bytes, more than {LONGEST}")));
+    let mut source = Vec::new();
+    // Not asked for its length before: a pipe has none, and some files tell a wrong one.
+    File::open(file)
+        .and_then(|file| file.take(MAX_SOURCE as u64 + 1).read_to_end(&mut source))
+        .map_err(|error| unreadable(error.to_string()))?;
+    if source.len() > MAX_SOURCE {
+        return Err(unreadable(format!("it has more than {MAX_SOURCE} bytes")));
     }
-    let source = fs::read(file).map_err(|error| unreadable(error.to_string()))?;
     let source = String::from_utf8(source).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()
@@ -87,15 +105,62 @@ pub fn read(file: &Path) -> Result<Module, CompileError> {
         unreadable(format!("line {line} is not UTF-8"))
     })?;
     let name = file.display().to_string();
-    let Parsed { module, diagnostics } = gridrpc_idl::parse(&source);
-    for diagnostic in &diagnostics {
-        eprintln!("{}", diagnostic.render(&name, &source).trim_end());
+    let Parsed { module, diagnostics } = gridrpc_idl::parse_as(&source, dialect);
+    let errors = report(&diagnostics, &name, &source);
+    let module = module.ok_or_else(|| CompileError::Broken { file: file.to_owned(), errors })?;
+    parallel(&module, file)?;
+    Ok(module)
+}
+
+/// Functions for MPI are told; a module that has no others is of no use.
+fn parallel(module: &Module, file: &Path) -> Result<(), CompileError> {
+    let (mut single, mut parallel) = (0, Vec::new());
+    for function in all_functions(module) {
+        match function.backend {
+            Backend::Normal => single += 1,
+            Backend::Mpi | Backend::Blacs => parallel.push(function.name.as_str()),
+        }
     }
-    module.ok_or_else(|| {
-        let is_error = |d: &&gridrpc_idl::Diagnostic| d.severity == gridrpc_idl::Severity::Error;
-        let errors = diagnostics.iter().filter(is_error).count();
-        CompileError::Broken { file: file.to_owned(), errors }
-    })
+    if parallel.is_empty() {
+        return Ok(());
+    }
+    if single == 0 {
+        return Err(CompileError::Parallel { file: file.to_owned() });
+    }
+    let (file, names) = (file.display(), parallel.join("`, `"));
+    say(&format!(
+        "{file}: warning: Backend \"MPI\" and \"BLACS\" are not supported: `{names}` will run in one \
+         process"
+    ));
+    Ok(())
+}
+
+/// Says what is wrong, up to a bound; how many errors there are.
+fn report(diagnostics: &[Diagnostic], name: &str, source: &str) -> usize {
+    let of = |severity| diagnostics.iter().filter(move |found| found.severity == severity);
+    let (errors, warnings) = (of(Severity::Error).count(), of(Severity::Warning).count());
+    let (mut of_errors, mut of_warnings) = (0, 0);
+    for found in diagnostics {
+        let so_far = match found.severity {
+            Severity::Error => &mut of_errors,
+            Severity::Warning => &mut of_warnings,
+        };
+        *so_far += 1;
+        if *so_far <= SHOWN {
+            say(found.render(name, source).trim_end());
+        }
+    }
+    for (all, what) in [(errors, "errors"), (warnings, "warnings")] {
+        if all > SHOWN {
+            say(&format!("{name}: and {} more {what}", all - SHOWN));
+        }
+    }
+    errors
+}
+
+/// To standard error; if that cannot be written to, there is nobody to tell.
+pub(super) fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Compiles an IDL file into a module; returns where it is.
@@ -103,15 +168,15 @@ pub fn read(file: &Path) -> Result<Module, CompileError> {
 /// # Errors
 /// When the file has errors, or the compiler or the linker fails.
 pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> {
-    let module = read(file)?;
+    let module = read(file, options.dialect)?;
     let without_body = all_functions(&module).filter(|function| function.body == Body::None);
     let without_body: Vec<&str> = without_body.map(|function| function.name.as_str()).collect();
     if !without_body.is_empty() {
         let names = without_body.join("`, `");
-        eprintln!(
+        say(&format!(
             "{}: error: nothing says what `{names}` calls: add `Calls ...` or a body",
             file.display()
-        );
+        ));
         return Err(CompileError::Broken { file: file.to_owned(), errors: without_body.len() });
     }
     let folder =
@@ -130,10 +195,13 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
     if options.keep_source {
         let extension = if cpp { "stub.cpp" } else { "stub.c" };
         let kept = folder.join(format!("{}.{extension}", module.name));
-        fs::write(&kept, &text).map_err(writing(&kept))?;
+        let copy = work.0.join("copy");
+        // In the place of what is there, and not through it if it is a link.
+        let placed = fs::copy(&source, &copy).and_then(|_| fs::rename(&copy, &kept));
+        placed.map_err(writing(&kept))?;
     }
 
-    let recipe = Recipe::new(&module, file, cpp, &options.arguments);
+    let recipe = Recipe::new(&module, file, &options.given);
     let object = work.0.join("stub.o");
     recipe.compile(&source, &object)?;
     let built = work.0.join("module.so");
@@ -144,171 +212,22 @@ pub fn compile(file: &Path, options: &Options) -> Result<PathBuf, CompileError> 
     Ok(target)
 }
 
-fn all_functions(module: &Module) -> impl Iterator<Item = &Function> {
+pub(super) fn all_functions(module: &Module) -> impl Iterator<Item = &Function> {
     module.functions.iter().chain(module.classes.iter().flat_map(|class| &class.methods))
 }
 
-/// A folder for what is made on the way, gone at the end.
+/// A folder for what is made on the way, gone at the end. It is new and this user's alone: where
+/// others may write, nobody can put a link of theirs in the way of what is written.
 struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(beside: &Path) -> io::Result<Scratch> {
-        let path = beside.join(format!(".gridrpc-compile-{}", std::process::id()));
-        fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
+        Ok(Scratch(mkdtemp(&beside.join(".gridrpc-compile-XXXXXX"))?))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// How a module is compiled and linked.
-#[derive(Debug, PartialEq, Eq)]
-struct Recipe {
-    compiler: Vec<String>,
-    compile_options: Vec<String>,
-    linker: Vec<String>,
-    link_options: Vec<String>,
-    /// Where `Required` files and headers are looked for.
-    folder: PathBuf,
-}
-
-impl Recipe {
-    fn new(module: &Module, file: &Path, cpp: bool, more: &[String]) -> Recipe {
-        let variable = |name: &str, otherwise: &str| {
-            words(&std::env::var(name).ok().filter(|v| !v.is_empty()).unwrap_or(otherwise.into()))
-        };
-        let fortran = all_functions(module).any(Function::fortran);
-        let compiler = if cpp { variable("CXX", "c++") } else { variable("CC", "cc") };
-        // Fortran's run-time library is the Fortran compiler's to add.
-        let linker = if fortran { variable("FC", "gfortran") } else { compiler.clone() };
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut recipe = Recipe {
-            compiler,
-            compile_options: Vec::new(),
-            linker,
-            link_options: Vec::new(),
-            folder: parent.unwrap_or(Path::new(".")).to_owned(),
-        };
-        if let Some(compiler) = &module.compiler {
-            recipe.compiler = words(compiler);
-        }
-        if let Some(linker) = &module.linker {
-            recipe.linker = words(linker);
-        }
-        module.compile_options.iter().for_each(|options| recipe.add_options(options));
-        let classes = module.classes.iter().flat_map(|class| &class.required);
-        let required = all_functions(module).flat_map(|function| &function.required).chain(classes);
-        for required in required.flat_map(|required| words(required)) {
-            let file = recipe.beside(&required);
-            if !recipe.link_options.contains(&file) {
-                recipe.link_options.push(file);
-            }
-        }
-        for library in module.libraries.iter().flat_map(|library| words(library)) {
-            let library = recipe.beside(&library);
-            recipe.link_options.push(library);
-        }
-        recipe.compile_options.extend(more.iter().filter(|word| !is_for_linker(word)).cloned());
-        recipe.link_options.extend(more.iter().filter(|word| is_for_linker(word)).cloned());
-        recipe
-    }
-
-    /// `CompileOptions`: options, or a definition as in a makefile (`CC = gcc`).
-    fn add_options(&mut self, options: &str) {
-        let definition = options.split_once('=').filter(|(name, _)| {
-            let name = name.trim();
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-        });
-        let Some((name, value)) = definition else {
-            return self.compile_options.extend(words(options));
-        };
-        let value = words(value);
-        match name.trim() {
-            "CC" | "CXX" if !value.is_empty() => self.compiler = value,
-            "LD" | "LINKER" | "FC" | "F77" if !value.is_empty() => self.linker = value,
-            "LDFLAGS" | "LIBS" | "LDLIBS" => self.link_options.extend(value),
-            "CFLAGS" | "CPPFLAGS" | "CXXFLAGS" | "INCLUDES" => self.compile_options.extend(value),
-            other => eprintln!("warning: `CompileOptions \"{other} = ...\"` means nothing here"),
-        }
-    }
-
-    /// Files are named as seen from the IDL file.
-    fn beside(&self, word: &str) -> String {
-        let path = self.folder.join(word);
-        if !word.starts_with('-') && path.exists() {
-            path.display().to_string()
-        } else {
-            word.into()
-        }
-    }
-
-    fn compile(&self, source: &Path, object: &Path) -> Result<(), CompileError> {
-        let mut command = start(&self.compiler);
-        command
-            .args(["-O2", "-g", "-fPIC", "-fvisibility=hidden", "-c"])
-            .arg(source)
-            .arg("-o")
-            .arg(object);
-        command.arg("-I").arg(&self.folder).args(&self.compile_options);
-        run(command, &self.compiler)
-    }
-
-    fn link(&self, object: &Path, library: &Path) -> Result<(), CompileError> {
-        let mut command = start(&self.linker);
-        // A function that is nowhere is an error here, not in the worker.
-        command.args(["-shared", "-Wl,-z,defs", "-o"]).arg(library).arg(object);
-        command.args(&self.link_options).arg("-lm");
-        run(command, &self.linker)
-    }
-}
-
-fn is_for_linker(word: &str) -> bool {
-    ["-l", "-L", "-Wl,"].iter().any(|start| word.starts_with(start))
-        || [".o", ".a", ".so"].iter().any(|end| word.ends_with(end))
-}
-
-fn start(program: &[String]) -> Command {
-    let mut command = Command::new(program.first().map_or("cc", String::as_str));
-    command.args(program.iter().skip(1));
-    command
-}
-
-fn run(mut command: Command, program: &[String]) -> Result<(), CompileError> {
-    let program = program.join(" ");
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(CompileError::Compiler { program }),
-        Err(error) => Err(CompileError::NoCompiler { program, error }),
-    }
-}
-
-/// Splits at spaces, with quotes as in a shell.
-fn words(text: &str) -> Vec<String> {
-    shlex::split(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn recipe(idl: &str) -> Recipe {
-        let module = gridrpc_idl::parse(idl).module.expect("valid IDL");
-        Recipe::new(&module, Path::new("here/m.idl"), false, &["-DX".into(), "-lz".into()])
-    }
-
-    #[test]
-    fn options_definitions_and_libraries_go_where_they_belong() {
-        let recipe = recipe(
-            r#"Module m; CompileOptions "-O3 -DNAME='a b'"; CompileOptions "CC = clang -m64";
-               CompileOptions "LDFLAGS = -L/opt"; Library "-lfoo";
-               Define f() Required "part.o" Calls "C" f();"#,
-        );
-        assert_eq!(recipe.compiler, ["clang", "-m64"]);
-        assert_eq!(recipe.compile_options, ["-O3", "-DNAME=a b", "-DX"]);
-        assert_eq!(recipe.link_options, ["-L/opt", "part.o", "-lfoo", "-lz"]);
     }
 }

@@ -1,6 +1,9 @@
-//! What the program `gridrpc` does for people: compiling modules, and the machine's catalogue.
+//! What the program `gridrpc` does for people: compiling modules, the machine's catalogue, and what
+//! compilers of programs have to be told.
 
 pub mod catalogue;
 pub mod compile;
+pub mod config;
 pub mod describe;
 pub mod makefile;
+pub mod recipe;

@@ -1,16 +1,18 @@
 //! Module files: shared libraries that carry their interface.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gridrpc_idl::{INTERFACE_HEADER, Module};
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ReadCache};
 use thiserror::Error;
 
 /// The section of the file that holds the interface.
 const SECTION: &str = ".gridrpc";
 /// The longest interface that is read, bytes.
-const LONGEST: usize = 16 << 20;
+const LONGEST: u64 = 16 << 20;
 
 /// Why a file is no module.
 #[derive(Debug, Error)]
@@ -54,25 +56,38 @@ pub struct ModuleFile {
     pub interface: Arc<Module>,
 }
 
-/// Reads a module's interface without running any of its code.
+/// Opens a file that can be read from beginning to end. Nothing else is waited for or read from: a
+/// FIFO has no end, and neither has a device.
+fn open(path: &Path) -> Result<File, ModuleError> {
+    let failed = |error| ModuleError::Read { file: path.to_owned(), error };
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(failed)?;
+    if !file.metadata().map_err(failed)?.is_file() {
+        let why = "it is no regular file".to_owned();
+        return Err(ModuleError::NotAModule { file: path.to_owned(), why });
+    }
+    Ok(file)
+}
+
+/// Reads a module's interface without running any of its code, and of its file only what tells
+/// where the interface is.
 ///
 /// # Errors
 /// When the file cannot be read or is no module of this version.
 pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
-    let bytes =
-        std::fs::read(file).map_err(|error| ModuleError::Read { file: file.to_owned(), error })?;
+    let parts = ReadCache::new(open(file)?);
     let not = |why: String| ModuleError::NotAModule { file: file.to_owned(), why };
-    let library = object::File::parse(&*bytes)
+    let library = object::File::parse(&parts)
         .map_err(|error| not(format!("it is no shared library ({error})")))?;
     let section = library.section_by_name(SECTION).ok_or_else(|| {
         not("it is a shared library without an interface; modules are made by `gridrpc compile`"
             .to_owned())
     })?;
+    if section.size() > LONGEST {
+        return Err(not(format!("its interface has {} bytes", section.size())));
+    }
     let text = section.data().map_err(|error| not(error.to_string()))?;
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    if text.len() > LONGEST {
-        return Err(not(format!("its interface has {} bytes", text.len())));
-    }
     let text = std::str::from_utf8(text).map_err(|_| not("its interface is not UTF-8".into()))?;
     let Some(declarations) = text.strip_prefix(INTERFACE_HEADER) else {
         let found = text.lines().next().unwrap_or_default().chars().take(40).collect();

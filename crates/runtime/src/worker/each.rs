@@ -42,7 +42,7 @@ pub(super) fn each(arguments: &[Argument], results: &mut Results<'_>) -> Result<
         results.push(Value::None);
         if let Err(error) = call(function, item, results) {
             results.cut(own);
-            results.push(Value::Text(error.type_name().into()));
+            results.push(Value::Text(error.remote().name().into()));
             results.push(Value::Text(error.to_string()));
             break;
         }

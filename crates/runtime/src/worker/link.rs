@@ -17,6 +17,8 @@ use crate::segment::{Mapped, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
+use crate::worker::outbox::Outbox;
+use crate::worker::outboxes::BoxMemory;
 use crate::worker::progress::Side;
 use crate::worker::{debug, progress};
 
@@ -103,6 +105,8 @@ pub struct WorkerLink {
     told: HashSet<u32>,
     /// When the calls had ended whose answers are held back: the first and the last, ns.
     held: Option<(u64, u64)>,
+    /// Where the client finds what is held back. Without one nothing is.
+    outbox: Option<Outbox<BoxMemory>>,
     /// Calls taken up since the last wait.
     streak: u32,
 }
@@ -147,8 +151,6 @@ const HELD_FOR: u64 = 200_000;
 /// After so many calls without a wait, more are waited for so long, ns, before answers are sent.
 const STREAK: u32 = 8;
 const A_MOMENT: u64 = 8_000;
-/// Text of an error that is sent, bytes.
-const MAX_TEXT: usize = 64 << 10;
 
 impl WorkerLink {
     /// Greets the client. `language`: what this worker runs.
@@ -172,20 +174,22 @@ impl WorkerLink {
                 Ok(())
             })?;
         }
-        let Some((hello, mut descriptors)) = hello else { return Err(unexpected_end()) };
+        let Some((hello, descriptors)) = hello else { return Err(unexpected_end()) };
+        let mut descriptors = descriptors.into_iter();
         let Hello { min_version, max_version, shared_memory, worker, shared_threshold, .. } = hello;
         if !(min_version..=max_version).contains(&VERSION) {
             return Err(LinkError::Unexpected(format!(
                 "a client that speaks versions {min_version} to {max_version}, not {VERSION}"
             )));
         }
-        let progress = match descriptors.pop() {
+        let progress = match descriptors.next() {
             Some(file) => {
                 let len = nix::sys::stat::fstat(&file).map_err(io::Error::from)?.st_size;
                 Some(Arc::new(Mapping::new(file.as_fd(), len as usize, true)?))
             }
             None => None,
         };
+        let outbox = descriptors.next().map(|file| BoxMemory::open(&file, worker)).transpose()?;
         sender.push(&Message::Welcome(Welcome {
             version: VERSION,
             pid: std::process::id(),
@@ -211,6 +215,7 @@ impl WorkerLink {
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
             held: None,
+            outbox: outbox.map(Outbox::new),
             streak: 0,
         })
     }
@@ -227,7 +232,7 @@ impl WorkerLink {
     /// # Errors
     /// When the client breaks the protocol.
     pub fn job_at_hand(&mut self) -> Result<Option<Job>, LinkError> {
-        while !self.has_held_enough()
+        while !self.has_to_send()
             && let Some((job, batch)) = self.next_at_hand()?
         {
             if !batch {
@@ -251,7 +256,7 @@ impl WorkerLink {
         loop {
             if let Some((job, batch)) = self.next_at_hand()? {
                 // A job that may take long must not keep answers waiting.
-                if !batch || self.has_held_enough() {
+                if !batch || self.has_to_send() {
                     self.flush()?;
                 }
                 if let Some(job) = self.begin(job) {
@@ -290,7 +295,7 @@ impl WorkerLink {
             return false;
         }
         let until = monotonic_ns() + A_MOMENT;
-        while monotonic_ns() < until && !self.has_held_enough() {
+        while monotonic_ns() < until && !self.has_to_send() {
             if is_readable(&self.receiver) {
                 return true;
             }
@@ -298,14 +303,37 @@ impl WorkerLink {
         false
     }
 
-    /// Whether the answers that are held back should go.
-    fn has_held_enough(&self) -> bool {
-        self.sender.waiting() > HELD_BACK
+    /// Whether what waits to be sent has to go before another call is begun: answers that have been
+    /// held back for long, or that the client would not find if that call took long or killed this
+    /// process.
+    fn has_to_send(&self) -> bool {
+        if self.held.is_none() {
+            return false;
+        }
+        let fits = |outbox: &Outbox<_>, waiting: &[u8]| {
+            waiting.len() <= HELD_BACK && outbox.holds(waiting.len())
+        };
+        !self
+            .outbox
+            .as_ref()
+            .zip(self.sender.plain())
+            .is_some_and(|(outbox, waiting)| fits(outbox, waiting))
             || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
+    }
+
+    /// Has the client find what waits to be sent, before anything happens that may take long.
+    fn lay_out(&mut self) {
+        if let (Some(outbox), Some(waiting)) = (&mut self.outbox, self.sender.plain()) {
+            let new = waiting.get(outbox.filled()..).unwrap_or_default();
+            if outbox.holds(waiting.len()) {
+                outbox.put(self.sender.position(), new);
+            }
+        }
     }
 
     /// Takes a call up, unless the client has taken it back.
     fn begin(&mut self, job: Job) -> Option<Job> {
+        self.lay_out();
         let progress = self.progress.as_ref();
         let cancelled = self.desk.unwanted.remove(&job.call);
         if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
@@ -441,15 +469,9 @@ impl WorkerLink {
         let sections = payload.sections();
         let message = match &answer {
             Answer::Returned(_) => Message::Reply { call, stamps, retained, sections },
-            Answer::Raised { error, message, trace, .. } => Message::Failure {
-                call,
-                stamps,
-                retained,
-                error: cut(error),
-                message: cut(message),
-                trace: cut(trace),
-                sections,
-            },
+            Answer::Raised { error, message, trace, .. } => {
+                Message::Failure { call, stamps, retained, error, message, trace, sections }
+            }
         };
         self.sender.push(&message)?;
         if self.desk.hold.is_some_and(|bytes| payload.streamed() >= bytes) {
@@ -468,6 +490,9 @@ impl WorkerLink {
 
     /// Sends everything, what is to be fetched as soon as it is. Whether something has come meanwhile.
     fn send(&mut self) -> Result<bool, LinkError> {
+        if let Some(outbox) = &mut self.outbox {
+            self.sender.skip(outbox.begin_sending());
+        }
         let mut heard = false;
         while !self.sender.flush()? {
             heard = true;
@@ -481,6 +506,9 @@ impl WorkerLink {
             }
             self.desk.fetched = self.desk.fetched.saturating_sub(1);
             self.sender.open_gate();
+        }
+        if let Some(outbox) = &mut self.outbox {
+            outbox.empty();
         }
         Ok(heard)
     }
@@ -546,7 +574,7 @@ impl Desk {
             }
             Message::Segment { segment, len } => {
                 let file = descriptors.pop().ok_or_else(unexpected_end)?;
-                self.mapped.add(segment, len, &file)?;
+                self.mapped.add(segment, len, file)?;
             }
             Message::DropSegment { segment } => self.mapped.remove(segment),
             Message::Release { leases } => {
@@ -608,13 +636,4 @@ fn unexpected(message: &Message<'_>) -> LinkError {
 
 fn unexpected_end() -> LinkError {
     LinkError::Unexpected("a message without the descriptor that belongs to it".into())
-}
-
-/// At most [`MAX_TEXT`] bytes of a text: its end, where a trace tells most.
-fn cut(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(MAX_TEXT);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
 }

@@ -5,12 +5,17 @@ pub(crate) mod blobs;
 mod builtin;
 mod debug;
 mod each;
+pub(crate) mod leftovers;
 pub(crate) mod lendings;
 mod link;
 mod module;
 mod native;
+mod orphan;
+pub(crate) mod outbox;
+pub(crate) mod outboxes;
 pub(crate) mod progress;
 mod spawner;
+mod stopped;
 
 pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
 pub use module::Modules;

@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use gridrpc_wire::{
-    Array, DType, FunctionForm, Order, Stamps, Value, WireError, decode_values, encode_values,
+    Array, DType, FunctionForm, Order, RemoteError, Stamps, Value, WireError, decode_values,
+    encode_values,
 };
 use thiserror::Error;
 
@@ -38,13 +39,13 @@ pub enum NativeError {
 }
 
 impl NativeError {
-    pub(super) fn type_name(&self) -> &'static str {
+    pub(super) fn remote(&self) -> RemoteError {
         match self {
-            NativeError::UnknownFunction(_) => "gridrpc.FunctionNotFound",
-            NativeError::Arguments(_) => "gridrpc.ArgumentError",
-            NativeError::Values(_) => "gridrpc.ProtocolError",
-            NativeError::Memory(_) => "gridrpc.OutOfMemory",
-            NativeError::Panic(_) => "gridrpc.Panic",
+            NativeError::UnknownFunction(_) => RemoteError::FunctionNotFound,
+            NativeError::Arguments(_) => RemoteError::ArgumentError,
+            NativeError::Values(_) => RemoteError::ProtocolError,
+            NativeError::Memory(_) => RemoteError::OutOfMemory,
+            NativeError::Panic(_) => RemoteError::Panic,
         }
     }
 }
@@ -206,7 +207,7 @@ pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
             Ok(payload) => link.answer(call, stamps, sections, Answer::Returned(payload))?,
             Err(error) => {
                 let payload = Payload::default();
-                let (name, message) = (error.type_name(), error.to_string());
+                let (name, message) = (error.remote().name(), error.to_string());
                 let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
                 link.answer(call, stamps, std::mem::take(&mut sections), answer)?;
             }

@@ -19,9 +19,11 @@ use crate::sys::Mapping;
 /// One cache line for each worker, so that they don't slow each other down.
 const SLOT: u64 = 64;
 
-/// The length of the memory for so many workers, bytes.
-pub(crate) fn len(workers: usize) -> usize {
-    workers * SLOT as usize
+/// The length of the memory for so many workers, and for as many of `more` as the limit of file
+/// sizes leaves room for, bytes.
+pub(crate) fn len(workers: usize, more: usize, limit: u64) -> usize {
+    let most = usize::try_from(limit / SLOT).unwrap_or(usize::MAX);
+    (workers + more).min(most).max(workers) * SLOT as usize
 }
 
 fn slot(memory: &Mapping, worker: u32) -> Option<&AtomicU64> {
@@ -136,8 +138,9 @@ fn current_processor() -> Option<u32> {
 }
 
 /// How many calls the worker has begun, or passed over.
-pub(crate) fn begun(memory: &Mapping, worker: u32) -> u32 {
-    slot(memory, worker).map_or(0, |slot| split(slot.load(Ordering::Acquire)).0)
+/// `None`: there is no place for this worker.
+pub(crate) fn begun(memory: &Mapping, worker: u32) -> Option<u32> {
+    Some(split(slot(memory, worker)?.load(Ordering::Acquire)).0)
 }
 
 /// The worker takes up its next call. `false`: it has been taken back and must not run.
@@ -156,10 +159,15 @@ pub(crate) fn begin(memory: &Mapping, worker: u32) -> bool {
 
 /// Has the worker pass over the calls that it has not begun, below `below`; returns how many it has
 /// begun. `None`: it has not begun the one with number `head`, so it is merely late.
-pub(crate) fn take_back(memory: &Mapping, worker: u32, head: u32, below: u32) -> Option<u32> {
+pub(crate) fn take_back(
+    memory: &Mapping,
+    worker: u32,
+    head: Option<u32>,
+    below: u32,
+) -> Option<u32> {
     let next = |word| {
         let (begun, _) = split(word);
-        is_after(begun, head).then(|| join(begun, below))
+        head.is_none_or(|head| is_after(begun, head)).then(|| join(begun, below))
     };
     let old = slot(memory, worker)?.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     old.ok().map(|word| split(word).0)
@@ -178,15 +186,24 @@ mod tests {
     }
 
     #[test]
+    fn there_are_places_for_as_many_more_as_the_limit_allows() {
+        assert_eq!(len(4, 1000, u64::MAX), 1004 * 64);
+        assert_eq!(len(4, 1000, 128 * 64), 128 * 64);
+        assert_eq!(len(4, 1000, 64), 4 * 64, "those that are wanted now are never left out");
+        assert_eq!(begun(&memory(), 4096 / 64 - 1), Some(0));
+        assert_eq!(begun(&memory(), 4096 / 64), None);
+    }
+
+    #[test]
     fn calls_that_were_taken_back_are_passed_over_and_later_ones_run() {
         let memory = memory();
-        assert_eq!(take_back(&memory, 3, 0, 5), None, "the head has not begun");
+        assert_eq!(take_back(&memory, 3, Some(0), 5), None, "the head has not begun");
         assert!(begin(&memory, 3));
-        assert_eq!(take_back(&memory, 3, 0, 4), Some(1));
+        assert_eq!(take_back(&memory, 3, Some(0), 4), Some(1));
         let ran: Vec<bool> = (1..6).map(|_| begin(&memory, 3)).collect();
         assert_eq!(ran, [false, false, false, true, true]);
-        assert_eq!(begun(&memory, 3), 6);
-        assert_eq!(begun(&memory, 2), 0, "workers have words of their own");
+        assert_eq!(begun(&memory, 3), Some(6));
+        assert_eq!(begun(&memory, 2), Some(0), "workers have words of their own");
     }
 
     #[test]
@@ -201,7 +218,7 @@ mod tests {
         assert_eq!(take_given_back(&memory, 4).count(), 0);
         assert_eq!(take_given_back(&memory, 3).collect::<Vec<_>>(), numbers);
         assert_eq!(take_given_back(&memory, 3).count(), 0);
-        assert_eq!(begun(&memory, 3), 0, "the counts are not touched");
+        assert_eq!(begun(&memory, 3), Some(0), "the counts are not touched");
     }
 
     #[test]
@@ -223,7 +240,7 @@ mod tests {
         word.store(join(u32::MAX, u32::MAX), Ordering::Relaxed);
         assert!(begin(&memory, 0));
         assert_eq!(word.load(Ordering::Relaxed), join(0, 0));
-        assert_eq!(take_back(&memory, 0, u32::MAX, 2), Some(0));
+        assert_eq!(take_back(&memory, 0, Some(u32::MAX), 2), Some(0));
         assert!(!begin(&memory, 0));
         assert!(!begin(&memory, 0));
         assert!(begin(&memory, 0));

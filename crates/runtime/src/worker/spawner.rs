@@ -20,6 +20,9 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setpgid};
 
 use crate::link::{LinkError, Received, Receiver, Sender};
+use crate::worker::leftovers::Leftovers;
+use crate::worker::orphan;
+use crate::worker::stopped::Stopped;
 use crate::{pages, sys};
 
 /// What became of the process that called [`Spawner::run`].
@@ -39,6 +42,8 @@ pub struct Spawner {
     children: SignalFd,
     /// Process ids of the workers alive, by number.
     workers: HashMap<u32, Pid>,
+    leftovers: Leftovers,
+    stopped: Stopped,
     old_mask: SigSet,
     /// Set once the client wants no more workers: when those left are ended.
     closing: Option<Instant>,
@@ -49,6 +54,8 @@ type Request = (Vec<u32>, Vec<OwnedFd>);
 
 /// How long workers have to end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
+/// How long processes may take to end that have been killed.
+const DYING: Duration = Duration::from_secs(1);
 /// When memory runs out, workers go before the client: a call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
@@ -59,6 +66,7 @@ impl Spawner {
     /// When standard input is no socket or the system refuses something.
     pub fn new() -> io::Result<Spawner> {
         let control = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
+        orphan::end_with_client(control.as_fd())?;
         // Workers must not read the control connection, nor the terminal.
         nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
         // Ctrl-C on the terminal is for the client, which then ends us.
@@ -78,6 +86,8 @@ impl Spawner {
             sender: Sender::new(control),
             children,
             workers: HashMap::new(),
+            leftovers: Leftovers::new()?,
+            stopped: Stopped::new(),
             old_mask,
             closing: None,
         })
@@ -101,15 +111,13 @@ impl Spawner {
             }
             if control {
                 if self.receiver.fill().map_err(LinkError::from)? == 0 {
-                    self.end_workers();
-                    return Ok(Role::Done);
+                    return self.end();
                 }
                 let mut requests = self.take_requests(&mut prepare)?;
                 // What came while this one prepared may have to be prepared as well.
                 while !requests.is_empty() && self.has_come().map_err(LinkError::from)? {
                     if self.receiver.fill().map_err(LinkError::from)? == 0 {
-                        self.end_workers();
-                        return Ok(Role::Done);
+                        return self.end();
                     }
                     requests.append(&mut self.take_requests(&mut prepare)?);
                 }
@@ -119,11 +127,12 @@ impl Spawner {
                     }
                 }
             }
+            self.end_stopped();
             if let Some(until) = self.closing {
                 if Instant::now() >= until {
                     self.end_workers();
                 }
-                if self.workers.is_empty() {
+                if self.workers.is_empty() && self.leftovers.is_empty() {
                     return Ok(Role::Done);
                 }
             }
@@ -131,14 +140,11 @@ impl Spawner {
     }
 
     /// Waits for the client or a child. Returns which of them has something to say.
-    fn wait(&self) -> io::Result<(bool, bool)> {
-        let timeout = match self.closing {
-            None => PollTimeout::NONE,
-            Some(until) => {
-                let left = until.saturating_duration_since(Instant::now());
-                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
-            }
-        };
+    fn wait(&mut self) -> io::Result<(bool, bool)> {
+        // Once they have been killed, the end of the workers comes by itself.
+        let closing = self.closing.filter(|until| *until > Instant::now());
+        let dues = [closing, self.leftovers.kill(false), self.stopped.next()];
+        let timeout = time_until(dues.into_iter().flatten().min());
         let control = self.receiver.socket();
         let children = self.children.as_fd();
         let mut waited =
@@ -164,11 +170,14 @@ impl Spawner {
         &mut self,
         prepare: &mut impl FnMut(&Prepare<'_>) -> Result<(), E>,
     ) -> Result<Vec<Request>, E> {
-        let Spawner { receiver, workers, closing, .. } = self;
+        let Spawner { receiver, workers, closing, leftovers, .. } = self;
         let mut requests = Vec::new();
         receiver.drain(|received: Received<'_>| -> Result<(), E> {
             match received.message {
-                Message::Prepare(preparation) => prepare(&preparation)?,
+                Message::Prepare(preparation) => {
+                    orphan::while_busy(|| prepare(&preparation))?;
+                    leftovers.note_own(workers.values().copied());
+                }
                 Message::Spawn { workers } => requests.push((workers, received.descriptors)),
                 Message::Kill { worker } => {
                     if let Some(pid) = workers.get(&worker) {
@@ -231,8 +240,12 @@ impl Spawner {
     ) -> io::Result<()> {
         nix::unistd::dup2_stdout(stdout)?;
         nix::unistd::dup2_stderr(stderr)?;
+        orphan::leave_to_spawner()?;
         sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.old_mask), None)?;
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        self.leftovers.become_worker()?;
+        // If the spawner is killed, the client ends all of the group.
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         if getppid() != parent {
             // The spawner ended before we asked to end with it.
             std::process::exit(0);
@@ -250,13 +263,28 @@ impl Spawner {
     /// Reports the children that have ended.
     fn reap(&mut self) -> Result<(), LinkError> {
         while let Ok(Some(_)) = self.children.read_signal() {}
+        let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
+        let mut ended = false;
         loop {
-            let (pid, status, signal) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            let (pid, status, signal) = match waitpid(None, Some(flags)) {
                 Ok(WaitStatus::Exited(pid, status)) => (pid, status as u32, 0),
                 Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, 0, signal as u32),
+                Ok(WaitStatus::Stopped(pid, _)) => {
+                    if self.workers.values().any(|worker| *worker == pid) {
+                        self.stopped.has_stopped(pid);
+                    }
+                    continue;
+                }
+                Ok(WaitStatus::Continued(pid)) => {
+                    self.stopped.goes_on(pid);
+                    continue;
+                }
                 Ok(WaitStatus::StillAlive) | Err(_) => break,
                 Ok(_) => continue,
             };
+            ended = true;
+            self.stopped.goes_on(pid);
+            self.leftovers.ended(pid);
             let worker = self.workers.iter().find(|(_, other)| **other == pid).map(|(id, _)| *id);
             if let Some(worker) = worker {
                 self.workers.remove(&worker);
@@ -264,7 +292,42 @@ impl Spawner {
                 self.report(&Message::Exited { worker, pid, status, signal })?;
             }
         }
+        if ended {
+            self.leftovers.look(self.workers.values().copied());
+        }
         self.flush()
+    }
+
+    /// Ends the workers that have been stopped for too long.
+    fn end_stopped(&mut self) {
+        for pid in self.stopped.overdue() {
+            let worker = self.workers.iter().find(|(_, other)| **other == pid).map(|(id, _)| *id);
+            if let Some(worker) = worker {
+                eprintln!(
+                    "gridrpc: worker {worker} (process {pid}) was stopped and did not go on: it is \
+                     ended (see `stall`)"
+                );
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// The client is gone: ends the workers and all that they leave behind.
+    fn end<E: From<LinkError>>(&mut self) -> Result<Role, E> {
+        self.end_workers();
+        let until = Instant::now() + GRACE + DYING;
+        self.closing = Some(until);
+        while !(self.workers.is_empty() && self.leftovers.is_empty()) && Instant::now() < until {
+            // The connection is at its end, and would be ready each time.
+            let due = self.leftovers.kill(false).unwrap_or(until).min(until);
+            let mut waited = [PollFd::new(self.children.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut waited, time_until(Some(due))) {
+                Ok(_) | Err(nix::errno::Errno::EINTR) => self.reap()?,
+                Err(_) => break,
+            }
+        }
+        self.leftovers.kill(true);
+        Ok(Role::Done)
     }
 
     fn end_workers(&self) {
@@ -282,6 +345,12 @@ impl Spawner {
         let _ = self.sender.flush();
         Ok(())
     }
+}
+
+fn time_until(due: Option<Instant>) -> PollTimeout {
+    let Some(due) = due else { return PollTimeout::NONE };
+    let left = due.saturating_duration_since(Instant::now());
+    PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::ZERO)
 }
 
 fn is_ready(waited: &PollFd<'_>) -> bool {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use gridrpc_idl::{Function, Kind, Mode, Parameter, callback_extents};
+use gridrpc_idl::{Function, Kind, Mode, Parameter, Type, callback_extents};
 use gridrpc_wire::{Array, Order, Value, decode_values, encode_values};
 
 use crate::client::invoke::target::Target;
 use crate::payload::{Incoming, Payload, PayloadBuilder};
-use crate::typed::{Scalar, Scalars, Shape, callbacks, dtype, gather, scatter};
+use crate::typed::{Scalar, Scalars, Shape, callbacks, decode_texts, dtype, gather, scatter};
 
 /// One argument of a callback.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum CallbackValue {
         /// Its dimensions, in the order of the interface.
         dimensions: Vec<u64>,
     },
+    /// Strings: one, or as many as an array of them has; `None` stands for NULL.
+    Texts(Vec<Option<Vec<u8>>>),
 }
 
 /// What is known of a call whose function calls back.
@@ -93,6 +95,10 @@ impl CallbackFrame {
             let misfit = || format!("argument `{}` does not fit its interface", parameter.name);
             let content =
                 |array: &Array| sections.get(usize::from(array.section)).map(Incoming::bytes);
+            let texts = |section: u16, count: usize| {
+                let section = sections.get(usize::from(section))?;
+                decode_texts(section.bytes(), Order::NATIVE, count)
+            };
             let mut shape = Shape::new(Vec::new(), false, 1);
             values.push(match (&parameter.kind, value) {
                 (Kind::Scalar(_), Value::Int(value)) => CallbackValue::Scalar(Scalar::Int(*value)),
@@ -102,6 +108,16 @@ impl CallbackFrame {
                 (Kind::Scalar(of), Value::Array(array)) => {
                     let bytes = content(array).ok_or_else(misfit)?;
                     CallbackValue::Scalar(Scalar::from_bytes(*of, bytes).ok_or_else(misfit)?)
+                }
+                (Kind::Scalar(_), Value::Bytes(section)) => {
+                    CallbackValue::Texts(texts(*section, 1).ok_or_else(misfit)?)
+                }
+                (Kind::Array { element: Type::String, .. }, Value::Bytes(section)) => {
+                    let extents = callback_extents(self.interface(), number, index, &known)
+                        .map_err(|error| error.to_string())?;
+                    let count = extents.iter().map(|extent| extent.size).product::<u64>();
+                    let texts = texts(*section, count as usize).ok_or_else(misfit)?;
+                    CallbackValue::Texts(texts)
                 }
                 (Kind::Array { element, .. }, value) => {
                     let extents = callback_extents(self.interface(), number, index, &known)

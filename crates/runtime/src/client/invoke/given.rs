@@ -1,9 +1,12 @@
 //! What a caller gives for each parameter.
 
 use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::sys;
 use crate::typed::Scalar;
 
 /// An array in the caller's memory.
@@ -41,6 +44,45 @@ pub struct ArgumentError {
     pub parameter: String,
     /// What is wrong, and what to do.
     pub problem: String,
+}
+
+/// Why a call cannot be put together.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// An argument does not fit its parameter.
+    #[error(transparent)]
+    Argument(#[from] ArgumentError),
+    /// The system refuses memory for an argument, or the file that it names.
+    #[error("{}", sentence(.function, .parameter, .path.as_deref(), .error))]
+    System {
+        /// The function.
+        function: String,
+        /// The parameter; empty if it is about all of them.
+        parameter: String,
+        /// The file, if it is about one.
+        path: Option<PathBuf>,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+fn sentence(function: &str, parameter: &str, path: Option<&Path>, error: &io::Error) -> String {
+    let argument = match parameter {
+        "" => "its arguments".to_owned(),
+        name => format!("argument `{name}`"),
+    };
+    match path {
+        Some(path) => {
+            format!(
+                "{function}: {argument} names `{}`, which cannot be read: {error}",
+                path.display()
+            )
+        }
+        None => {
+            let limit = sys::limit_of(error);
+            format!("{function}: no memory to send {argument}: {error}{limit}")
+        }
+    }
 }
 
 impl fmt::Display for ArgumentError {

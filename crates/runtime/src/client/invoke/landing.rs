@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gridrpc_wire::{DType, Order, Value, decode_values};
+use thiserror::Error;
 
 use crate::client::arrays::SharedArray;
 use crate::loan::{Sink, Source};
@@ -28,7 +29,7 @@ pub(super) enum Destination {
 pub(super) enum Plan {
     Array { dtype: DType, shape: Shape, dimensions: Vec<u64>, to: Destination },
     Texts(usize),
-    Files(Vec<PathBuf>),
+    Files(Vec<Option<PathBuf>>),
 }
 
 /// A section of the call that the worker may have written to.
@@ -86,6 +87,26 @@ pub enum Landed {
     Texts(Vec<Option<Vec<u8>>>),
 }
 
+/// Why results cannot be put where they belong.
+#[derive(Debug, Error)]
+pub enum LandError {
+    /// They do not fit the interface of the function: worker and client disagree.
+    #[error("{0}")]
+    Broken(String),
+    /// A file of theirs cannot be written.
+    #[error("{function}: could not write `{}`, result `{result}`: {error}", .path.display())]
+    File {
+        /// The function.
+        function: Arc<str>,
+        /// The parameter that names the file.
+        result: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
 impl Landing {
     pub(super) fn new(function: &Arc<str>) -> Landing {
         Landing {
@@ -102,20 +123,23 @@ impl Landing {
     ///
     /// # Errors
     /// When they don't fit the interface, or a file cannot be written.
-    pub fn land(mut self, sections: Vec<Incoming>) -> Result<Vec<(usize, Landed)>, String> {
+    pub fn land(mut self, sections: Vec<Incoming>) -> Result<Vec<(usize, Landed)>, LandError> {
         if self.plans.is_empty() {
             return Ok(Vec::new());
         }
         let values = match sections.first() {
-            Some(values) => decode_values(values.bytes(), Order::NATIVE)
-                .map_err(|error| format!("{}: broken results: {error}", self.function))?,
+            Some(values) => decode_values(values.bytes(), Order::NATIVE).map_err(|error| {
+                LandError::Broken(format!("{}: broken results: {error}", self.function))
+            })?,
             None => Vec::new(),
         };
         let mut sections: Vec<Option<Incoming>> = sections.into_iter().map(Some).collect();
         let mut landed = Vec::new();
         for (parameter, name, plan) in std::mem::take(&mut self.plans) {
-            let misfit =
-                || format!("{}: result `{name}` does not fit its interface", self.function);
+            let misfit = || {
+                let function = &self.function;
+                LandError::Broken(format!("{function}: result `{name}` does not fit its interface"))
+            };
             let value = values.get(parameter).ok_or_else(misfit)?;
             let mut take = |index: u16| sections.get_mut(usize::from(index)).and_then(Option::take);
             match (plan, value) {
@@ -139,12 +163,14 @@ impl Landing {
                     let section = take(*index).ok_or_else(misfit)?;
                     let texts = decode_texts(section.bytes(), Order::NATIVE, paths.len());
                     for (path, content) in paths.iter().zip(texts.ok_or_else(misfit)?) {
+                        let Some(path) = path else { continue };
                         std::fs::write(path, content.unwrap_or_default()).map_err(|error| {
-                            let path = path.display();
-                            format!(
-                                "{}: could not write `{path}`, result `{name}`: {error}",
-                                self.function
-                            )
+                            LandError::File {
+                                function: Arc::clone(&self.function),
+                                result: name.clone(),
+                                path: path.clone(),
+                                error,
+                            }
                         })?;
                     }
                 }

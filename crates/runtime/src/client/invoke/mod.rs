@@ -7,7 +7,7 @@ mod prepare;
 mod target;
 
 pub use callback::{CallbackFrame, CallbackValue};
-pub use given::{ArgumentError, Given, Memory};
-pub use landing::{Landed, Landing, MadeArray, MadeMemory};
+pub use given::{ArgumentError, Given, Memory, PrepareError};
+pub use landing::{LandError, Landed, Landing, MadeArray, MadeMemory};
 pub use prepare::{CallOptions, Lending, Prepared, prepare};
 pub use target::{ModuleSearch, SearchError, Target};

@@ -1,6 +1,7 @@
 //! From what the caller gives to a request: sizes computed and checked, each section put where it
 //! travels best. Nothing is sent before all arguments are found to fit.
 
+use std::io;
 use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use gridrpc_wire::{Array, Order, Value, encode_values};
 use crate::client::arrays::{self, SharedArray};
 use crate::client::callbacks::Callbacks;
 use crate::client::grid::{Grid, Request};
-use crate::client::invoke::given::{ArgumentError, Given, Memory};
+use crate::client::invoke::given::{ArgumentError, Given, Memory, PrepareError};
 use crate::client::invoke::landing::{Destination, Landing, Plan, Room};
 use crate::client::invoke::target::Target;
 use crate::loan::{Sink, Source};
@@ -64,9 +65,11 @@ impl Prepared {
             blobs: Vec::new(),
             deadline,
             idempotent: target.interface().idempotent && on.is_none(),
+            priority: 0,
             on,
             callbacks,
             sinks: self.sinks,
+            after: Vec::new(),
         };
         (request, self.landing)
     }
@@ -75,7 +78,8 @@ impl Prepared {
 /// Checks the arguments of a call and puts its payload together.
 ///
 /// # Errors
-/// When an argument does not fit its parameter, or there is no memory.
+/// When an argument does not fit its parameter, a file that it names cannot be read, or the system
+/// refuses memory.
 ///
 /// # Safety
 /// Arrays without a known length must be as long as the interface says. All must stay where they are
@@ -85,7 +89,7 @@ pub unsafe fn prepare(
     target: &Target,
     given: &[Given],
     lending: Lending,
-) -> Result<Prepared, ArgumentError> {
+) -> Result<Prepared, PrepareError> {
     let function = target.interface();
     let problem = |parameter: &str, problem: String| ArgumentError {
         function: target.name.to_string(),
@@ -94,7 +98,7 @@ pub unsafe fn prepare(
     };
     if given.len() != function.parameters.len() {
         let (wanted, got) = (function.parameters.len(), given.len());
-        return Err(problem("", format!("it has {wanted} parameters, but {got} are given")));
+        return Err(problem("", format!("it has {wanted} parameters, but {got} are given")).into());
     }
     let scalars = known_scalars(function, given)
         .map_err(|(parameter, why)| problem(&function.parameters[parameter].name, why))?;
@@ -111,7 +115,15 @@ pub unsafe fn prepare(
     };
     let mut values = Vec::with_capacity(given.len());
     for (index, parameter) in function.parameters.iter().enumerate() {
-        let value = preparation.add(index).map_err(|why| problem(&parameter.name, why))?;
+        let value = preparation.add(index).map_err(|why| match why {
+            Problem::Misfit(why) => PrepareError::Argument(problem(&parameter.name, why)),
+            Problem::System { path, error } => PrepareError::System {
+                function: target.name.to_string(),
+                parameter: parameter.name.clone(),
+                path,
+                error,
+            },
+        })?;
         values.push(value);
     }
     let Preparation { mut payload, landing, sinks, scalars, .. } = preparation;
@@ -121,7 +133,12 @@ pub unsafe fn prepare(
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
         .map_err(|error| problem("", error.to_string()))?;
-    payload.add_first(&bytes).map_err(|error| problem("", error.to_string()))?;
+    payload.add_first(&bytes).map_err(|error| PrepareError::System {
+        function: target.name.to_string(),
+        parameter: String::new(),
+        path: None,
+        error,
+    })?;
     Ok(Prepared { payload: payload.finish(), sinks, landing, scalars })
 }
 
@@ -210,7 +227,7 @@ struct Preparation<'a> {
 
 impl Preparation<'_> {
     /// Adds one argument. The error completes a sentence that starts with the argument.
-    fn add(&mut self, index: usize) -> Result<Value, String> {
+    fn add(&mut self, index: usize) -> Result<Value, Problem> {
         let parameter = &self.function.parameters[index];
         let given = &self.given[index];
         match (&parameter.kind, given) {
@@ -280,7 +297,7 @@ impl Preparation<'_> {
         self.results += 1;
     }
 
-    fn add_scalar(&mut self, of: Type, index: usize, given: &Given) -> Result<Value, String> {
+    fn add_scalar(&mut self, of: Type, index: usize, given: &Given) -> Result<Value, Problem> {
         let scalar = match given {
             Given::Scalar(scalar) => *scalar,
             Given::Absent => match self.scalars.scalar(index) {
@@ -301,17 +318,19 @@ impl Preparation<'_> {
                     complex @ Scalar::Complex(..) => complex,
                 };
                 let Some(dtype) = dtype(of) else { return Err("cannot be sent".into()) };
-                self.payload.add(&complex.to_bytes(of)[..dtype.size()]).map_err(no_memory)?;
+                self.payload.add(&complex.to_bytes(of)[..dtype.size()])?;
                 let section = self.sections;
                 self.sections += 1;
                 Ok(Value::Array(Array { dtype, fortran: false, shape: Vec::new(), section }))
             }
-            (Scalar::Complex(..), _) => Err(format!("is complex, but has to be {}", of.idl_name())),
+            (Scalar::Complex(..), _) => {
+                Err(format!("is complex, but has to be {}", of.idl_name()).into())
+            }
             (Scalar::Int(value), Type::Float | Type::Double) => Ok(Value::Float(value as f64)),
             (Scalar::Int(value), _) => Ok(Value::Int(value)),
             (Scalar::Float(value), Type::Float | Type::Double) => Ok(Value::Float(value)),
             (Scalar::Float(value), _) => {
-                Err(format!("is {value}, but has to be an integer ({})", of.idl_name()))
+                Err(format!("is {value}, but has to be an integer ({})", of.idl_name()).into())
             }
         }
     }
@@ -323,7 +342,7 @@ impl Preparation<'_> {
         of: Type,
         count: usize,
         given: &Given,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Problem> {
         let parameter = &self.function.parameters[index];
         let comes = matches!(parameter.mode, Mode::In | Mode::InOut);
         let goes = matches!(parameter.mode, Mode::Out | Mode::InOut);
@@ -336,25 +355,24 @@ impl Preparation<'_> {
         };
         let is_listed = comes || goes && of == Type::Filename;
         if is_listed && texts.len() != count {
-            return Err(format!("has {} strings, but needs {count}", texts.len()));
+            return Err(format!("has {} strings, but needs {count}", texts.len()).into());
         }
         if goes && of == Type::String {
             self.plan(index, Plan::Texts(count));
         } else if goes {
-            let paths: Option<Vec<PathBuf>> =
-                texts.iter().map(|text| path(text.as_deref())).collect();
-            self.plan(index, Plan::Files(paths.ok_or("has to name a file")?));
+            let paths = texts.iter().map(|text| path(text.as_deref())).collect();
+            self.plan(index, Plan::Files(paths));
         }
         if !comes {
             return Ok(Value::None);
         }
         let bytes = if of == Type::Filename {
-            let contents: Result<Vec<_>, String> = texts.iter().map(read).collect();
+            let contents: Result<Vec<_>, Problem> = texts.iter().map(read).collect();
             encode_texts(&contents?)
         } else {
             encode_texts(texts)
         };
-        self.payload.add(&bytes).map_err(no_memory)?;
+        self.payload.add(&bytes)?;
         let section = self.sections;
         self.sections += 1;
         Ok(Value::Bytes(section))
@@ -364,7 +382,7 @@ impl Preparation<'_> {
         shape.is_whole() && !self.payload.is_small(shape.bytes())
     }
 
-    fn add_in(&mut self, memory: &Memory, shape: &Shape) -> Result<(), String> {
+    fn add_in(&mut self, memory: &Memory, shape: &Shape) -> Result<(), Problem> {
         let bytes = bytes(memory, shape)?;
         if self.is_large(shape) {
             if self.payload.has_shared_memory() {
@@ -378,10 +396,10 @@ impl Preparation<'_> {
             }
         }
         if shape.is_whole() {
-            return self.payload.add(bytes).map_err(no_memory);
+            return Ok(self.payload.add(bytes)?);
         }
         let len = shape.selected_bytes();
-        self.payload.add_with(len, |packed| gather(shape, bytes, packed)).map_err(no_memory)
+        Ok(self.payload.add_with(len, |packed| gather(shape, bytes, packed))?)
     }
 
     /// The caller's memory, to be sent from where it lies.
@@ -394,7 +412,7 @@ impl Preparation<'_> {
         Some(source)
     }
 
-    fn add_in_out(&mut self, memory: &Memory, shape: &Shape) -> Result<Destination, String> {
+    fn add_in_out(&mut self, memory: &Memory, shape: &Shape) -> Result<Destination, Problem> {
         let to = Destination::Caller(memory.start);
         // A call that may run twice must find its arguments as they were.
         if !self.is_large(shape) || self.function.idempotent {
@@ -411,21 +429,21 @@ impl Preparation<'_> {
             self.room(&lent, offset, len, 0);
             return Ok(Destination::InPlace);
         }
-        let lent = self.payload.take_shared(len).map_err(no_memory)?;
-        lent.write(bytes(memory, shape)?).map_err(no_memory)?;
+        let lent = self.payload.take_shared(len)?;
+        lent.write(bytes(memory, shape)?)?;
         self.room(&Arc::new(lent), 0, len, len);
         Ok(to)
     }
 
     /// Makes room for a result, if it is large. Returns whether the call has a section for it.
-    fn add_out(&mut self, given: &Given, shape: &Shape) -> Result<(Destination, bool), String> {
+    fn add_out(&mut self, given: &Given, shape: &Shape) -> Result<(Destination, bool), Problem> {
         let len = shape.bytes() as u64;
         let shares = self.payload.has_shared_memory() && self.is_large(shape);
         let Given::Array(memory) = given else {
             if !shares {
                 return Ok((Destination::Made(None), false));
             }
-            let array = SharedArray::new(shape.bytes()).map_err(no_memory)?;
+            let array = SharedArray::new(shape.bytes())?;
             self.room(&array.lent(), 0, len, len);
             return Ok((Destination::Made(Some(array)), true));
         };
@@ -440,7 +458,7 @@ impl Preparation<'_> {
             self.room(&lent, offset, len, 0);
             return Ok((Destination::InPlace, true));
         }
-        let lent = self.payload.take_shared(len).map_err(no_memory)?;
+        let lent = self.payload.take_shared(len)?;
         lent.make_ready(len);
         self.room(&Arc::new(lent), 0, len, len);
         Ok((to, true))
@@ -466,8 +484,30 @@ impl Preparation<'_> {
     }
 }
 
-fn no_memory(error: std::io::Error) -> String {
-    format!("cannot be sent: {error}")
+/// Why one argument cannot be sent.
+enum Problem {
+    /// It does not fit its parameter: the rest of a sentence that starts with the argument.
+    Misfit(String),
+    /// The system refuses memory, or a file that it names.
+    System { path: Option<PathBuf>, error: io::Error },
+}
+
+impl From<String> for Problem {
+    fn from(misfit: String) -> Problem {
+        Problem::Misfit(misfit)
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(misfit: &str) -> Problem {
+        Problem::Misfit(misfit.to_owned())
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Problem {
+        Problem::System { path: None, error }
+    }
 }
 
 /// The whole array in the caller's memory.
@@ -509,13 +549,16 @@ fn fits(
     Ok(())
 }
 
+/// The file that a name names: NULL and an empty name name none.
 fn path(name: Option<&[u8]>) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     name.filter(|name| !name.is_empty()).map(|name| std::ffi::OsStr::from_bytes(name).into())
 }
 
-fn read(name: &Option<Vec<u8>>) -> Result<Option<Vec<u8>>, String> {
-    let path = path(name.as_deref()).ok_or("has to name a file")?;
-    let content = std::fs::read(&path);
-    content.map(Some).map_err(|error| format!("names `{}`: {error}", path.display()))
+fn read(name: &Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Problem> {
+    let Some(path) = path(name.as_deref()) else { return Ok(None) };
+    match std::fs::read(&path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) => Err(Problem::System { path: Some(path), error }),
+    }
 }

@@ -1,6 +1,6 @@
 //! From what came in to what the function is given: one pointer for each parameter.
 
-use std::ffi::{CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 use gridrpc_idl::{Extent, Function, Kind, Mode, Parameter, Type, extents};
 use gridrpc_wire::{Array, Order, Value, decode_values};
@@ -12,6 +12,7 @@ use crate::worker::link::WorkerLink;
 use crate::worker::module::CallError;
 use crate::worker::module::files::CallFile;
 use crate::worker::module::library::Entry;
+use crate::worker::module::texts::{self, Texts};
 
 /// Where the memory of one argument is.
 #[derive(Debug)]
@@ -28,10 +29,10 @@ pub(super) enum Place {
     Buffer(Vec<u8>),
     /// In new shared memory.
     Shared(Lent),
-    /// Strings, each made by `malloc`; the function may replace those that go back.
-    Texts(Box<[*mut c_char]>),
+    /// Strings; the function may replace those that go back.
+    Texts(Texts),
     /// Files, and the paths that the function is given.
-    Files(Vec<CallFile>, #[allow(dead_code)] Box<[*mut c_char]>),
+    Files(Vec<Option<CallFile>>, #[allow(dead_code)] Box<[*mut c_char]>),
 }
 
 /// One array or list, with its place.
@@ -49,9 +50,6 @@ pub(super) struct Arguments {
     pub(super) pointers: Vec<*mut c_void>,
     pub(super) arguments: Vec<Argument>,
 }
-
-/// An address that is not null, for arrays without elements; aligned for any type.
-const EMPTY: *mut c_void = std::ptr::without_provenance_mut(64);
 
 impl Arguments {
     /// Takes the arguments of a call. What is to be changed or returned is taken out of `sections`,
@@ -141,7 +139,7 @@ impl Arguments {
             Kind::Callback(_) => plain(Place::None, std::ptr::null_mut()),
             Kind::Scalar(of @ (Type::String | Type::Filename)) => {
                 let texts = texts(parameter, 1, value, sections, order)?;
-                let (argument, pointer) = list(*of, texts, Vec::new())?;
+                let (argument, pointer) = list(*of, parameter.mode, texts, Vec::new())?;
                 let in_place = *of == Type::String && parameter.mode != Mode::In;
                 if in_place {
                     return Ok((argument, pointer));
@@ -162,7 +160,7 @@ impl Arguments {
                     Type::String | Type::Filename => {
                         let count = extents.iter().map(|extent| extent.size as usize).product();
                         let texts = texts(parameter, count, value, sections, order)?;
-                        list(*element, texts, extents)
+                        list(*element, parameter.mode, texts, extents)
                     }
                     _ => self.array(parameter, *element, extents, value, link, sections),
                 }
@@ -239,14 +237,15 @@ impl Arguments {
             _ => Place::Buffer(zeroed(shape.bytes())?),
         };
         let pointer = match &place {
-            _ if shape.bytes() == 0 => EMPTY,
+            // As with Ninf-G: functions ask by it whether there is anything.
+            _ if shape.bytes() == 0 => std::ptr::null_mut(),
             Place::Section(at) | Place::Room(at) => start(&sections[usize::from(*at)]),
             Place::Buffer(bytes) => bytes.as_ptr().cast_mut().cast(),
             Place::Shared(lent) => match lent.start(shape.bytes() as u64) {
                 Ok(start) => start.as_ptr().cast(),
                 Err(error) => return Err(CallError::Memory(error.to_string())),
             },
-            _ => EMPTY,
+            _ => std::ptr::null_mut(),
         };
         Ok((Argument { place, shape }, pointer))
     }
@@ -258,12 +257,23 @@ impl Arguments {
 
 impl Drop for Arguments {
     fn drop(&mut self) {
-        for argument in &self.arguments {
-            if let Place::Texts(texts) = &argument.place {
-                // SAFETY: made by `malloc`, here or by the function, which hands over its own.
-                texts.iter().for_each(|text| unsafe { libc::free(text.cast()) });
+        let modes = self.entry.interface().parameters.iter().map(|parameter| parameter.mode);
+        let mut all = Vec::new();
+        for (argument, mode) in self.arguments.iter_mut().zip(modes) {
+            if matches!(argument.place, Place::Texts(_))
+                && let Place::Texts(texts) = std::mem::replace(&mut argument.place, Place::None)
+            {
+                all.push((mode, texts));
             }
         }
+        if all.is_empty() {
+            return;
+        }
+        let arrays = || {
+            let arguments = self.pointers.iter().zip(&self.arguments);
+            arguments.map(|(start, it)| start.addr()..start.addr() + it.shape.bytes()).collect()
+        };
+        texts::free(&all, self.entry.dialect(), arrays);
     }
 }
 
@@ -348,29 +358,31 @@ fn texts(
 /// A list of strings or of files, as the function is given it.
 fn list(
     of: Type,
+    mode: Mode,
     texts: Vec<Option<Vec<u8>>>,
     extents: Vec<Extent>,
 ) -> Result<(Argument, *mut c_void), CallError> {
     let shape = Shape::new(extents, false, 1);
     // The memory of a box stays where it is.
     if of == Type::String {
-        let mut pointers: Box<[_]> = texts.iter().map(|text| duplicate(text.as_deref())).collect();
-        let pointer = pointers.as_mut_ptr().cast();
-        return Ok((Argument { place: Place::Texts(pointers), shape }, pointer));
+        let mut texts = Texts::new(&texts);
+        let pointer = texts.start();
+        return Ok((Argument { place: Place::Texts(texts), shape }, pointer));
     }
-    let files: std::io::Result<Vec<_>> =
-        texts.iter().map(|text| CallFile::new(text.as_deref().unwrap_or_default())).collect();
+    // Without a name the function is given NULL, unless it is to write the file.
+    let file = |text: &Option<Vec<u8>>| match text {
+        None if mode != Mode::Out => Ok(None),
+        text => CallFile::new(text.as_deref().unwrap_or_default()).map(Some),
+    };
+    let files: std::io::Result<Vec<_>> = texts.iter().map(file).collect();
     let files = files.map_err(|error| CallError::Memory(format!("a file: {error}")))?;
-    let mut pointers: Box<[_]> = files.iter().map(|file| file.path.as_ptr().cast_mut()).collect();
-    let pointer = pointers.as_mut_ptr().cast();
+    let pointer = |file: &Option<CallFile>| {
+        file.as_ref().map_or(std::ptr::null_mut(), |file| file.path.as_ptr().cast_mut())
+    };
+    let mut pointers: Box<[_]> = files.iter().map(pointer).collect();
+    let pointer = match pointers.is_empty() {
+        true => std::ptr::null_mut(),
+        false => pointers.as_mut_ptr().cast(),
+    };
     Ok((Argument { place: Place::Files(files, pointers), shape }, pointer))
-}
-
-/// A C string made by `malloc`; null for none. It ends where it has a zero byte.
-fn duplicate(text: Option<&[u8]>) -> *mut c_char {
-    let Some(text) = text else { return std::ptr::null_mut() };
-    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-    let text = CString::new(&text[..end]).unwrap_or_default();
-    // SAFETY: a C string; null if there is no memory, as for a string that is not there.
-    unsafe { libc::strdup(text.as_ptr()) }
 }

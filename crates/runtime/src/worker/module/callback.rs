@@ -2,16 +2,16 @@
 //! still waits for it.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::NonNull;
 
-use gridrpc_idl::{Kind, Mode, Parameter, callback_extents};
+use gridrpc_idl::{Kind, Mode, Parameter, Type, callback_extents};
 use gridrpc_wire::{Array, Order, Value, decode_values, encode_values};
 
 use crate::link::LinkError;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
-use crate::typed::{Scalar, Scalars, Shape, callbacks, dtype, gather, scatter};
+use crate::typed::{Scalar, Scalars, Shape, callbacks, dtype, encode_texts, gather, scatter};
 use crate::worker::link::WorkerLink;
 use crate::worker::module::library::Entry;
 
@@ -187,8 +187,21 @@ fn arguments(
                     sections += 1;
                     array(parameter, Vec::new(), sections - 1)
                 }
-                None => return Err(failed("strings cannot be passed to callbacks")),
+                None => {
+                    // SAFETY: the function gives a text, or NULL.
+                    let text = unsafe { text(pointer.cast()) };
+                    payload.add(&encode_texts(&[text])).map_err(failed)?;
+                    sections += 1;
+                    Value::Bytes(sections - 1)
+                }
             },
+            Kind::Array { element: Type::String, .. } => {
+                // SAFETY: the function gives as many texts as its interface says.
+                let texts = unsafe { texts(pointer.cast(), shape.count()) };
+                payload.add(&encode_texts(&texts)).map_err(failed)?;
+                sections += 1;
+                Value::Bytes(sections - 1)
+            }
             Kind::Array { .. } if matches!(parameter.mode, Mode::In | Mode::InOut) => {
                 // SAFETY: the function gives arrays of the size that its interface says.
                 let bytes = unsafe { memory(*pointer, shape.bytes()) };
@@ -215,6 +228,23 @@ fn array(parameter: &Parameter, shape: Vec<u64>, section: u16) -> Value {
         Some(dtype) => Value::Array(Array { dtype, fortran: false, shape, section }),
         None => Value::None,
     }
+}
+
+/// # Safety
+/// `pointer` is NULL or leads to a text that ends in a 0.
+unsafe fn text(pointer: *const c_char) -> Option<Vec<u8>> {
+    // SAFETY: as promised.
+    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec())
+}
+
+/// # Safety
+/// `pointers` is NULL or leads to the addresses of `count` texts.
+unsafe fn texts(pointers: *const *const c_char, count: usize) -> Vec<Option<Vec<u8>>> {
+    if pointers.is_null() {
+        return vec![None; count];
+    }
+    // SAFETY: as promised.
+    (0..count).map(|at| unsafe { text(pointers.add(at).read()) }).collect()
 }
 
 /// # Safety

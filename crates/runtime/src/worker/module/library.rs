@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 use std::sync::Arc;
 
-use gridrpc_idl::{Function, Module};
+use gridrpc_idl::{Dialect, Function, Module};
 use libloading::os::unix;
 
 use crate::forks;
@@ -146,6 +146,11 @@ impl Entry {
             None => &module.functions[self.index],
             Some(method) => &module.classes[self.index].methods[method],
         }
+    }
+
+    /// Whose meaning its module has.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.library.interface.dialect
     }
 
     /// Calls it. The pointers are those that the stub expects.

@@ -6,6 +6,7 @@ mod callback;
 mod files;
 mod library;
 mod results;
+mod texts;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
@@ -13,7 +14,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gridrpc_wire::Stamps;
+use gridrpc_wire::{RemoteError, Stamps};
 use thiserror::Error;
 
 use crate::forks;
@@ -49,14 +50,14 @@ pub(super) enum CallError {
 }
 
 impl CallError {
-    fn type_name(&self) -> &'static str {
+    fn remote(&self) -> RemoteError {
         match self {
-            CallError::Module(_) => "gridrpc.ModuleError",
-            CallError::NotFound(_) => "gridrpc.FunctionNotFound",
-            CallError::Arguments(_) => "gridrpc.ArgumentError",
-            CallError::Memory(_) => "gridrpc.OutOfMemory",
-            CallError::Callback(_) => "gridrpc.CallbackFailed",
-            CallError::Link(_) => "gridrpc.ProtocolError",
+            CallError::Module(_) => RemoteError::ModuleError,
+            CallError::NotFound(_) => RemoteError::FunctionNotFound,
+            CallError::Arguments(_) => RemoteError::ArgumentError,
+            CallError::Memory(_) => RemoteError::OutOfMemory,
+            CallError::Callback(_) => RemoteError::CallbackFailed,
+            CallError::Link(_) => RemoteError::ProtocolError,
         }
     }
 }
@@ -108,7 +109,7 @@ impl Modules {
             Err(CallError::Link(error)) => return Err(error),
             Err(error) => {
                 let payload = Payload::default();
-                let (name, message) = (error.type_name(), error.to_string());
+                let (name, message) = (error.remote().name(), error.to_string());
                 let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
                 link.answer(call, stamps, sections, answer)?;
             }

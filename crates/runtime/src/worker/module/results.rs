@@ -12,6 +12,7 @@ use crate::typed::{dtype, encode_texts, gather};
 use crate::worker::link::WorkerLink;
 use crate::worker::module::CallError;
 use crate::worker::module::arguments::{Argument, Arguments, Place};
+use crate::worker::module::files::CallFile;
 
 impl Arguments {
     /// Puts the answer together. Every OUT and INOUT argument has one section, in order.
@@ -89,20 +90,22 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
         Place::Buffer(bytes) => {
             payload.add_with(shape.selected_bytes(), |packed| gather(shape, &bytes, packed))
         }
-        Place::Texts(pointers) => {
+        Place::Texts(texts) => {
             let text = |pointer: &*mut std::ffi::c_char| {
                 // SAFETY: null, or a C string that the function has left.
                 (!pointer.is_null())
                     .then(|| unsafe { CStr::from_ptr(*pointer) }.to_bytes().to_vec())
             };
-            let texts: Vec<_> = pointers.iter().map(text).collect();
+            let encoded = encode_texts(&texts.now().iter().map(text).collect::<Vec<_>>());
             // They are freed with the arguments.
-            *place = Place::Texts(pointers);
-            payload.add(&encode_texts(&texts))
+            *place = Place::Texts(texts);
+            payload.add(&encoded)
         }
         Place::Files(mut files, _) => {
-            let contents: std::io::Result<Vec<_>> =
-                files.iter_mut().map(|file| file.content().map(Some)).collect();
+            let contents: std::io::Result<Vec<_>> = files
+                .iter_mut()
+                .map(|file| file.as_mut().map(CallFile::content).transpose())
+                .collect();
             payload.add(&encode_texts(&contents?))
         }
         Place::None | Place::Scalar(_) | Place::Section(_) => payload.add(&[]),

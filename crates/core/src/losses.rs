@@ -1,0 +1,140 @@
+//! Workers whose processes are lost or cannot be started: what becomes of their calls, and when the
+//! next process is tried.
+
+use std::sync::Arc;
+
+use crate::core::Core;
+use crate::end::{Cause, End, Loss};
+use crate::ids::{Time, WorkerId};
+use crate::interface::Action;
+use crate::timers::Timer;
+use crate::workers::{Phase, Worker, has_begun};
+
+/// Pause before a worker that failed is started again, ns: doubles with each failure, up to the
+/// longest.
+const PAUSE: u64 = 100_000_000;
+const LONGEST_PAUSE: u64 = 30_000_000_000;
+/// Starts in a row that may fail before a worker is given up that worked once, unless the system is
+/// short of something. With the pauses between them they take 13 s.
+const LATER_STARTS: u32 = 8;
+
+impl<T: Clone> Core<T> {
+    /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
+    /// that is known; the others are sent elsewhere.
+    pub fn worker_lost(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        begun: Option<u32>,
+        loss: Loss,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        let was = worker.phase;
+        if was == Phase::Absent {
+            return;
+        }
+        let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
+        let sent = worker.reset();
+        let common = worker.is_common();
+        self.idle.remove(id);
+        self.blobs.forget_worker(id, out);
+        self.wanted.retain(|_, worker| *worker != id);
+        let loss = Arc::new(loss);
+        if !common {
+            return self.reserved_lost(now, id, sent, &loss, out);
+        }
+        self.ready -= usize::from(was == Phase::Ready);
+        let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
+        // A worker that was at no call may have died of the first one that it was sent, as it took
+        // the arguments. Then so does the next worker, and this must not go on for ever.
+        let was_at_none = !sent.iter().any(|sent| began(sent.serial));
+        let suspect = sent.front().filter(|_| was_at_none).map(|sent| sent.serial);
+        for sent in sent {
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+                continue;
+            }
+            let Some(call) = self.calls.get_mut(sent.call) else { continue };
+            let again = if began(sent.serial) {
+                call.losses += 1;
+                call.task.idempotent && call.losses <= self.settings.retries
+            } else {
+                call.false_starts += u32::from(suspect == Some(sent.serial));
+                call.false_starts < self.settings.max_failed_starts
+            };
+            let suspected = call.losses + call.false_starts > 0;
+            if again && suspected {
+                // It may end its worker again: who waits for it does not run it.
+                self.calls.enqueue(sent.call);
+            } else if again {
+                self.put_back(sent.call, out);
+            } else {
+                self.end(now, sent.call, End::WorkerLost(Arc::clone(&loss)), out);
+            }
+        }
+        if self.closed {
+            return;
+        }
+        if was == Phase::Starting {
+            self.start_failed(now, id, loss, out);
+        } else {
+            self.start_again(now, id, was_of_use, out);
+        }
+        self.pump(now, out);
+    }
+
+    /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
+    /// While some of those fail as well, it is not told: there may turn out to be none.
+    #[must_use]
+    pub fn too_few(&self, wanted: usize) -> Option<&Arc<Loss>> {
+        let (given_up, loss) = self.given_up.as_ref()?;
+        let fails =
+            |worker: &Worker<T>| worker.is_common() && worker.failed_starts > 0 && !worker.given_up;
+        (wanted > self.places - given_up && !self.workers.iter().any(fails)).then_some(loss)
+    }
+
+    pub(crate) fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        self.workers[id.index()].phase = Phase::Starting;
+        out.push(Action::Start(id));
+    }
+
+    /// Replaces a process that had answered: at once, unless one after the other is lost before it
+    /// has begun a call.
+    fn start_again(&mut self, now: Time, id: WorkerId, was_of_use: bool, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        worker.useless = if was_of_use { 0 } else { worker.useless.saturating_add(1) };
+        match worker.useless {
+            0 | 1 => self.start(id, out),
+            useless => self.set_timer(now + pause(useless - 1), Timer::Restart(id)),
+        }
+    }
+
+    fn start_failed(&mut self, now: Time, id: WorkerId, loss: Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        worker.failed_starts = worker.failed_starts.saturating_add(1);
+        let failures = worker.failed_starts;
+        let most = match loss.cause {
+            _ if !worker.has_worked => self.settings.max_failed_starts,
+            // It passes, sooner or later.
+            Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. } => u32::MAX,
+            _ => LATER_STARTS.max(self.settings.max_failed_starts),
+        };
+        if failures < most {
+            self.set_timer(now + pause(failures), Timer::Restart(id));
+            return;
+        }
+        worker.given_up = true;
+        let given_up = 1 + self.given_up.as_ref().map_or(0, |(places, _)| *places);
+        self.given_up = Some((given_up, Arc::clone(&loss)));
+        if given_up == self.places {
+            self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
+            self.broken = Some(loss);
+        }
+    }
+}
+
+/// The pause after so many failures, ns.
+fn pause(failures: u32) -> u64 {
+    (PAUSE << (failures - 1).min(16)).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,68 @@
+//! Calls that a running function makes itself. Its worker, which waits for one of them, takes that one
+//! from the queue and runs it: so those that wait never keep a grid from going on, however deep calls are
+//! nested. It runs what it waits for and nothing else: what lies on its stack then needs all that
+//! lies above it, and no two workers can wait for each other.
+
+use crate::calls::Place;
+use crate::core::Core;
+use crate::ids::{CallId, WorkerId};
+use crate::interface::{Action, Claim};
+
+impl<T: Clone> Core<T> {
+    /// The function that this worker runs makes calls itself, and may wait for them: what had been sent to
+    /// wait behind it is taken back, and nothing else is sent.
+    pub fn nests(&mut self, by: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[by.index()];
+        if std::mem::replace(&mut worker.nests, true) || !worker.is_common() {
+            return;
+        }
+        if let Some(head) = worker.head().filter(|_| worker.sent.len() > 1) {
+            out.push(Action::TakeBack { worker: by, head: Some(head), below: worker.sent_ever });
+        }
+    }
+
+    /// A worker waits for a call that the function that it runs has made.
+    pub fn claim(&mut self, id: CallId, by: WorkerId, out: &mut Vec<Action<T>>) -> Claim<T> {
+        self.nests(by, out);
+        let Some(call) = self.calls.get(id) else { return Claim::Ended };
+        // One that a worker was lost with may end this one as well: it is left to others.
+        let suspected = call.losses + call.false_starts > 0;
+        if call.place == Place::Queued
+            && !suspected
+            && !self.dependents.has(id)
+            && let Some(call) = self.calls.remove(id)
+        {
+            self.release_blobs(&call.task.blobs, out);
+            return Claim::Run(call.task.payload);
+        }
+        self.wanted.insert(id, by);
+        Claim::Wait
+    }
+
+    /// A call that was sent and not begun waits for a worker again.
+    pub(crate) fn put_back(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
+        if !self.is_run_by_who_waits(id, out) {
+            self.calls.enqueue(id);
+        }
+    }
+
+    /// A call is about to go into the queue: if a worker waits for it, it goes to that one.
+    pub(crate) fn is_run_by_who_waits(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> bool {
+        if self.wanted.is_empty() || self.dependents.has(id) {
+            return false;
+        }
+        let Some(worker) = self.wanted.remove(&id) else { return false };
+        if let Some(call) = self.calls.remove(id) {
+            out.push(Action::Run { worker, call: id, payload: call.task.payload });
+            self.release_blobs(&call.task.blobs, out);
+        }
+        true
+    }
+
+    /// The call has ended: nobody waits for it any more.
+    pub(crate) fn forget_wanted(&mut self, id: CallId) {
+        if !self.wanted.is_empty() {
+            self.wanted.remove(&id);
+        }
+    }
+}

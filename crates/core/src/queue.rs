@@ -1,0 +1,112 @@
+//! The queue of calls that wait for any worker: higher priorities first, and those of one priority in
+//! the order in which they were submitted.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::ids::CallId;
+
+/// A call in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Counts the calls that were submitted.
+    pub(crate) serial: u64,
+    pub(crate) id: CallId,
+}
+
+/// Nearly all calls have priority 0: theirs is a queue of its own, which needs no search.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    plain: VecDeque<Entry>,
+    /// By priority; none is empty.
+    others: BTreeMap<i32, VecDeque<Entry>>,
+}
+
+impl Queue {
+    /// Puts a call in its place. New ones go to the end; those that come back, because their worker
+    /// was lost or because they had to wait for others, have been there before the end.
+    pub(crate) fn insert(&mut self, priority: i32, entry: Entry) {
+        let level =
+            if priority == 0 { &mut self.plain } else { self.others.entry(priority).or_default() };
+        if level.back().is_none_or(|last| last.serial < entry.serial) {
+            level.push_back(entry);
+        } else {
+            let place = level.partition_point(|other| other.serial < entry.serial);
+            level.insert(place, entry);
+        }
+    }
+
+    /// The first of all.
+    pub(crate) fn front(&self) -> Option<CallId> {
+        let entry = match self.first_other() {
+            None => self.plain.front(),
+            Some(priority) => self.others.get(&priority)?.front(),
+        };
+        entry.map(|entry| entry.id)
+    }
+
+    pub(crate) fn pop_front(&mut self) -> Option<CallId> {
+        let Some(priority) = self.first_other() else {
+            return self.plain.pop_front().map(|entry| entry.id);
+        };
+        let level = self.others.get_mut(&priority)?;
+        let entry = level.pop_front()?;
+        if level.is_empty() {
+            self.others.remove(&priority);
+        }
+        Some(entry.id)
+    }
+
+    /// The priority of the first of all, if that is not 0.
+    fn first_other(&self) -> Option<i32> {
+        let (highest, _) = self.others.last_key_value()?;
+        (*highest > 0 || self.plain.is_empty()).then_some(*highest)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.plain.len() + self.others.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    pub(crate) fn retain(&mut self, keep: impl Fn(CallId) -> bool) {
+        self.plain.retain(|entry| keep(entry.id));
+        self.others.retain(|_, level| {
+            level.retain(|entry| keep(entry.id));
+            !level.is_empty()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drained(queue: &mut Queue) -> Vec<u64> {
+        std::iter::from_fn(|| {
+            let front = queue.front();
+            assert_eq!(front, queue.pop_front());
+            front.map(|id| id.0)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn higher_priorities_go_first_and_each_in_order() {
+        let mut queue = Queue::default();
+        for (serial, priority) in [0, 5, -1, 0, 5, 7, -3, -1].into_iter().enumerate() {
+            let serial = serial as u64;
+            queue.insert(priority, Entry { serial, id: CallId(serial) });
+        }
+        assert_eq!(queue.len(), 8);
+        assert_eq!(drained(&mut queue), [5, 1, 4, 0, 3, 2, 7, 6]);
+        assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn what_comes_back_takes_the_place_that_it_had() {
+        let mut queue = Queue::default();
+        for serial in [3, 4, 7, 1, 5, 0] {
+            queue.insert(0, Entry { serial, id: CallId(serial) });
+        }
+        queue.retain(|id| id.0 != 4);
+        assert_eq!(drained(&mut queue), [0, 1, 3, 5, 7]);
+    }
+}

@@ -1,0 +1,285 @@
+//! Errors of the crates below as Python exceptions: every type that is raised is chosen here, from the
+//! error's own type and fields, never from its text.
+
+use std::fmt::Write;
+use std::io;
+
+use gridrpc_core::{Cause, End, Loss, Refusal};
+use gridrpc_runtime::client::GridError;
+use gridrpc_runtime::client::invoke::{ArgumentError, LandError, PrepareError, SearchError};
+use gridrpc_wire::RemoteError;
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use pyo3::exceptions::{
+    PyBaseException, PyMemoryError, PyOSError, PyTimeoutError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{BoundObject, PyTypeInfo};
+
+use crate::buffer::unpickle;
+use crate::call::Call;
+use crate::package;
+
+/// Lines of a worker's standard error in a message; all that are known are in the exception.
+const MESSAGE_LINES: usize = 20;
+
+/// Why the grid does not do what it was asked.
+pub fn grid(error: &GridError) -> PyErr {
+    Python::attach(|py| match error {
+        GridError::Config(_) | GridError::Node(_) => {
+            new(py, package::config_error(py), (error.to_string(),))
+        }
+        GridError::System { what, error } => system(what, error),
+        GridError::TooFewWorkers(loss) => start_error(py, "too few workers could be started", loss),
+        GridError::TooDeep(text) => new(py, package::nesting_error(py), (text,)),
+        GridError::Forked => closed(py, &error.to_string()),
+        GridError::Refused(refusal) => match refusal {
+            Refusal::Closed => closed(py, &error.to_string()),
+            Refusal::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
+            Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
+            Refusal::ReservedLost(loss) => {
+                object_lost(py, "the worker that held the object was lost", loss)
+            }
+            Refusal::Released => new(py, package::object_lost(py), (error.to_string(),)),
+        },
+    })
+}
+
+/// A function cannot be named to workers.
+pub fn long_name(len: usize, most: usize) -> PyErr {
+    PyValueError::new_err(format!(
+        "a function's name of {len} bytes: workers are told names of at most {most} bytes"
+    ))
+}
+
+/// What ended a call of `function` without an answer.
+pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
+    match end {
+        End::Cancelled => {
+            let text = format!("the call of {function} was cancelled");
+            new(py, package::call_cancelled(py), (text,))
+        }
+        End::DeadlineExceeded(worker) => deadline_exceeded(py, *worker, function),
+        End::WorkerLost(loss) => {
+            let what = format!("a worker was lost that ran {function}");
+            let hint = "A call is run again, as often as the grid's `retries` tells, only if it is \
+                        declared idempotent: by submit(..., idempotent=True) or by `Idempotent` in \
+                        an interface";
+            lost(py, package::worker_lost(py), &what, Some(hint), loss)
+        }
+        End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
+        End::DependencyFailed(_) => dependency_failed(py, None, function),
+        End::NotGathered(why) => PyMemoryError::new_err(format!(
+            "the arguments of the call of {function} cannot be put together: {why}"
+        )),
+        End::Closed => closed(py, &format!("the grid was closed before {function} returned")),
+    }
+}
+
+/// A call of `function` was not made, as it needs what this one, `needed`, has not returned.
+pub fn dependency_failed(py: Python<'_>, needed: Option<Py<Call>>, function: &str) -> PyErr {
+    let text = format!("{function} was not called, as it needs the result of another call");
+    let Some(needed) = needed else { return new(py, package::dependency_failed(py), (text,)) };
+    let name = needed.get().call.function().name();
+    let told = needed.get().exception(py, None).and_then(|cause| {
+        let cause = cause.map(|cause| PyErr::from_value(cause.into_bound(py)));
+        let cause = cause.unwrap_or_else(|| new(py, package::dependency_failed(py), (name,)));
+        let text = format!("{text}, of {name}, which ended in {cause}");
+        let error = new(py, package::dependency_failed(py), (text,));
+        error.value(py).setattr("call", &needed)?;
+        error.set_cause(py, Some(cause));
+        Ok(error)
+    });
+    told.unwrap_or_else(|failed| failed)
+}
+
+/// What a function, or the worker in its place, has raised.
+///
+/// `head` and `buffers`: the pickled exception, if it could be pickled.
+pub fn raised<B: PyTypeInfo>(
+    py: Python<'_>,
+    name: &str,
+    message: &str,
+    trace: &str,
+    head: Py<PyAny>,
+    buffers: Vec<Py<B>>,
+) -> PyErr {
+    let traceback = || new(py, package::remote_traceback(py), (trace,));
+    if head.bind(py).len().is_ok_and(|len| len > 0) {
+        // Whatever its own __setstate__ or __init__ may raise: then it comes as a RemoteError.
+        let made = unpickle(py, head, buffers).ok().map(|made| made.into_bound(py));
+        if let Some(Ok(error)) = made.map(Bound::cast_into::<PyBaseException>) {
+            let error = PyErr::from_value(error.into_any());
+            error.set_cause(py, Some(traceback()));
+            return error;
+        }
+    }
+    match RemoteError::from_name(name) {
+        Some(RemoteError::FunctionNotFound) => new(py, package::function_not_found(py), (message,)),
+        Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
+        Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
+        Some(
+            RemoteError::ProtocolError
+            | RemoteError::Panic
+            | RemoteError::ModuleError
+            | RemoteError::CallbackFailed,
+        )
+        | None => {
+            let error = new(py, package::remote_error(py), (format!("{name}: {message}"),));
+            let value = error.value(py);
+            let set =
+                value.setattr("type_name", name).and_then(|()| value.setattr("traceback", trace));
+            if let Err(failed) = set {
+                return failed;
+            }
+            if !trace.is_empty() {
+                error.set_cause(py, Some(traceback()));
+            }
+            error
+        }
+    }
+}
+
+/// Why a function of a module, or a class, is not found.
+pub fn search(error: &SearchError) -> PyErr {
+    match error {
+        SearchError::Name(_) => PyValueError::new_err(error.to_string()),
+        _ => function_not_found(error.to_string()),
+    }
+}
+
+/// There is no such function or class.
+pub fn function_not_found(text: String) -> PyErr {
+    Python::attach(|py| new(py, package::function_not_found(py), (text,)))
+}
+
+/// An argument that does not fit its parameter.
+pub fn argument(error: &ArgumentError) -> PyErr {
+    let fields = (error.to_string(), &error.function, &error.parameter);
+    Python::attach(|py| new(py, package::argument_error(py), fields))
+}
+
+/// Why a call cannot be put together.
+pub fn prepare(error: &PrepareError) -> PyErr {
+    match error {
+        PrepareError::Argument(error) => argument(error),
+        PrepareError::System { error: cause, .. } => of_system(cause, error.to_string()),
+    }
+}
+
+/// Why results cannot be put where they belong.
+pub fn land(error: &LandError) -> PyErr {
+    match error {
+        LandError::File { error: cause, .. } => of_system(cause, error.to_string()),
+        LandError::Broken(text) => {
+            Python::attach(|py| new(py, package::protocol_error(py), (text,)))
+        }
+    }
+}
+
+/// The system has refused something: memory or another thing.
+pub fn system(what: &str, error: &io::Error) -> PyErr {
+    of_system(error, format!("{what}: {error}"))
+}
+
+/// There is no shared memory for what is to be sent.
+pub fn no_room(error: &io::Error) -> PyErr {
+    system("no memory for the data of a call", error)
+}
+
+/// A child of fork uses the grid of its parent.
+pub fn forked(py: Python<'_>) -> PyErr {
+    closed(py, &GridError::Forked.to_string())
+}
+
+/// How the worker that an object needs was lost.
+pub fn object_lost(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
+    lost(py, package::object_lost(py), what, None, loss)
+}
+
+/// A wait took longer than it may.
+pub fn timeout(function: &str, seconds: f64) -> PyErr {
+    PyTimeoutError::new_err(format!("the call of {function} takes longer than {seconds} s"))
+}
+
+fn of_system(error: &io::Error, text: String) -> PyErr {
+    match error.raw_os_error() {
+        _ if error.kind() == io::ErrorKind::OutOfMemory => PyMemoryError::new_err(text),
+        // With its number, Python raises FileNotFoundError, PermissionError and so on.
+        Some(number) => {
+            let told = text.replace(&error.to_string(), Errno::from_raw(number).desc());
+            PyOSError::new_err((number, told))
+        }
+        None => PyOSError::new_err(text),
+    }
+}
+
+fn closed(py: Python<'_>, text: &str) -> PyErr {
+    new(py, package::grid_closed(py), (text,))
+}
+
+fn deadline_exceeded(py: Python<'_>, worker: Option<u32>, function: &str) -> PyErr {
+    let place = match worker {
+        None => "no worker had taken it".to_owned(),
+        Some(worker) => format!("worker {worker} ran it"),
+    };
+    let text = format!("the call of {function} missed its deadline; {place}");
+    let error = new(py, package::deadline_exceeded(py), (text,));
+    match error.value(py).setattr("worker", worker) {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+fn start_error(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
+    let hint = "Check the command and its messages above";
+    lost(py, package::start_error(py), what, Some(hint), loss)
+}
+
+/// An exception with all that is known of a lost worker.
+fn lost(
+    py: Python<'_>,
+    kind: PyResult<&Bound<'_, PyAny>>,
+    what: &str,
+    hint: Option<&str>,
+    loss: &Loss,
+) -> PyErr {
+    let Loss { worker, pid, host, cause, stderr } = loss;
+    let (status, signal, out_of_memory) = match cause {
+        Cause::Exit(status) => (Some(*status), None, false),
+        Cause::Signal { signal, out_of_memory } => (None, Some(*signal), *out_of_memory),
+        Cause::Failed(_) | Cause::Shortage(_) => (None, None, false),
+    };
+    let mut text = format!("{what}: {loss}");
+    let known = signal.and_then(|number| Signal::try_from(i32::try_from(number).ok()?).ok());
+    if let Some(signal) = known {
+        let _ = write!(text, " ({signal})");
+    }
+    text.push('.');
+    if out_of_memory {
+        text += "\nThe machine ran out of memory: use fewer workers, or smaller data.";
+    }
+    if !stderr.is_empty() {
+        text += "\nIts last lines on stderr:";
+        let lines: Vec<&str> = stderr.lines().collect();
+        for line in &lines[lines.len().saturating_sub(MESSAGE_LINES)..] {
+            let _ = write!(text, "\n  {line}");
+        }
+    }
+    if let Some(hint) = hint {
+        let _ = write!(text, "\nhint: {hint}.");
+    }
+    new(py, kind, (text, *worker, *pid, host, status, signal, out_of_memory, stderr))
+}
+
+/// A new exception of the package's; if that cannot be made, why.
+fn new<'py>(
+    py: Python<'py>,
+    kind: PyResult<&Bound<'py, PyAny>>,
+    arguments: impl IntoPyObject<'py, Target = PyTuple>,
+) -> PyErr {
+    let arguments = arguments.into_pyobject(py).map_err(Into::into);
+    let made = arguments.and_then(|arguments| kind?.call1(arguments.into_bound()));
+    made.map_or_else(|error| error, PyErr::from_value)
+}

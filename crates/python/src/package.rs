@@ -1,0 +1,42 @@
+//! What the native module takes from the Python package above it. Nothing else goes up by name.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+macro_rules! from_package {
+    ($($function:ident: $module:literal, $name:literal;)*) => {
+        $(pub fn $function(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+            static FOUND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            FOUND.import(py, $module, $name)
+        })*
+    };
+}
+
+from_package! {
+    // Exceptions, which errors.rs raises.
+    argument_error: "gridrpc.errors", "ArgumentError";
+    call_cancelled: "gridrpc._cancelled", "CallCancelled";
+    config_error: "gridrpc.errors", "ConfigError";
+    deadline_exceeded: "gridrpc.errors", "DeadlineExceeded";
+    dependency_failed: "gridrpc.errors", "DependencyFailed";
+    function_not_found: "gridrpc.errors", "FunctionNotFound";
+    grid_closed: "gridrpc.errors", "GridClosed";
+    nesting_error: "gridrpc.errors", "NestingError";
+    object_lost: "gridrpc.errors", "ObjectLost";
+    protocol_error: "gridrpc.errors", "ProtocolError";
+    remote_error: "gridrpc.errors", "RemoteError";
+    remote_traceback: "gridrpc.errors", "RemoteTraceback";
+    start_error: "gridrpc.errors", "StartError";
+    worker_lost: "gridrpc.errors", "WorkerLost";
+    // What a call leaves to Python.
+    cancel: "gridrpc._call", "cancel";
+    cancelled: "gridrpc._call", "cancelled";
+    reduce: "gridrpc._dataflow", "reduce";
+    profile_of: "gridrpc._call", "profile_of";
+    add_done_callback: "gridrpc._call", "add_done_callback";
+    wait_async: "gridrpc._call", "wait_async";
+    describe: "gridrpc._call", "describe";
+    follower: "gridrpc._call", "follower";
+    // Several results of a module's function.
+    named_results: "gridrpc._modules", "named_results";
+}

@@ -1,0 +1,192 @@
+//! What compilers have to be told of the C library that is installed with this program.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use thiserror::Error;
+
+/// What to print, in one line, in the order in which compilers want it.
+#[derive(Args, Clone, Copy, Debug)]
+#[group(required = true, multiple = true)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of the program
+pub struct Wanted {
+    /// Options for the C or C++ compiler
+    #[arg(long)]
+    cflags: bool,
+    /// The sources of the Fortran module `grpc`: compile them with your program
+    #[arg(long)]
+    fortran_source: bool,
+    /// Options for the linker
+    #[arg(long)]
+    libs: bool,
+    /// With --libs: link the library itself into the program
+    #[arg(long, requires = "libs")]
+    r#static: bool,
+    /// The folder of the headers
+    #[arg(long)]
+    includedir: bool,
+    /// The folder of the libraries
+    #[arg(long)]
+    libdir: bool,
+    /// The folder of the files for pkg-config, to be put into PKG_CONFIG_PATH
+    #[arg(long)]
+    pkgconfigdir: bool,
+    /// The folder below which everything is installed
+    #[arg(long)]
+    prefix: bool,
+    /// The version of the library
+    #[arg(long = "lib-version")]
+    version: bool,
+}
+
+/// Why nothing can be told.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The program does not know where it lies.
+    #[error("could not find out where this program lies: {0}")]
+    Program(#[from] io::Error),
+    /// The C library is not there.
+    #[error(
+        "the C library is not installed with this program: there is no `{}`. \
+         `pip install gridrpc` installs both, and so does `make install-c PREFIX=...`", .0.display()
+    )]
+    Missing(PathBuf),
+    /// The file for pkg-config cannot be read.
+    #[error("could not read `{}`: {error}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// The line that is to be printed.
+///
+/// # Errors
+/// When the C library does not lie where the program was installed to.
+pub fn describe(wanted: Wanted) -> Result<String, ConfigError> {
+    // Links are followed: /usr/local/bin may have one to the real place.
+    let program = std::env::current_exe()?.canonicalize()?;
+    let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+    words(prefix, wanted).map(|words| words.join(" ") + "\n")
+}
+
+fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
+    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    let pkgconfig = lib.join("pkgconfig");
+    let fortran = include.join("gridrpc/fortran");
+    let header = include.join("grpc.h");
+    if !header.is_file() {
+        return Err(ConfigError::Missing(header));
+    }
+    let text = |path: &Path| path.display().to_string();
+    // Compilers look there by themselves, and have an order of their own for what is there.
+    let is_known = prefix == Path::new("/usr");
+    let mut words = Vec::new();
+    let folders = [
+        (wanted.prefix, prefix),
+        (wanted.includedir, &include),
+        (wanted.libdir, &lib),
+        (wanted.pkgconfigdir, &pkgconfig),
+    ];
+    words.extend(folders.iter().filter(|(wanted, _)| *wanted).map(|(_, folder)| text(folder)));
+    if wanted.version {
+        words.push(env!("CARGO_PKG_VERSION").to_owned());
+    }
+    if wanted.cflags && !is_known {
+        words.push(format!("-I{}", include.display()));
+    }
+    if wanted.fortran_source {
+        words.push(text(&fortran.join("grpc.f90")));
+        words.push(text(&fortran.join("grpc_arguments.c")));
+    }
+    if wanted.libs && wanted.r#static {
+        words.push(text(&lib.join("libgridrpc.a")));
+        words.extend(private_libraries(&pkgconfig.join("gridrpc.pc"))?);
+    } else if wanted.libs {
+        if !is_known {
+            // Programs find the library where it is now, wherever they are.
+            words.push(format!("-L{}", lib.display()));
+            words.push(format!("-Wl,-rpath,{}", lib.display()));
+        }
+        words.push("-lgridrpc".to_owned());
+    }
+    Ok(words)
+}
+
+/// The libraries of the system that the static library needs.
+fn private_libraries(file: &Path) -> Result<Vec<String>, ConfigError> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| ConfigError::Unreadable { file: file.to_owned(), error })?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Libs.private:"));
+    Ok(line.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(arguments: &[&str]) -> Wanted {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            wanted: Wanted,
+        }
+        let all = std::iter::once("config").chain(arguments.iter().copied());
+        <Program as clap::Parser>::parse_from(all).wanted
+    }
+
+    /// A folder that goes with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let name = format!("gridrpc-config-{name}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            std::fs::create_dir(&folder).expect("a folder");
+            Folder(folder)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let file = self.0.join(name);
+            std::fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+            std::fs::write(file, text).expect("a file");
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn flags_come_in_the_order_that_compilers_want() {
+        let prefix = Folder::new("flags");
+        prefix.write("include/grpc.h", "");
+        prefix.write("lib/pkgconfig/gridrpc.pc", "Libs: -lgridrpc\nLibs.private: -lpthread  -lm\n");
+        let at = prefix.0.display();
+        let told =
+            |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
+        assert_eq!(
+            told(&["--libs", "--cflags"]),
+            format!("-I{at}/include -L{at}/lib -Wl,-rpath,{at}/lib -lgridrpc")
+        );
+        assert_eq!(told(&["--libs", "--static"]), format!("{at}/lib/libgridrpc.a -lpthread -lm"));
+        assert_eq!(
+            told(&["--fortran-source"]),
+            format!(
+                "{at}/include/gridrpc/fortran/grpc.f90 {at}/include/gridrpc/fortran/grpc_arguments.c"
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_not_installed_is_told() {
+        let prefix = Folder::new("nothing");
+        let error = words(&prefix.0, wanted(&["--libs"])).expect_err("nothing is there");
+        assert!(error.to_string().contains("include/grpc.h"), "{error}");
+    }
+}

@@ -1,0 +1,234 @@
+//! The strings that a function is given and leaves, and what of them is freed afterwards.
+//!
+//! A function may store anything as a string that goes back: memory from `malloc`, a literal, a
+//! static buffer, one of its arguments, the same text twice. Freed is what this worker has made
+//! itself, as long as the function has not replaced it, and in our own dialect what the function has
+//! handed over as the reference says: new memory from `malloc`. What cannot be that, is left alone.
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ops::Range;
+
+use gridrpc_idl::{Dialect, Mode};
+
+/// The strings of one parameter.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// Those that came, each made by `malloc`.
+    own: Box<[*mut c_char]>,
+    /// What the function sees, and may replace.
+    now: Box<[*mut c_char]>,
+}
+
+impl Texts {
+    /// C strings of these texts; null for none. A string ends where its text has a zero byte.
+    pub(super) fn new(texts: &[Option<Vec<u8>>]) -> Texts {
+        let own: Box<[_]> = texts.iter().map(|text| duplicate(text.as_deref())).collect();
+        Texts { now: own.clone(), own }
+    }
+
+    /// Where the list starts that the function is given; null if it is empty.
+    pub(super) fn start(&mut self) -> *mut c_void {
+        match self.now.is_empty() {
+            true => std::ptr::null_mut(),
+            false => self.now.as_mut_ptr().cast(),
+        }
+    }
+
+    /// What the function has left.
+    pub(super) fn now(&self) -> &[*mut c_char] {
+        &self.now
+    }
+}
+
+/// A C string made by `malloc`; null for none.
+fn duplicate(text: Option<&[u8]>) -> *mut c_char {
+    let Some(text) = text else { return std::ptr::null_mut() };
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    let text = CString::new(&text[..end]).unwrap_or_default();
+    // SAFETY: a C string; null if there is no memory, as for a string that is not there.
+    unsafe { libc::strdup(text.as_ptr()) }
+}
+
+/// Frees what may be freed of the strings of one call. `memory` is that of its other arguments.
+pub(super) fn free(
+    all: &[(Mode, Texts)],
+    dialect: Dialect,
+    memory: impl Fn() -> Vec<Range<usize>>,
+) {
+    if all.iter().all(|(_, texts)| texts.own == texts.now) {
+        // SAFETY: made by `malloc` here, and nobody else's.
+        all.iter().flat_map(|(_, texts)| &texts.own).for_each(|text| unsafe { release(*text) });
+        return;
+    }
+    let mut left: Vec<*mut c_char> = all.iter().flat_map(|(_, texts)| texts.now.to_vec()).collect();
+    left.sort_unstable();
+    left.dedup();
+    let mut own: Vec<*mut c_char> = Vec::new();
+    for (mode, texts) in all {
+        // A function that stores another text in the place of the caller's has freed that one.
+        let is_ours = |text: &&*mut c_char| *mode == Mode::In || left.binary_search(text).is_ok();
+        own.extend(texts.own.iter().filter(is_ours));
+    }
+    if dialect == Dialect::Gridrpc {
+        let mut known = memory();
+        known.extend(own.iter().map(|text| block(*text)));
+        let handed_over = handed_over(&left, known);
+        own.extend(handed_over);
+    }
+    own.sort_unstable();
+    own.dedup();
+    // SAFETY: made by `malloc`, here or by the function, which has handed it over; each once.
+    own.into_iter().for_each(|text| unsafe { release(text) });
+}
+
+unsafe fn release(text: *mut c_char) {
+    // SAFETY: as the caller says.
+    unsafe { libc::free(text.cast()) }
+}
+
+/// The addresses of a block of `malloc`.
+fn block(text: *mut c_char) -> Range<usize> {
+    // SAFETY: a block of `malloc`, or null; nothing is read through the pointer but the block's size.
+    let len = unsafe { libc::malloc_usable_size(text.cast()) };
+    text.addr()..text.addr() + len
+}
+
+/// Those of the texts, in the order of their addresses, that can be blocks of their own: they lie in
+/// none of the known ranges, in no library, and not inside of one another.
+fn handed_over(texts: &[*mut c_char], mut known: Vec<Range<usize>>) -> Vec<*mut c_char> {
+    known.sort_unstable_by_key(|range| range.start);
+    let mut known = known.into_iter().peekable();
+    // Up to here reaches what starts at or before the text that is looked at.
+    let mut taken = 0;
+    let mut own = Vec::new();
+    for text in texts.iter().copied().filter(|text| !text.is_null()) {
+        while let Some(range) = known.next_if(|range| range.start <= text.addr()) {
+            taken = taken.max(range.end);
+        }
+        if text.addr() >= taken && !Libraries::contain(text.addr()) {
+            taken = block(text).end;
+            own.push(text);
+        }
+    }
+    own
+}
+
+/// Where the program and its libraries lie in memory: literals and static buffers are in them.
+#[derive(Debug, Default)]
+struct Libraries {
+    /// How many have been loaded so far, and unloaded.
+    changes: (u64, u64),
+    /// In the order of their addresses.
+    ranges: Vec<Range<usize>>,
+}
+
+thread_local! {
+    static LIBRARIES: RefCell<Libraries> = RefCell::default();
+}
+
+impl Libraries {
+    fn contain(address: usize) -> bool {
+        LIBRARIES.with_borrow_mut(|libraries| {
+            let mut looked = Libraries::default();
+            // SAFETY: the function takes its data for what it is.
+            unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut looked).cast()) };
+            if looked.changes != libraries.changes {
+                // SAFETY: as above.
+                unsafe { libc::dl_iterate_phdr(Some(list), (&raw mut looked).cast()) };
+                looked.ranges.sort_unstable_by_key(|range| range.start);
+                *libraries = looked;
+            }
+            let after = libraries.ranges.partition_point(|range| range.start <= address);
+            after > 0 && libraries.ranges[after - 1].contains(&address)
+        })
+    }
+}
+
+/// Takes the number of changes from the first library that the loader tells of.
+unsafe extern "C" fn count(
+    info: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader's information, and the value that this was called with.
+    let (info, libraries) = unsafe { (&*info, &mut *data.cast::<Libraries>()) };
+    libraries.changes = (info.dlpi_adds, info.dlpi_subs);
+    1
+}
+
+/// Takes where one library lies.
+unsafe extern "C" fn list(
+    info: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader's information, with as many headers as it says, and the value that this was
+    // called with.
+    let (info, headers, libraries) = unsafe {
+        let info = &*info;
+        let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
+        (info, headers, &mut *data.cast::<Libraries>())
+    };
+    for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
+        let start = info.dlpi_addr.wrapping_add(header.p_vaddr) as usize;
+        libraries.ranges.push(start..start.saturating_add(header.p_memsz as usize));
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a function on an IN and three OUT strings, and frees. `malloc` ends the process if
+    /// something is freed that must not be.
+    fn with(dialect: Dialect, run: impl Fn(*mut c_char, &mut [*mut c_char])) {
+        let given = Texts::new(&[Some(b"some text".to_vec())]);
+        let mut out = Texts::new(&[None, None, None]);
+        run(given.now()[0], &mut out.now);
+        free(&[(Mode::In, given), (Mode::Out, out)], dialect, Vec::new);
+    }
+
+    #[test]
+    fn what_is_not_the_workers_is_never_freed() {
+        static LITERAL: &std::ffi::CStr = c"literal";
+        for dialect in [Dialect::Gridrpc, Dialect::NinfG] {
+            with(dialect, |_, _| {});
+            with(dialect, |given, out| out[0] = given);
+            with(dialect, |given, out| out[1] = given.wrapping_add(3));
+            with(dialect, |_, out| out[0] = LITERAL.as_ptr().cast_mut());
+        }
+        let copy = || duplicate(Some(b"a copy of a text"));
+        with(Dialect::Gridrpc, |_, out| (out[0], out[1]) = (copy(), copy()));
+        with(Dialect::Gridrpc, |_, out| out.fill(copy()));
+        with(Dialect::Gridrpc, |_, out| {
+            out[0] = copy();
+            out[1] = out[0].wrapping_add(2);
+        });
+        let kept = copy();
+        with(Dialect::NinfG, |_, out| out.fill(kept));
+        // SAFETY: it is still there.
+        unsafe { release(kept) };
+    }
+
+    #[test]
+    fn arrays_are_never_freed() {
+        let array: Box<[u8]> = (0..100).collect();
+        let mut out = Texts::new(&[None]);
+        out.now[0] = array.as_ptr().cast_mut().cast();
+        let start = array.as_ptr().addr();
+        let memory = || Vec::from([start..start + array.len(), 0..1]);
+        free(&[(Mode::Out, out)], Dialect::Gridrpc, memory);
+        assert_eq!(array[99], 99);
+    }
+
+    #[test]
+    fn a_text_that_is_replaced_has_been_freed_by_the_function() {
+        let mut both = Texts::new(&[Some(b"one".to_vec())]);
+        // SAFETY: made by `malloc`; the function frees it and stores another one.
+        unsafe { release(both.now[0]) };
+        both.now[0] = duplicate(Some(b"another one, and a longer one"));
+        free(&[(Mode::InOut, both)], Dialect::Gridrpc, Vec::new);
+    }
+}

@@ -1,0 +1,201 @@
+"""The build backend that pyproject.toml names: maturin's wheel, and beside it all the rest.
+
+A wheel of maturin's holds the Python packages and the native module. What `make install-c` installs
+for C and Fortran programs, and the program `gridrpc` that native workers run, are added to it: as
+scripts, and as data, which installers put below the environment's prefix. So an environment looks
+the same as the PREFIX of `make install-c`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import platform
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import maturin
+from maturin import (
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: What a source distribution has: all that is built, and what the README points to first.
+SOURCES = (
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "constraints.txt",
+    "crates",
+    "examples",
+    "packaging",
+    "pyproject.toml",
+    "python",
+    "scripts",
+)
+#: What building and running leaves in these folders.
+LEFT = re.compile(r"(^|/)(__pycache__|target|\.[^/]*)(/|$)|\.(so|o|pyc)$")
+
+Settings = Mapping[str, str] | None
+
+
+def build_wheel(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
+    """A wheel with everything."""
+    with tempfile.TemporaryDirectory() as work:
+        name = maturin.build_wheel(work, settings, metadata)
+        return _complete(Path(work), name, Path(folder))
+
+
+def build_editable(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
+    """The same, but for the Python sources, which are used where they lie."""
+    with tempfile.TemporaryDirectory() as work:
+        name = maturin.build_editable(work, settings, metadata)
+        return _complete(Path(work), name, Path(folder))
+
+
+def build_sdist(folder: str, settings: Settings = None) -> str:
+    """The sources, also those that maturin does not know of."""
+    with tempfile.TemporaryDirectory() as work:
+        metadata = Path(work, prepare_metadata_for_build_wheel(work, settings), "METADATA")
+        text = metadata.read_bytes()
+    fields = dict(re.findall(r"^(Name|Version): (.*)$", text.decode(), re.MULTILINE))
+    stem = f"{fields['Name']}-{fields['Version']}"
+    with tarfile.open(Path(folder, f"{stem}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        entry = tarfile.TarInfo(f"{stem}/PKG-INFO")
+        entry.size = len(text)
+        archive.addfile(entry, io.BytesIO(text))
+        for name in sorted(_sources()):
+            archive.add(ROOT / name, f"{stem}/{name}", recursive=False, filter=_anonymous)
+    return f"{stem}.tar.gz"
+
+
+def _sources() -> Iterator[str]:
+    """The files of a source distribution: those that git knows, if this is a checkout."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", *SOURCES],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        )
+        names = listed.stdout.decode().split("\0")
+        yield from (name for name in names if name and (ROOT / name).is_file())
+        return
+    for source in SOURCES:
+        top = ROOT / source
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            name = path.relative_to(ROOT).as_posix()
+            if path.is_file() and not LEFT.search(name):
+                yield name
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def _complete(work: Path, name: str, folder: Path) -> str:
+    """Adds the C library and the programs to the wheel in `work`, and names it by what it needs."""
+    stage = work / "stage"
+    # Modules of Fortran are for one compiler, so their source goes along, and no module.
+    subprocess.run(
+        [ROOT / "scripts/build-capi", stage],
+        env={**os.environ, "FC": ""},
+        stdout=sys.stderr,
+        check=True,
+    )
+    contents: dict[str, tuple[bytes, int]] = {}
+    with zipfile.ZipFile(work / name) as wheel:
+        for entry in wheel.infolist():
+            contents[entry.filename] = (wheel.read(entry), entry.external_attr >> 16 or 0o644)
+    (record,) = (entry for entry in contents if entry.endswith(".dist-info/RECORD"))
+    information = record.rpartition("/")[0]
+    data = information.removesuffix(".dist-info") + ".data"
+    contents |= {f"{data}/{path}": file for path, file in _staged(stage).items()}
+
+    tag = "-".join((*name.removesuffix(".whl").split("-")[2:4], _platform(contents)))
+    text = contents[f"{information}/WHEEL"][0].decode()
+    text = re.sub(r"^Tag: .*$", f"Tag: {tag}", text, flags=re.MULTILINE)
+    contents[f"{information}/WHEEL"] = (text.encode(), 0o644)
+    contents[record] = (_record(contents, record), 0o644)
+    complete = "-".join((*name.split("-")[:2], f"{tag}.whl"))
+    with zipfile.ZipFile(folder / complete, "w", zipfile.ZIP_DEFLATED) as wheel:
+        for path, (content, mode) in contents.items():
+            entry = zipfile.ZipInfo(path)
+            entry.external_attr = (0o100000 | mode) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(entry, content)
+    return complete
+
+
+def _staged(stage: Path) -> dict[str, tuple[bytes, int]]:
+    """What build-capi has installed, by its place in the data of a wheel."""
+    files = {}
+    for path in sorted(stage.rglob("*")):
+        if path.is_dir():
+            continue
+        place = path.relative_to(stage).as_posix()
+        if path.is_symlink():
+            # Wheels have no links. Programs ask for libgridrpc.so.0, which becomes the library
+            # itself; linkers follow the one line in libgridrpc.so.
+            target = os.readlink(path)
+            if place.endswith(".so"):
+                files[f"data/{place}"] = (f"INPUT({target})\n".encode(), 0o644)
+            else:
+                files[f"data/{place}"] = (path.read_bytes(), 0o755)
+        elif not re.search(r"\.so\.\d+\.", place):
+            kind = "scripts" if place.startswith("bin/") else "data"
+            place = place.removeprefix("bin/")
+            files[f"{kind}/{place}"] = (path.read_bytes(), path.stat().st_mode & 0o777)
+    return files
+
+
+def _platform(contents: Mapping[str, tuple[bytes, int]]) -> str:
+    """The tag of the oldest C library that all programs and libraries in the wheel run with."""
+    machine = platform.machine()
+    if platform.libc_ver()[0] != "glibc":
+        return f"linux_{machine}"
+    needed = 17
+    for content, _ in contents.values():
+        # Names of versions stand in a file as texts. Those of archives are not versioned yet.
+        if content.startswith(b"\x7fELF"):
+            needed = max(needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
+    return f"manylinux_2_{needed}_{machine}"
+
+
+def _record(contents: Mapping[str, tuple[bytes, int]], record: str) -> bytes:
+    lines = []
+    for path, (content, _) in contents.items():
+        if path != record:
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+            lines.append(f"{path},sha256={digest.decode()},{len(content)}\n")
+    return "".join([*lines, f"{record},,\n"]).encode()

@@ -1,0 +1,26 @@
+"""The entry point of the program `gridbench`, which tells what is missing if its packages are."""
+
+from __future__ import annotations
+
+import sys
+
+#: What the extra `gridbench` of the package installs, as pyproject.toml lists it.
+EXTRA = frozenset({"click", "defusedxml", "plotly", "psutil", "pyarrow", "rich", "scipy"})
+
+
+def main() -> None:
+    """Run the program. Exit status 2 if it is not installed completely."""
+    try:
+        from gridbench.cli import main as run
+
+        run()
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in EXTRA:
+            raise
+        print(
+            f"gridbench: it needs the package `{missing}`, which is not installed\n"
+            "hint: pip install 'gridrpc[gridbench]' installs all that it needs",
+            file=sys.stderr,
+        )
+        sys.exit(2)

@@ -1,0 +1,289 @@
+"""Calls from inside functions: the grid that runs a function, as that function sees it.
+
+A worker that waits for such a call runs it itself if no other has begun it. So nobody waits for
+a worker that waits, however deep calls are nested.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from pickle import loads
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from gridrpc._functions import importable_name
+from gridrpc._pickling import dumps
+from gridrpc._wrapped import name_of
+from gridrpc.errors import DeadlineExceeded, GridError, WorkerLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gridrpc._native import Worker
+
+T = TypeVar("T")
+
+#: What the client is asked for; the numbers are those of crates/runtime/src/nested.rs.
+SUBMIT, WAIT, DONE, CANCEL = 0xFFFF, 0xFFFE, 0xFFFD, 0xFFFC
+
+#: Calls that a function may have under way. At the next one it waits for the oldest.
+MOST_UNDER_WAY = 1000
+#: Of those, calls of one `map`.
+MOST_OF_MAP = 100
+#: Seconds between looks at a call that is waited for with a time-out: the first and the longest.
+FIRST_LOOK, LONGEST_LOOK = 0.001, 0.05
+
+
+def current_grid() -> CurrentGrid:
+    """The grid that runs this function: calls made with it run there as well.
+
+    Raises RuntimeError outside of functions that workers run, and in threads they have started.
+    """
+    worker, call = _running()
+    global _current
+    if _current is None or _current._call != call:
+        _current = CurrentGrid(worker, call)
+    return _current
+
+
+_current: CurrentGrid | None = None
+
+
+def _running() -> tuple[Worker, int]:
+    from gridrpc import _worker
+
+    worker = _worker._worker
+    call = None if worker is None else worker.current()
+    if worker is None or call is None:
+        raise RuntimeError("current_grid() is for functions that a grid runs, while they run")
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("only the thread that runs the function can make calls")
+    return worker, call
+
+
+class CurrentGrid:
+    """The grid that runs a function, from `current_grid`, until that function has returned."""
+
+    def __init__(self, worker: Worker, call: int) -> None:
+        self._worker = worker
+        self._call = call
+        self._under_way: deque[NestedCall[Any]] = deque()
+        #: Pickles by the identity of their function; each with that, so that it stays what it is.
+        self._pickles: dict[int, tuple[Any, bytes]] = {}
+
+    def submit(
+        self,
+        fn: str | Callable[..., T],
+        /,
+        *args: Any,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        priority: int = 0,
+        **kwargs: Any,
+    ) -> NestedCall[T]:
+        """Call `fn(*args, **kwargs)` on some worker of the grid; options as those of `Grid.submit`.
+
+        With a thousand calls under way it waits for the oldest of them.
+        """
+        function = self._pickled(fn)
+        form, body = ("named", b"") if function is None else ("pickled", function)
+        name = (fn if isinstance(fn, str) else importable_name(fn)) if function is None else None
+        head, buffers = dumps((args, kwargs))
+        if deadline is not None and not 0 <= deadline < float("inf"):
+            raise ValueError(
+                f"a deadline of {deadline} s: give a finite number of seconds from 0 on"
+            )
+        after = "" if deadline is None else str(int(deadline * 1e9))
+        texts = [form, name or name_of(fn), after, str(int(idempotent)), str(int(priority))]
+        self._make_room()
+        (number,), _ = self._ask(SUBMIT, texts, [body, head, *buffers])
+        call: NestedCall[T] = NestedCall(self, fn, int(number))
+        self._under_way.append(call)
+        return call
+
+    def map(self, fn: str | Callable[..., T], /, *iterables: Iterable[Any]) -> Iterator[T]:
+        """The results of `fn` for the items of `iterables`, in their order."""
+        if not iterables:
+            raise TypeError("map() needs at least one iterable")
+        under_way: deque[NestedCall[T]] = deque()
+        try:
+            for args in zip(*iterables, strict=False):
+                under_way.append(self.submit(fn, *args))
+                if len(under_way) >= MOST_OF_MAP:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            for call in under_way:
+                call.cancel()
+
+    def _pickled(self, fn: str | Callable[..., Any]) -> bytes | None:
+        """The pickle of a function that does not go by name."""
+        if isinstance(fn, str):
+            if "/" not in fn:
+                raise ValueError(f"`{fn}` is no name of a function: write `module/function`")
+            return None
+        if not callable(fn):
+            raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")
+        if importable_name(fn) is not None:
+            return None
+        import cloudpickle
+
+        from gridrpc._functions import fixed_contents
+
+        if fixed_contents(fn) is None:
+            pickled: bytes = cloudpickle.dumps(fn, 5)
+            return pickled
+        known = self._pickles.get(id(fn))
+        if known is None:
+            known = self._pickles[id(fn)] = fn, cloudpickle.dumps(fn, 5)
+        return known[1]
+
+    def _make_room(self) -> None:
+        while self._under_way and self._under_way[0]._settled:
+            self._under_way.popleft()
+        if len(self._under_way) >= MOST_UNDER_WAY:
+            self._under_way.popleft()._settle()
+
+    def _ask(
+        self, request: int, texts: list[str], sections: list[Any]
+    ) -> tuple[list[str], list[Any]]:
+        worker, call = _running()
+        if call != self._call:
+            raise RuntimeError("the function that has made this call has returned")
+        try:
+            return worker.ask(request, texts, sections)
+        except RuntimeError as error:
+            raise GridError(str(error)) from None
+
+    def __repr__(self) -> str:
+        return f"<gridrpc.CurrentGrid in worker {self._worker.number}>"
+
+
+class NestedCall(Generic[T]):
+    """A call that a function has made by `current_grid`, until that function has returned."""
+
+    def __init__(self, grid: CurrentGrid, function: str | Callable[..., T], number: int) -> None:
+        self._grid = grid
+        self._function = function
+        self._number = number
+        self._settled = False
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def result(self, timeout: float | None = None) -> T:
+        """What it returned; waits for it, at most `timeout` seconds.
+
+        Without a time-out the worker runs it itself if no other has begun it. Raises what the
+        function raised, TimeoutError, WorkerLost, DeadlineExceeded or CallCancelled.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        value: T = self._value
+        return value
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What `result` would raise, or None. Raises TimeoutError as `result` does."""
+        if not self._settled:
+            if timeout is not None:
+                self._look_until(time.monotonic() + timeout, timeout)
+            self._settle()
+        return self._error
+
+    def done(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self._settled or self._tell(DONE)
+
+    def cancel(self) -> bool:
+        """Give it up. Returns whether it had not ended."""
+        return not self._settled and self._tell(CANCEL)
+
+    def _tell(self, request: int) -> bool:
+        (answer,), _ = self._grid._ask(request, [str(self._number)], [])
+        return answer == "1"
+
+    def _look_until(self, end: float, timeout: float) -> None:
+        pause = FIRST_LOOK
+        while not self.done():
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"{name_of(self._function)} takes longer than {timeout} s")
+            time.sleep(min(left, pause))
+            pause = min(2 * pause, LONGEST_LOOK)
+
+    def _settle(self) -> None:
+        texts, sections = self._grid._ask(WAIT, [str(self._number)], [])
+        # From here on nobody else has it.
+        self._settled = True
+        kind, *more = texts
+        try:
+            if kind == "run":
+                self._value = self._run(sections)
+            elif kind == "returned":
+                self._value = _loads(sections)
+            elif kind == "raised":
+                self._error = _raised(*more, sections=sections)
+            else:
+                self._error = _ended(name_of(self._function), kind, more)
+        except (Exception, SystemExit) as error:
+            self._error = error
+
+    def _run(self, sections: list[Any]) -> T:
+        from gridrpc._worker import find_named
+
+        function = self._function
+        called: Any = find_named(function) if isinstance(function, str) else function
+        args, kwargs = _loads(sections)
+        result: T = called(*args, **kwargs)
+        return result
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a call of a running function cannot be pickled: give its result")
+
+    def __repr__(self) -> str:
+        state = "settled" if self._settled else "under way"
+        return f"<gridrpc.NestedCall of {name_of(self._function)}: {state}>"
+
+
+def _loads(sections: list[Any]) -> Any:
+    head, *buffers = sections
+    return loads(head, buffers=buffers)
+
+
+def _raised(type_name: str, message: str, trace: str, *, sections: list[Any]) -> BaseException:
+    from gridrpc.errors import RemoteError, RemoteTraceback
+
+    try:
+        error = _loads(sections) if sections and len(sections[0]) else None
+    except Exception:  # whatever its own __setstate__ or __init__ may raise
+        error = None
+    if not isinstance(error, BaseException):
+        error = RemoteError(f"{type_name}: {message}")
+        error.type_name, error.traceback = type_name, trace
+    # Errors may refuse to be changed in the usual way.
+    BaseException.__setattr__(error, "__cause__", RemoteTraceback(trace))
+    return error
+
+
+def _ended(name: str, kind: str, more: list[str]) -> BaseException:
+    if kind == "cancelled":
+        from gridrpc._cancelled import CallCancelled
+
+        return CallCancelled(f"the call of {name} was cancelled")
+    if kind == "deadline":
+        return DeadlineExceeded(f"the call of {name} missed its deadline")
+    if kind == "lost":
+        text, worker, pid, host, status, signal, out_of_memory, stderr = more
+        return WorkerLost(
+            f"a worker was lost that ran {name}: {text}",
+            int(worker),
+            int(pid),
+            host,
+            int(status) if status else None,
+            int(signal) if signal else None,
+            out_of_memory == "1",
+            stderr,
+        )
+    return GridError(f"the call of {name} has ended: {' '.join(more)}")

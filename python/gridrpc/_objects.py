@@ -1,0 +1,115 @@
+"""Remote objects of Python classes: the object lives in a worker of its own."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from gridrpc._instances import Method, make
+from gridrpc._modules import FINALIZE_TIME, RemoteObject
+from gridrpc._pickling import dumps
+from gridrpc._wrapped import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gridrpc._grid import Grid
+    from gridrpc._native import Call, Function
+
+#: The method that `RemoteObject.close` runs first.
+CLOSE = "close"
+
+
+class PythonObject(RemoteObject):
+    """An object of a Python class, from `Grid.object`: its methods are attributes."""
+
+    def __init__(
+        self,
+        grid: Grid,
+        cls: type,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        start_timeout: float | None,
+    ) -> None:
+        grid._functions.check_python(cls)
+        self._class = cls
+        self._made: dict[str, RemoteMethod] = {}
+        self._reserve(grid, name_of(cls))
+        try:
+            self._wait_for_worker(start_timeout)
+            beginning = grid._native.register(name_of(cls), dumps(make)[0])
+            # What the constructor raises is raised here.
+            grid._submit(beginning, (cls, args, kwargs), {}, None, False, on=self._on).result()
+        except BaseException:
+            self._release()
+            raise
+
+    def __getattr__(self, name: str) -> RemoteMethod:
+        cls = self.__dict__.get("_class")
+        if cls is None:  # its making has failed, or it is being copied
+            raise AttributeError(name)
+        method = self._made.get(name)
+        if method is None:
+            attribute = getattr(cls, name, None)
+            if name.startswith("__") or not callable(attribute):
+                raise AttributeError(self._no_method(name))
+            method = self._made[name] = self._method(name)
+        return method
+
+    def _method(self, name: str) -> RemoteMethod:
+        grid = self._grid
+        grid._check_process()
+        function = grid._native.register(f"{self._name}.{name}", dumps(Method(name))[0])
+        return RemoteMethod(self, name, function)
+
+    def _no_method(self, name: str) -> str:
+        known = ", ".join(self._known()) or "none"
+        return (
+            f"{self._name} has no method `{name}`; it has {known}. Attributes of the object stay "
+            "in its worker: write a method that returns them"
+        )
+
+    def _known(self) -> list[str]:
+        names = (name for name in dir(self._class) if not name.startswith("_"))
+        return [name for name in names if callable(getattr(self._class, name, None))]
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._known()})
+
+    def _finalize(self) -> None:
+        if callable(getattr(self._class, CLOSE, None)):
+            self._method(CLOSE)(deadline=FINALIZE_TIME)
+
+
+class RemoteMethod:
+    """A method of a remote object. Call it, or `submit` a call of it."""
+
+    def __init__(self, owner: PythonObject, name: str, function: Function) -> None:
+        self._owner = owner
+        self._function = function
+        self.__name__ = name
+        self.__qualname__ = function.name
+        method = getattr(owner._class, name)
+        functools.update_wrapper(self, method, assigned=("__doc__",), updated=())
+        if isinstance(method, type) or not hasattr(method, "__get__"):
+            del self.__wrapped__
+        else:
+            # So that `help` and `inspect.signature` show no `self`.
+            self.__wrapped__: Callable[..., Any] = method.__get__(owner, owner._class)
+
+    def __call__(self, /, *args: Any, deadline: float | None = None, **kwargs: Any) -> Any:
+        return self.submit(*args, deadline=deadline, **kwargs).result()
+
+    def submit(self, /, *args: Any, deadline: float | None = None, **kwargs: Any) -> Call[Any]:
+        """Call it and return at once, with what will be the result.
+
+        Calls run in the order in which they are submitted. `deadline`: seconds from now after which
+        the call fails. Raises ObjectLost, GridClosed, and whatever pickling the arguments raises.
+        """
+        owner = self._owner
+        grid = owner._grid
+        grid._check_process()
+        return grid._submit(self._function, args, kwargs, deadline, False, on=owner._on)
+
+    def __repr__(self) -> str:
+        return f"<gridrpc method {self.__qualname__}>"

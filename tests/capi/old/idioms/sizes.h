@@ -1,0 +1,5 @@
+#ifdef WIDE
+#define WIDTH 4
+#else
+#define WIDTH 2
+#endif

@@ -1,0 +1,163 @@
+"""The types of errors: chosen by what has failed, with the fields that tell where."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import resource
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import gridrpc
+from conftest import CompileIdl, opened
+from gridrpc import Grid
+from processes import LONG, until
+
+IDL = r"""
+Module errors;
+Define filled(IN int n, OUT double a[n]) { for (int i = 0; i < n; i++) a[i] = i; }
+Define size_of(IN filename f, OUT int r[1]) { r[0] = f[0]; }
+Define written(OUT filename f) { (void)f; }
+"""
+
+#: Larger than what a grid keeps free, and than what goes through the socket.
+MANY = 1 << 23
+
+
+class Object:
+    """A remote object that can die."""
+
+    def pid(self) -> int:
+        return os.getpid()
+
+
+@pytest.fixture(scope="module")
+def functions(compile_idl: CompileIdl) -> Iterator[Grid]:
+    with opened(workers=1, modules=[compile_idl(IDL)]) as grid:
+        grid.function("written")  # the workers are there
+        grid.wait_until_ready(LONG)
+        yield grid
+
+
+@contextmanager
+def limited(kind: int, soft: int) -> Iterator[None]:
+    before = resource.getrlimit(kind)
+    resource.setrlimit(kind, (soft, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, before)
+
+
+def use_program(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    """Have native workers started by a shell script."""
+    program = folder / "gridrpc"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
+
+
+def address_space() -> int:
+    """How much this process has mapped, bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def test_workers_that_cannot_start_are_told_with_all_that_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "broken_workers.py").write_text(
+        "import os\nos.register_at_fork(after_in_child=lambda: os._exit(7))\n"
+    )
+    (tmp_path / "grid.toml").write_text("[grid]\npreload = ['broken_workers']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with opened(workers=1, config=tmp_path / "grid.toml") as grid:
+        with pytest.raises(gridrpc.StartError) as waited:
+            grid.wait_until_ready(LONG)
+        with pytest.raises(gridrpc.StartError) as submitted:
+            grid.submit(os.getpid)
+    for error in (waited.value, submitted.value):
+        assert (error.status, error.signal) == (7, None)
+        assert error.pid > 0
+        assert error.host == socket.gethostname()
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), again.pid, again.status) == (type(error), error.pid, 7)
+
+
+def test_an_object_whose_worker_died_tells_which(grid: Grid) -> None:
+    remote = grid.object(Object)
+    pid = remote.pid()
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: "lost" in repr(remote))
+    with pytest.raises(gridrpc.ObjectLost, match="SIGKILL") as lost:
+        remote.pid()
+    assert (lost.value.pid, lost.value.signal) == (pid, signal.SIGKILL)
+    assert lost.value.worker is not None
+    remote.close()
+    with pytest.raises(gridrpc.ObjectLost) as closed:
+        remote.pid()
+    assert closed.value.pid is None
+
+
+def test_errors_of_signal_handlers_stay_what_they_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no worker could be started, says the handler")
+
+    use_program(monkeypatch, tmp_path, "exec sleep 600")
+    before = signal.signal(signal.SIGALRM, fail)
+    try:
+        with opened(workers=1, worker="native") as grid:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(RuntimeError, match="says the handler") as caught:
+                grid.wait_until_ready(LONG)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert type(caught.value) is RuntimeError
+
+
+def test_a_closed_grid_says_so() -> None:
+    with opened(workers=1, worker="native") as grid:
+        pass
+    with pytest.raises(gridrpc.GridClosed):
+        grid.submit("builtin/null")
+    with pytest.raises(gridrpc.GridClosed):
+        grid.wait_until_ready(1)
+
+
+def test_out_of_descriptors_is_an_error_of_the_system(functions: Grid) -> None:
+    filled = functions.function("filled")
+    with limited(resource.RLIMIT_NOFILE, 3), pytest.raises(OSError, match="filled") as caught:
+        filled(MANY)
+    assert caught.value.errno == errno.EMFILE
+    assert not isinstance(caught.value, ValueError)
+    assert filled(3).tolist() == [0, 1, 2]
+
+
+def test_out_of_memory_is_a_memory_error(functions: Grid) -> None:
+    room = address_space() + (1 << 20)
+    with limited(resource.RLIMIT_AS, room), pytest.raises(MemoryError):
+        functions.function("filled")(MANY)
+    with limited(resource.RLIMIT_AS, room), pytest.raises(MemoryError):
+        gridrpc.empty(MANY)
+    assert functions.function("filled")(3).tolist() == [0, 1, 2]
+
+
+def test_files_that_cannot_be_read_or_written_are_errors_of_the_system(
+    functions: Grid, tmp_path: Path
+) -> None:
+    missing = tmp_path / "missing"
+    with pytest.raises(FileNotFoundError, match=f"`f` names `{missing}`") as unread:
+        functions.function("size_of")(missing)
+    with pytest.raises(FileNotFoundError, match=f"could not write `{missing}/out`") as unwritten:
+        functions.function("written")(missing / "out")
+    for error in (unread.value, unwritten.value):
+        assert error.errno == errno.ENOENT
+        assert not isinstance(error, ValueError)

@@ -1,0 +1,204 @@
+"""Functions with what they carry: shared data, globals, caches, and where they come from."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridrpc
+import remote
+from gridrpc import Grid
+from processes import LONG, run_script, until
+
+
+class Holder:
+    """Has shared data, and a method that reads it."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def row(self, index: int) -> float:
+        return float(self.data[index])
+
+
+def test_shared_data_in_partials_closures_and_methods(grid: Grid) -> None:
+    data = np.arange(1000.0)
+    shared: Any = grid.share(data)
+    kinds = [
+        functools.partial(remote.item_of, shared),
+        lambda index: remote.item_of(shared, index),
+        Holder(shared).row,
+    ]
+    for function in kinds:
+        assert list(grid.map(function, range(100))) == list(data[:100])
+        assert grid.submit(function, 7).result(LONG) == 7.0
+        assert list(grid.map(function, [3, 4], chunk=1)) == [3.0, 4.0]
+
+
+def test_shared_data_goes_when_functions_that_had_it_do() -> None:
+    with Grid(1) as grid:
+        shared: Any = grid.share(np.ones(200_000))
+        assert grid.submit(functools.partial(remote.item_of, shared), 1).result(LONG) == 1.0
+        assert grid.submit(remote.has_items).result(LONG)
+        del shared
+        gc.collect()
+        assert until(lambda: not grid.submit(remote.has_items).result(LONG))
+
+
+def test_shared_data_of_another_grid_is_refused(grid: Grid) -> None:
+    with Grid(1) as other:
+        function: Any = functools.partial(remote.item_of, other.share(np.ones(9)))
+        with pytest.raises(ValueError, match="belongs to another grid"):
+            grid.submit(function, 1)
+
+
+def test_globals_that_changed_since(tmp_path: Path) -> None:
+    script = """
+        import gridrpc
+        k, table, numbers = 1, {"a": 1}, [1, 2]
+        def helper():
+            return k
+        def f():
+            return k, table["a"], sum(numbers), helper()
+        def g():
+            return k
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                print(grid.submit(f).result(), grid.submit(g).result())
+                k = 2
+                print(grid.submit(f).result(), grid.submit(g).result())
+                table["a"] = 5
+                numbers.append(10)
+                print(grid.submit(f).result(), *grid.map(lambda x: (x, f()), [1]))
+                def helper():
+                    return "new"
+                print(grid.submit(f).result())
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == [
+        "(1, 1, 3, 1) 1",
+        "(2, 1, 3, 2) 2",
+        "(2, 5, 13, 2) (1, (2, 5, 13, 2))",
+        "(2, 5, 13, 'new')",
+    ]
+
+
+def test_functions_with_a_cache_in_the_main_program(tmp_path: Path) -> None:
+    script = """
+        import functools, gridrpc
+        @functools.cache
+        def fib(n):
+            return n if n < 2 else fib(n - 1) + fib(n - 2)
+        @functools.lru_cache(maxsize=3, typed=True)
+        def square(x):
+            return x * x
+        def use(n):
+            return fib(n), square(n), square.cache_parameters()
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                print(grid.submit(fib, 50).result(), grid.submit(use, 60).result())
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stderr == ""
+    expected = "12586269025 (1548008755920, 3600, {'maxsize': 3, 'typed': True})\n"
+    assert ran.stdout == expected
+
+
+def test_the_main_program_of_a_child_of_multiprocessing(tmp_path: Path) -> None:
+    script = """
+        import gridrpc, multiprocessing
+        class Point:
+            def __init__(self, x):
+                self.x = x
+        def shifted(point):
+            return point.x + 1
+        def work():
+            with gridrpc.Grid(1) as grid:
+                print(grid.submit(shifted, Point(1)).result(), *grid.map(shifted, [Point(2)]))
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("spawn").Process(target=work)
+            child.start()
+            child.join()
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stderr == ""
+    assert ran.stdout == "2 3\n"
+
+
+def test_modules_that_go_by_value(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def f():\n    return 'by', __name__\n")
+    script = """
+        import cloudpickle, gridrpc, os, sys, types, mine
+        made = types.ModuleType("made")
+        exec("def f():\\n    return 'made', 1", vars(made))
+        sys.modules["made"] = made
+        cloudpickle.register_pickle_by_value(mine)
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                os.remove("mine.py")
+                print(grid.submit(mine.f).result(), grid.submit(made.f).result())
+                print(grid.submit(apply := (lambda f: f()), made.f).result())
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stdout.splitlines() == ["('by', 'mine') ('made', 1)", "('made', 1)"], ran
+
+
+def test_managers_of_multiprocessing(tmp_path: Path) -> None:
+    script = """
+        import gridrpc
+        def put(queue, value):
+            queue.put(value)
+        if __name__ == "__main__":
+            with gridrpc.Executor(2) as executor:
+                executor.submit(abs, 1).result()
+                import multiprocessing
+                with multiprocessing.Manager() as manager:
+                    queue, lock = manager.Queue(), manager.Lock()
+                    for value in range(3):
+                        executor.submit(put, queue, value).result()
+                    executor.submit(queue.put, 3).result()
+                    with lock:
+                        print(sorted(queue.get() for _ in range(4)))
+                future = executor.submit(put, multiprocessing.Queue(), 1)
+                print(type(future.exception()).__name__, "inheritance" in str(future.exception()))
+    """
+    ran = run_script(tmp_path, script)
+    assert ran.stdout == "[0, 1, 2, 3]\nRuntimeError True\n", ran.stderr
+
+
+def test_a_grid_that_was_not_opened_can_be_shown() -> None:
+    assert repr(Grid.__new__(Grid)) == "<gridrpc.Grid, not opened>"
+    assert gridrpc.Grid is Grid
+
+
+def test_a_place_that_was_added_to_the_path_later(tmp_path: Path) -> None:
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "found.py").write_text("def f(x=1):\n    return x + 1\n")
+    script = """
+        import gridrpc, sys
+        if __name__ == "__main__":
+            with gridrpc.Grid(1) as grid:
+                grid.submit(abs, -1).result()
+                sys.path.append("later")
+                import found
+                print(grid.submit(found.f).result(), *grid.map(found.f, range(3)))
+    """
+    ran = run_script(tmp_path, script)
+    assert (ran.stdout, ran.stderr) == ("2 1 2 3\n", "")
+
+
+def test_threads_that_the_user_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with Grid(2) as grid:
+        assert grid.submit(os.getenv, "OMP_NUM_THREADS").result(LONG) == "3"
+        assert grid.submit(os.getenv, "OPENBLAS_NUM_THREADS").result(LONG) is None
+        assert grid.submit(os.getenv, "NUMBA_NUM_THREADS").result(LONG) is not None

@@ -1,0 +1,53 @@
+"""Calls with a higher priority go first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gridrpc
+from conftest import opened
+from gridrpc import Grid
+from processes import LONG
+from remote import note, wait_for
+
+
+def test_higher_priorities_go_first_and_each_in_order(tmp_path: Path) -> None:
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    with opened(workers=1) as grid:
+        first = grid.submit(wait_for, str(gate))
+        calls = [
+            grid.submit(note, str(log), f"{priority}:{turn}", priority=priority)
+            for turn, priority in enumerate([0, 3, -2, 0, 3, 7, -2])
+        ]
+        gate.touch()
+        for call in [first, *calls]:
+            call.result(LONG)
+    assert log.read_text().split() == ["7:5", "3:1", "3:4", "0:0", "0:3", "-2:2", "-2:6"]
+
+
+def test_priorities_of_native_functions(native_grid: Grid) -> None:
+    calls = [native_grid.submit("builtin/echo", n, priority=n % 3 - 1) for n in range(30)]
+    assert [call.result(LONG) for call in calls] == list(range(30))
+
+
+def test_a_call_that_comes_back_keeps_its_place(tmp_path: Path) -> None:
+    gate, log = tmp_path / "gate", tmp_path / "log"
+    with opened(workers=1) as grid:
+        first = grid.submit(wait_for, str(gate))
+        low = grid.submit(note, str(log), "low", priority=-1)
+        cancelled = grid.submit(note, str(log), "cancelled", priority=5)
+        high = grid.submit(note, str(log), "high", priority=5)
+        assert cancelled.cancel()
+        gate.touch()
+        for call in (first, low, high):
+            call.result(LONG)
+    assert log.read_text().split() == ["high", "low"]
+
+
+@pytest.mark.parametrize("wrong", [1 << 40, "high", 0.5])
+def test_what_is_no_priority_is_refused(grid: Grid, wrong: object) -> None:
+    with pytest.raises((TypeError, OverflowError)):
+        grid.submit(abs, -1, priority=wrong)  # type: ignore[arg-type]
+    assert isinstance(grid.submit(abs, -1, priority=3), gridrpc.Call)

@@ -1,0 +1,189 @@
+"""`pip install gridrpc` gives everything: Python, the program, the C library, Fortran's sources."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from packaged import ROOT, Environment, build_sdist, run
+
+IDL = r"""
+Module sample;
+Define scale(IN int n, IN double by, INOUT double x[n]) { for (int i = 0; i < n; i++) x[i] *= by; }
+"""
+
+C = r"""
+#include <grpc.h>
+#include <stdio.h>
+
+int main(void)
+{
+    grpc_function_handle_t scale;
+    double x[3] = {1, 2, 3};
+
+    if (grpc_initialize(NULL) != GRPC_NO_ERROR ||
+        grpc_function_handle_default(&scale, "sample/scale") != GRPC_NO_ERROR ||
+        grpc_call(&scale, 3, 2.0, x) != GRPC_NO_ERROR) {
+        grpc_perror_np("sample/scale");
+        return 1;
+    }
+    printf("%g %g %g\n", x[0], x[1], x[2]);
+    grpc_finalize();
+    return 0;
+}
+"""
+
+FORTRAN = r"""
+program first
+  use grpc
+  implicit none
+  type(grpc_function_handle_t) :: scale
+  integer(grpc_error_t) :: error
+  double precision :: x(3) = [1, 2, 3]
+
+  error = grpc_initialize()
+  error = grpc_function_handle_default(scale, 'sample/scale')
+  error = grpc_call(scale, size(x), 2d0, x)
+  if (error /= GRPC_NO_ERROR) error = grpc_perror_np('scale')
+  print '(3f5.1)', x
+  error = grpc_finalize()
+end program
+"""
+
+PYTHON = r"""
+import math, sys
+import gridrpc
+
+with gridrpc.Grid(workers=2) as grid:
+    print(sum(grid.map(math.sqrt, [1, 4, 9])))
+with gridrpc.Grid(workers=1, worker="native") as grid:
+    print(grid.submit("builtin/echo", 5).result())
+with gridrpc.Grid(workers=1, worker="native", modules=["."]) as grid:
+    x = gridrpc.empty(2)
+    x[:] = 3
+    grid.function("sample/scale")(2.0, x)
+    print(x)
+assert gridrpc.__file__.startswith(sys.prefix), gridrpc.__file__
+"""
+
+
+@pytest.fixture
+def work(environment: Environment, tmp_path: Path) -> Path:
+    """A folder with a module, which `gridrpc compile` of the environment has made."""
+    (tmp_path / "sample.idl").write_text(IDL)
+    (tmp_path / "client.c").write_text(C)
+    (tmp_path / "first.f90").write_text(FORTRAN)
+    (tmp_path / "program.py").write_text(PYTHON)
+    environment.run("gridrpc", "compile", "sample.idl", cwd=tmp_path)
+    return tmp_path
+
+
+def shell(environment: Environment, work: Path, line: str) -> str:
+    return environment.run("bash", "-euc", line, cwd=work)
+
+
+def test_python_has_grids_native_workers_and_modules(environment: Environment, work: Path) -> None:
+    said = environment.run("python", "program.py", cwd=work)
+    assert said.split("\n")[:3] == ["6.0", "5", "[6. 6.]"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "cc -o client client.c $(gridrpc config --cflags --libs)",
+        "cc -o client client.c $(gridrpc config --cflags --libs --static)",
+        "PKG_CONFIG_PATH=$(gridrpc config --pkgconfigdir) && export PKG_CONFIG_PATH &&"
+        " cc -o client client.c $(pkg-config --cflags --libs gridrpc)"
+        " -Wl,-rpath,$(gridrpc config --libdir)",
+        "ng_cc -o client client.c",
+    ],
+)
+def test_c_programs_are_compiled_and_run(environment: Environment, work: Path, build: str) -> None:
+    assert shell(environment, work, f"{build}; GRIDRPC_MODULE_PATH=. ./client") == "2 4 6\n"
+
+
+def test_fortran_programs_are_compiled_and_run(environment: Environment, work: Path) -> None:
+    build = (
+        "gfortran -o first $(gridrpc config --fortran-source) first.f90"
+        " $(gridrpc config --cflags --libs)"
+    )
+    said = shell(environment, work, f"{build}; GRIDRPC_MODULE_PATH=. ./first")
+    assert said == "  2.0  4.0  6.0\n"
+
+
+def test_old_makefiles_are_written(environment: Environment, work: Path) -> None:
+    said = shell(environment, work, "rm sample.so; ng_gen sample.idl; make -f sample.mak; ls")
+    assert "_stub_scale" in said
+
+
+def test_gridbench_without_its_packages_says_what_to_install(
+    environment: Environment, tmp_path: Path
+) -> None:
+    for command in (("gridbench", "--help"), ("python", "-m", "gridbench")):
+        said = environment.run(*command, cwd=tmp_path, expected=2)
+        assert "pip install 'gridrpc[gridbench]'" in said
+        assert "Traceback" not in said
+
+
+def test_the_package_that_gridbench_names_is_the_extra() -> None:
+    sys.path.insert(0, str(ROOT / "python"))
+    from gridbench.program import EXTRA
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = project["optional-dependencies"]["gridbench"]
+    assert {re.match(r"[\w-]+", one)[0] for one in extra} == EXTRA
+
+
+def test_config_tells_where_things_are(environment: Environment, tmp_path: Path) -> None:
+    def told(*wanted: str) -> str:
+        return environment.run("gridrpc", "config", *wanted, cwd=tmp_path).strip()
+
+    assert Path(told("--prefix")) == environment.prefix
+    assert Path(told("--includedir"), "grpc.h").is_file()
+    assert Path(told("--libdir"), "libgridrpc.so.0").is_file()
+    for source in told("--fortran-source").split():
+        assert Path(source).is_file()
+    assert told("--lib-version") == "0.1.0"
+    (tmp_path / "bin").mkdir()
+    os.link(environment.prefix / "bin/gridrpc", tmp_path / "bin/gridrpc")
+    alone = environment.run(tmp_path / "bin/gridrpc", "config", "--libs", cwd=tmp_path, expected=1)
+    assert "the C library is not installed with this program" in alone
+
+
+def test_the_wheel_is_for_all_newer_pythons_and_old_systems(wheel: Path) -> None:
+    name, version, python, abi, platform = wheel.stem.split("-")
+    assert (name, version, python, abi) == ("gridrpc", "0.1.0", "cp311", "abi3")
+    allowed = int(re.fullmatch(r"manylinux_2_(\d+)_\w+", platform)[1])
+    with zipfile.ZipFile(wheel) as archive:
+        contents = {entry: archive.read(entry) for entry in archive.namelist()}
+    binaries = {name: file for name, file in contents.items() if file.startswith(b"\x7fELF")}
+    assert len(binaries) == 3, "the native module, the program, and the C library"
+    for entry, content in binaries.items():
+        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
+        assert needed <= allowed, entry
+    native = next(name for name in binaries if "_native" in name)
+    assert native.endswith("_native.abi3.so")
+
+
+def test_auditwheel_agrees_with_the_tag(wheel: Path, tmp_path: Path) -> None:
+    said = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=tmp_path)
+    platform = wheel.stem.rpartition("-")[2]
+    assert f'"{platform}"' in " ".join(said.split()), said
+
+
+def test_the_source_distribution_makes_itself_again(
+    sdist: Path, unpacked: Path, tmp_path: Path
+) -> None:
+    build_sdist(unpacked, tmp_path)
+    with tarfile.open(sdist) as first, tarfile.open(tmp_path / sdist.name) as second:
+        names = set(first.getnames())
+        assert names == set(second.getnames())
+    stem = sdist.name.removesuffix(".tar.gz")
+    for name in ("PKG-INFO", "Cargo.lock", "crates/capi/include/grpc.h", "packaging/backend.py"):
+        assert f"{stem}/{name}" in names
