@@ -88,13 +88,16 @@ sdist: $(STAMPS)/packages ## build the source distribution in dist/
 
 # ---- What developers need
 
+# In two processes, one file in one of them. One that dies is not replaced: the run would not end.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
+
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
 	cargo test --locked --quiet -p gridrpc-wire -p gridrpc-idl -p gridrpc-core
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(addprefix tests/gridrpc/test_,grid_calls.py grid_config.py \
+	$(PYTEST) $(addprefix tests/gridrpc/test_,grid_calls.py grid_config.py \
 		grid_errors.py grid_losses.py grid_map.py grid_native.py grid_shared.py map_chunks.py modules_calls.py \
 		modules_arrays.py modules_texts.py) tests/docs/test_architecture.py
 
@@ -114,7 +117,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 
 .PHONY: test-python
 test-python: compilers install $(STAMPS)/test-packages browser simgrid links cpython-tests engines ## end to end, with real processes, a browser, and the packages
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST) --durations 15
 
 .PHONY: test-docs
 test-docs: compilers install $(STAMPS)/test-packages ## run the programs in the guide and the README, and check names in documents

@@ -1,7 +1,7 @@
 """A spawner that is forked from the client, and so need not import what the client has imported.
 
 That is done where nothing speaks against it: see `objection`. Else, a fresh interpreter becomes
-the spawner, and imports what workers need. docs/notes/011-start-methods.md tells why.
+the spawner, and imports what workers need. docs/notes/012-start-methods.md tells why.
 """
 
 from __future__ import annotations

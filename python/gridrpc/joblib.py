@@ -7,7 +7,7 @@ For example:
         cross_val_score(model, X, y, cv=8)
 
 The grid stays open for the next `Parallel` with the same options, and is closed when it has been
-idle for `idle_worker_timeout` seconds.
+idle for `idle_worker_timeout` seconds, or by `close_idle()`.
 """
 
 from __future__ import annotations
@@ -216,18 +216,26 @@ class _ReusableGrids:
                 unfit = self._idle[0]
             self._idle = grid, key, idle
             self._stop_timer()
-            self._timer = threading.Timer(idle, self._close_idle)
+            self._timer = threading.Timer(idle, self._time_is_up)
             self._timer.daemon = True
             self._timer.start()
         if unfit is not None:
             unfit.close()
+
+    def close_idle(self) -> None:
+        """Close the grid that nobody uses, if there is one."""
+        with self._lock:
+            self._stop_timer()
+            idle, self._idle = self._idle, None
+        if idle is not None:
+            idle[0].close()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _close_idle(self) -> None:
+    def _time_is_up(self) -> None:
         with self._lock:
             # Somebody may have taken the grid just now, or given back another one.
             if threading.current_thread() is not self._timer or self._idle is None:
@@ -238,6 +246,11 @@ class _ReusableGrids:
 
 
 _reusable = _ReusableGrids()
+
+
+def close_idle() -> None:
+    """End the workers that are kept for the next `Parallel`. Those in use go on."""
+    _reusable.close_idle()
 
 
 def _forget() -> None:

@@ -6,36 +6,13 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-PROGRAM = (sys.executable, "-m", "gridbench")
+sys.path.insert(0, str(Path(__file__).parent))
 
-DEADLINE = 300.0  # seconds until what does not happen is a failure
-
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
-MakeSetup = Callable[..., Path]
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that a process will do, and fail if it does not."""
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs."""
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+from running import PROGRAM, REPOSITORY, MakeSetup, Run
 
 
 @pytest.fixture

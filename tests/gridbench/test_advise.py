@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Run
 from gridbench.advise.advice import advise
 from gridbench.advise.calibration import calibrating
 from gridbench.advise.page import render
@@ -18,6 +17,7 @@ from gridbench.errors import InputError
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
+from running import Run
 from synthetic import COPIES, MB, observations, situations
 
 WORK = Work(seconds=1.0, cores=16)

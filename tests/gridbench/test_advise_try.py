@@ -16,7 +16,6 @@ import pytest
 from rich.console import Console
 
 from browsing import drawn, opened
-from conftest import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
 from gridbench.advise.advice import COMPARED, Advice, advise
 from gridbench.advise.page import write_advice
 from gridbench.advise.progress import Progress
@@ -27,6 +26,7 @@ from gridbench.advise.work import Work
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
+from running import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
 from synthetic import COPIES, MB, observations, of_engine, situations
 
 ENGINE = "gridrpc-native"

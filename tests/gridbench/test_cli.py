@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROGRAM, REPOSITORY, MakeSetup, Run
+from running import PROGRAM, REPOSITORY, MakeSetup, Run
 
 
 def test_help_names_the_commands_and_gives_examples(gridbench: Run) -> None:

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until
 from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
+from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until
 
 ENGINES = sorted(
     tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"][

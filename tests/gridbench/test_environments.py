@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import DEADLINE, PROGRAM, MakeSetup, Run, until
 from gridbench.engines.environments import MARKER, Environment
+from running import DEADLINE, PROGRAM, MakeSetup, Run, until
 
 ENGINE = "loky"  # the smallest
 

@@ -17,7 +17,6 @@ import numpy as np
 import psutil
 import pytest
 
-from conftest import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 from gridbench.engines.base import Description
 from gridbench.engines.environments import MARKER, Environment
 from gridbench.engines.functions import FunctionEngine
@@ -28,6 +27,7 @@ from gridbench.run.hosting import HostedClient
 from gridbench.run.load import load_run
 from gridbench.run.plan import Plan
 from gridbench.run.rows import JOURNAL, Row
+from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 
 ENGINE = "loky"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
+from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
 
 
 class Running:

@@ -14,7 +14,6 @@ import numpy as np
 import psutil
 import pytest
 
-from conftest import DEADLINE, Run, until
 from gridbench.engines.base import Cannot, Task
 from gridbench.engines.gridrpc_engines import NativeEngine, PythonEngine
 from gridbench.engines.process_pool import ProcessPoolEngine
@@ -25,6 +24,7 @@ from gridbench.run.participants import find_participant
 from gridbench.scenario.results import read_cases
 from gridrpc import ConfigError, Grid, WorkerLost
 from linking import in_namespace, left_of, moved, skip_without_links, workers_of
+from running import DEADLINE, Run, until
 
 skip_without_links()
 

@@ -15,10 +15,10 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import DEADLINE, until
 from gridbench.links.network import Network
 from gridrpc import ConfigError, Grid, StartError, WorkerLost
 from linking import in_namespace, skip_without_links, workers_of
+from running import DEADLINE, until
 
 skip_without_links()
 

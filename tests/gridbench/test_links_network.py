@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DEADLINE, Run, until
 from gridbench.errors import InputError
 from gridbench.links import iproute
 from gridbench.links.network import Network
 from gridbench.links.owners import leftovers
 from linking import ask, left_of, moved, skip_without_links
+from running import DEADLINE, Run, until
 
 skip_without_links()
 

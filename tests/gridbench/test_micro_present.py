@@ -13,7 +13,6 @@ import pytest
 from rich.console import Console
 
 import micro_results
-from conftest import Run
 from gridbench.errors import InputError
 from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
 from gridbench.micro.plan import POOL
@@ -33,6 +32,7 @@ from gridbench.micro.present.wording import (
     peer_interval,
     to_reach,
 )
+from running import Run
 
 EVIL = "<script>alert(1)</script> | [bold]*x*[/bold]\nnext"
 

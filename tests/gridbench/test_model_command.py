@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import MakeSetup, Run
 from gridbench.errors import InputError
 from gridbench.model.observation import Measured, Observation, observe, together
 from gridbench.model.source import read_source
+from running import MakeSetup, Run
 from synthetic import observations, situations
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import psutil
@@ -17,6 +17,7 @@ from gridbench.workload.task import digests, pattern
 
 DATA = np.arange(9000, dtype=np.int64).astype(np.uint8)
 SHARED = np.arange(70_000, dtype=np.int64).astype(np.uint8)[::-1].copy()
+Children = Callable[[], list[psutil.Process]]
 TIMEOUT = 60  # seconds until a hang becomes a failure
 
 
@@ -34,8 +35,11 @@ def task(tid: int, sleep: float = 0.0, *, check: bool = False) -> Task:
     return Task(tid=tid, sleep=sleep, data=DATA, output_bytes=300, check=check)
 
 
-def children() -> list[psutil.Process]:
-    return psutil.Process().children()
+@pytest.fixture
+def children() -> Children:
+    """Tells the processes that this one has started since the test began."""
+    before = set(psutil.Process().children())
+    return lambda: [child for child in psutil.Process().children() if child not in before]
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -57,7 +61,9 @@ def test_tasks_get_their_data_and_give_their_output(engine: ProcessPoolEngine, w
     )
 
 
-def test_ready_means_all_workers_have_answered(engine: ProcessPoolEngine) -> None:
+def test_ready_means_all_workers_have_answered(
+    engine: ProcessPoolEngine, children: Children
+) -> None:
     engine.start(7)
     engine.wait_ready()
     # The initializer has run in each: it is what makes them deaf to Ctrl-C.
@@ -69,7 +75,9 @@ def test_ready_means_all_workers_have_answered(engine: ProcessPoolEngine) -> Non
         assert ignored >> (signal.SIGINT - 1) & 1
 
 
-def test_a_dead_worker_fails_tasks_and_hangs_nothing(engine: ProcessPoolEngine) -> None:
+def test_a_dead_worker_fails_tasks_and_hangs_nothing(
+    engine: ProcessPoolEngine, children: Children
+) -> None:
     engine.start(2)
     shared = engine.share(SHARED)
     for tid in range(1, 6):
@@ -96,7 +104,7 @@ def test_an_exception_fails_its_task_alone(engine: ProcessPoolEngine) -> None:
 
 @pytest.mark.parametrize("used", [False, True])
 def test_closing_leaves_no_process_and_can_be_repeated(
-    engine: ProcessPoolEngine, used: bool
+    engine: ProcessPoolEngine, children: Children, used: bool
 ) -> None:
     engine.start(3)
     if used:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY, Run
 from gridbench.analysis.transfer import bytes_per_second
 from gridbench.model.profiles import SMALLEST_STEP, WHOLE_RUN, WHOLE_RUN_SLIDES, ninfg, symphony
 from gridbench.published import catalogue, command
@@ -23,6 +22,7 @@ from gridbench.published.printed import (
     megabytes,
     table,
 )
+from running import REPOSITORY, Run
 
 FIGURES = {
     "5.5.1-1": 22,

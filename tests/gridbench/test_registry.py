@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY, MakeSetup, Run
+from running import REPOSITORY, MakeSetup, Run
 
 EXAMPLE = REPOSITORY / "examples" / "engines" / "thread_pool"
 

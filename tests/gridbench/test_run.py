@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from conftest import REPOSITORY, MakeSetup, Run
 from gridbench.engines.base import Task
 from gridbench.run.checksums import inspect_length
 from gridbench.run.exchange import Exchange
 from gridbench.run.load import load_run
+from running import REPOSITORY, MakeSetup, Run
 
 POOL = ("--engine", "process-pool")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from conftest import DEADLINE, PROGRAM, Run, alive, until
 from gridbench.run.load import load_run
 from gridbench.scenario.results import CASES, read_cases, read_results
+from running import DEADLINE, PROGRAM, Run, alive, until
 
 SMALL = ("--cores", "2", "--sizes", "0,10KB", "--time-scale", "1e-5", "--quick")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from browsing import drawn, opened
-from conftest import Run
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
 from gridbench.run.folders import prepare
@@ -26,6 +25,7 @@ from gridbench.simulate.systems import SYSTEMS, system
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
 from gridbench.tasklog import read_task_log
+from running import Run
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:

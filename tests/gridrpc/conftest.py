@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,15 +13,7 @@ import gridrpc
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-
-@contextmanager
-def opened(**settings: Any) -> Iterator[gridrpc.Grid]:
-    """A grid that gives up what still runs when it is closed: a test that fails must not hang."""
-    grid = gridrpc.Grid(**settings)
-    try:
-        yield grid
-    finally:
-        grid.close()
+from grids import PROGRAM, CompileIdl, opened
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +34,6 @@ def native_grid(request: pytest.FixtureRequest) -> Iterator[gridrpc.Grid]:
     """A grid of native workers for each transport."""
     with opened(workers=2, worker="native", transport=request.param) as grid:
         yield grid
-
-
-#: The program `gridrpc` that belongs to this Python.
-PROGRAM = Path(sys.prefix) / "bin" / "gridrpc"
-
-CompileIdl = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import gridrpc
-from conftest import CompileIdl, opened
 from gridrpc import Grid
+from grids import CompileIdl, opened
 from processes import LONG, until
 
 IDL = r"""

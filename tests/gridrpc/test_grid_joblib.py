@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,12 @@ import gridrpc.joblib  # registers the backend
 import remote
 from gridrpc import Grid
 from processes import descendants, run_script, running, until
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    yield
+    gridrpc.joblib.close_idle()
 
 
 def test_parallel_with_a_generator() -> None:
@@ -45,6 +52,14 @@ def test_other_options_mean_another_grid_in_the_place_of_the_idle_one() -> None:
 def test_an_idle_grid_is_closed() -> None:
     found = workers(idle_worker_timeout=0.2, retries=7)
     assert until(lambda: not running(found))
+
+
+def test_an_idle_grid_is_closed_on_request() -> None:
+    found = workers(retries=6)
+    gridrpc.joblib.close_idle()
+    assert not running(found)
+    gridrpc.joblib.close_idle()  # there is none
+    assert found.isdisjoint(workers(retries=6))
 
 
 def test_two_users_of_one_grid() -> None:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 import gridrpc
-from conftest import opened
+from grids import opened
 from processes import LONG, descendants, run_script, running, start_script, until
 
 #: What is left behind has to be gone so soon, seconds.

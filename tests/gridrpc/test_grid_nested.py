@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gridrpc
-from conftest import opened
 from gridrpc import Grid
+from grids import opened
 from processes import LONG, until
 from remote import wait_for
 

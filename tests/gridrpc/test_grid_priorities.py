@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import gridrpc
-from conftest import opened
 from gridrpc import Grid
+from grids import opened
 from processes import LONG
 from remote import note, wait_for
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gridrpc
-from conftest import CompileIdl, opened
 from gridrpc import Grid
+from grids import CompileIdl, opened
 from processes import LONG
 
 IDL = """

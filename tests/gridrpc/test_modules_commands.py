@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PROGRAM, CompileIdl, opened
+from grids import PROGRAM, CompileIdl, opened
 
 IDL = """
 Module shown;

@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from conftest import CompileIdl, opened
+from grids import CompileIdl, opened
 from processes import LONG, start_script
 
 IDL = """

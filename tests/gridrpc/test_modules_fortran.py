@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import gridrpc
-from conftest import PROGRAM, opened
 from gridrpc import Grid
+from grids import PROGRAM, opened
 
 SOURCE = """
 subroutine scale(n, factor, x)

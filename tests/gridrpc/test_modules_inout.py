@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 import gridrpc
-from conftest import CompileIdl, opened
 from gridrpc import Grid
+from grids import CompileIdl, opened
 from processes import LONG
 
 #: Elements of an array that goes in the message, and of one that does not.

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gridrpc
-from conftest import CompileIdl, opened
 from gridrpc import Grid
+from grids import CompileIdl, opened
 from processes import LONG, descendants, run_script, until
 
 IDL = r"""

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import gridrpc
-from conftest import CompileIdl, opened
 from gridrpc import Grid
+from grids import CompileIdl, opened
 
 IDL = "Module places; Define one(OUT int r[1]) { *r = 1; } Define common(OUT int r[1]) { *r = 1; }"
 OTHER = "Module other; Define two(OUT int r[1]) { *r = 2; } Define common(OUT int r[1]) { *r = 2; }"
