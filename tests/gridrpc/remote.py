@@ -371,3 +371,35 @@ def item_of(data: Any, index: int) -> float:
 def has_items() -> bool:
     """Whether the data that `item_of` was given last is still there."""
     return kept["items"]() is not None
+
+
+def opens(files: int) -> int:
+    """Opens so many files at a time."""
+    descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(files)]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return len(descriptors)
+
+
+def filled(value: float) -> Any:
+    """An array that lies in shared memory."""
+    import numpy as np
+
+    return np.full(4200, float(value))
+
+
+def shorten_segments() -> tuple[int, int]:
+    """Tries to shorten what this worker has lent; says how often that was refused, of how many."""
+    refused = tried = 0
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if "memfd:gridrpc" not in os.readlink(f"/proc/self/fd/{name}"):
+                continue
+        except FileNotFoundError:
+            continue
+        tried += 1
+        try:
+            os.ftruncate(int(name), 0)
+        except PermissionError:
+            refused += 1
+    return refused, tried

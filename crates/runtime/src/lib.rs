@@ -6,6 +6,7 @@ mod forks;
 pub mod gathered;
 pub mod link;
 pub mod loan;
+pub mod memory;
 pub mod nested;
 mod nesting;
 pub mod numerical;

@@ -25,6 +25,14 @@ pub enum LinkError {
     /// The other end sent a message that has no place here.
     #[error("unexpected message: {0}")]
     Unexpected(String),
+    /// Memory that the other end has lent could not be mapped. The connection goes on.
+    #[error("there is no room for {bytes} bytes of shared memory: {why}")]
+    NoRoom {
+        /// How much.
+        bytes: u64,
+        /// What the system said.
+        why: String,
+    },
     /// The socket failed.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
@@ -292,7 +300,7 @@ pub struct Received<'a> {
     pub order: Order,
     /// The contents of its streamed sections, in their order.
     pub streams: Vec<Stream>,
-    /// The descriptors that came with it.
+    /// The descriptors that came with it; fewer if this process may have no more.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -396,7 +404,7 @@ pub struct Receiver {
     socket: Socket,
     buffer: Vec<u8>,
     filled: Range<usize>,
-    descriptors: VecDeque<OwnedFd>,
+    descriptors: VecDeque<Option<OwnedFd>>,
     pending: Option<Pending>,
     /// Messages with streams so far.
     streamed: u64,
@@ -593,7 +601,7 @@ impl Receiver {
         if count > self.descriptors.len() {
             return Err(unexpected("a message without the descriptors it announces").into());
         }
-        let descriptors: Vec<OwnedFd> = self.descriptors.drain(..count).collect();
+        let descriptors: Vec<OwnedFd> = self.descriptors.drain(..count).flatten().collect();
         let message = Message::decode(&frame).map_err(LinkError::from)?;
         let lengths = self.stream_lengths(&message)?;
         if lengths.is_empty() {

@@ -128,6 +128,14 @@ impl Memory {
         place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
+    /// Gives its memory back to the system. Nobody needs what it holds. Where the kernel does not allow that,
+    /// it goes with its last reader.
+    pub(crate) fn empty(&self) {
+        if sys::empty(self.file.as_fd(), self.len as u64).is_ok() {
+            self.ready.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Makes huge pages up to `end` where there are none, as long as that is fast.
     pub(crate) fn make_ready(&self, end: usize) {
         let ready = self.ready.load(Ordering::Relaxed);

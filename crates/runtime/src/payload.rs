@@ -9,6 +9,7 @@ use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
 use crate::passing::Passing;
 use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool, Segment};
+use crate::sys;
 use crate::worker::lendings::Lendings;
 
 /// Bytes that a frame carries inline at most, all sections together.
@@ -85,11 +86,24 @@ impl<'p> PayloadBuilder<'p> {
         PayloadBuilder { lendings: Some(lendings), ..self }
     }
 
-    fn take(&self, pool: &Arc<Pool>, len: u64) -> io::Result<Lent> {
+    /// A segment of shared memory for `len` bytes, to be filled and added. None: they have to go through
+    /// the socket, as no memory is shared, or no more descriptors are to be used for it.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn take_shared(&self, len: u64) -> io::Result<Option<Lent>> {
+        let Some(pool) = self.pool else { return Ok(None) };
         if let Some(lendings) = self.lendings {
             lendings.end_marked();
+            if lendings.are_many() {
+                return Ok(None);
+            }
         }
-        pool.take(len)
+        match pool.take(len) {
+            Ok(lent) => Ok(Some(lent)),
+            Err(error) if sys::is_out_of_descriptors(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Adds a section with a copy of `bytes`.
@@ -101,8 +115,7 @@ impl<'p> PayloadBuilder<'p> {
         let part = if small {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
-        } else if let Some(pool) = self.pool {
-            let lent = self.take(pool, bytes.len() as u64)?;
+        } else if let Some(lent) = self.take_shared(bytes.len() as u64)? {
             lent.write(bytes)?;
             Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
@@ -180,22 +193,13 @@ impl<'p> PayloadBuilder<'p> {
         self.push(Outgoing::Argument { index, len }, 0);
     }
 
-    /// Takes a segment of shared memory for `len` bytes, to be filled and added.
-    ///
-    /// # Errors
-    /// When there is no memory for it, or none is shared.
-    pub fn take_shared(&self, len: u64) -> io::Result<Lent> {
-        self.take(self.pool.ok_or(io::ErrorKind::Unsupported)?, len)
-    }
-
     /// Adds a section of `len` bytes that `fill` writes in place.
     ///
     /// # Errors
     /// When there is no memory for it.
     pub fn add_with(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
         let small = self.is_small(len);
-        if !small && let Some(pool) = self.pool {
-            let lent = self.take(pool, len as u64)?;
+        if !small && let Some(lent) = self.take_shared(len as u64)? {
             lent.make_ready(len as u64);
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
@@ -438,7 +442,8 @@ impl Incoming {
 /// Takes the sections of a message that came in, looking up shared ones.
 ///
 /// # Errors
-/// When a section refers to memory that was not announced.
+/// When a section refers to memory that was not announced, or could not be mapped. Those that could be
+/// go back then.
 pub fn take_sections(
     sections: &[Section<'_>],
     streams: Vec<Stream>,
@@ -448,6 +453,7 @@ pub fn take_sections(
     let mut streams = streams.into_iter();
     let unknown = |what: &str| LinkError::Unexpected(format!("a section in unknown {what}"));
     let mut taken = Vec::with_capacity(sections.len());
+    let mut no_room = None;
     for (index, section) in sections.iter().enumerate() {
         taken.push(match section.place {
             Place::Inline(bytes) => Incoming::Bytes(bytes.to_vec()),
@@ -457,6 +463,10 @@ pub fn take_sections(
             },
             Place::Argument(index) => Incoming::Argument(index, section.len),
             Place::Shared(lease) => {
+                if let Some(why) = mapped.no_room(lease) {
+                    no_room = Some(LinkError::NoRoom { bytes: section.len, why: why.to_owned() });
+                    continue;
+                }
                 let stretch = mapped.borrow(lease, section.len);
                 let stretch = stretch.ok_or_else(|| unknown("shared memory"))?;
                 Incoming::Shared(stretch.as_section(index as u16))
@@ -466,5 +476,28 @@ pub fn take_sections(
             }
         });
     }
-    Ok(taken)
+    no_room.map_or(Ok(taken), Err)
+}
+
+/// Copies what lies in shared memory if too much of this process's memory is shared already: each
+/// stretch that somebody keeps takes one of the mappings that the kernel allows.
+#[must_use]
+pub(crate) fn kept_within_bounds(sections: Vec<Incoming>) -> Vec<Incoming> {
+    if !sys::mappings_are_many() {
+        return sections;
+    }
+    let copied = |section: Incoming| match section {
+        Incoming::Shared(stretch) => {
+            let mut bytes = Vec::new();
+            match bytes.try_reserve_exact(stretch.len()) {
+                Ok(()) => {
+                    bytes.extend_from_slice(stretch.bytes());
+                    Incoming::Bytes(bytes)
+                }
+                Err(_) => Incoming::Shared(stretch),
+            }
+        }
+        other => other,
+    };
+    sections.into_iter().map(copied).collect()
 }

@@ -1,20 +1,22 @@
 //! Shared-memory segments: made once, mapped once on either side, used again and again.
 //!
 //! A page that is touched for the first time costs four times as much as a copy into one that
-//! is warm, so the owner of a segment keeps it when its reader has done with it. Each segment
-//! carries one section at a time.
+//! is warm, so the owner of a segment keeps it when its reader has done with it, for some seconds
+//! or until memory is short. Each segment carries one section at a time.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use gridrpc_wire::Lease;
 
 use crate::forks;
+use crate::memory;
 use crate::pages::{HUGE, HUGE_FROM, Memory};
 use crate::passing::{FIRST_OF_PASSED_ON, Passing};
 use crate::sys::{self, Mapping};
@@ -27,7 +29,16 @@ pub const FIRST_OF_ARRAYS: u32 = 1 << 31;
 /// Numbers from here up to those hold shared data: only their owner can write to them.
 pub(crate) const FIRST_OF_SHARED_DATA: u32 = 1 << 30;
 /// The smallest segment, bytes.
-const SMALLEST: u64 = 64 << 10;
+const SMALLEST: u64 = 32 << 10;
+/// Lengths of segments between one power of two and the next.
+const STEPS: u64 = 4;
+/// How long a free segment is kept that nobody takes, and how often it is looked for such.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+pub(crate) const LOOKED_FOR: Duration = Duration::from_secs(5);
+/// Before so much memory and more is made, it is seen whether there is any, bytes.
+const MUCH: u64 = 4 << 20;
+/// Of the memory that a process may have, the free segments of a pool take at most one part in so many.
+const PART: u64 = 16;
 /// Pages made beforehand at most, bytes: who asks for more may not use all of it.
 const MOST_READY: u64 = 1 << 30;
 
@@ -176,45 +187,108 @@ impl Drop for Lent {
     }
 }
 
+/// A segment that nobody uses.
+#[derive(Debug)]
+struct Free {
+    segment: Arc<Segment>,
+    /// Since when, ns.
+    since: u64,
+}
+
 #[derive(Debug, Default)]
 struct Shelf {
     /// Free segments by length; the one used last is at the end.
-    free: BTreeMap<u64, Vec<Arc<Segment>>>,
+    free: BTreeMap<u64, Vec<Free>>,
     free_bytes: u64,
     next: u32,
+    /// Numbers that can be used again, if the pool does that.
+    unused: Vec<u32>,
     /// Which process made the free ones.
     generation: u64,
     /// Segments that went: readers have to be told.
     gone: Vec<u32>,
 }
 
+impl Shelf {
+    /// A free segment of this length, or a longer one that is not twice as long.
+    fn take(&mut self, len: u64) -> Option<Arc<Segment>> {
+        let fitting = self.free.range_mut(len..len.saturating_mul(2));
+        let free = fitting.map(|(_, free)| free).find_map(Vec::pop)?;
+        self.free_bytes -= free.segment.len();
+        Some(free.segment)
+    }
+
+    /// Takes out for good what has been free since before that time, ns.
+    fn give_up(&mut self, before: u64) -> Vec<Free> {
+        let mut given_up = Vec::new();
+        for free in self.free.values_mut() {
+            let old = free.partition_point(|free| free.since < before);
+            given_up.extend(free.drain(..old));
+        }
+        self.free.retain(|_, free| !free.is_empty());
+        self.free_bytes -= given_up.iter().map(|free| free.segment.len()).sum::<u64>();
+        self.gone.extend(given_up.iter().map(|free| free.segment.number));
+        given_up
+    }
+}
+
 /// The segments that a process owns.
 #[derive(Debug)]
 pub struct Pool {
     shelf: Mutex<Shelf>,
+    /// How many segments there are, lent or free.
+    count: AtomicUsize,
     /// Free bytes kept at most.
     keep: u64,
+    /// Whether numbers of segments that went are given to others.
+    reuses_numbers: bool,
 }
+
+/// All pools of this process, for when memory is short.
+static POOLS: Mutex<Vec<Weak<Pool>>> = Mutex::new(Vec::new());
 
 impl Pool {
     /// A pool that keeps at most so many free bytes.
     #[must_use]
     pub fn new(keep: u64) -> Arc<Pool> {
-        Pool::numbered_from(0, keep)
+        Pool::with(0, keep, false)
     }
 
     /// A pool whose segments have numbers from `first` on, so that those of several can be told
     /// apart.
     #[must_use]
     pub fn numbered_from(first: u32, keep: u64) -> Arc<Pool> {
+        Pool::with(first, keep, false)
+    }
+
+    /// A pool for one reader, which hears of what went ([`Pool::gone`]) before anything else: numbers are
+    /// used again, as there are marks for the lowest only.
+    pub(crate) fn for_one_reader(keep: u64) -> Arc<Pool> {
+        Pool::with(0, keep, true)
+    }
+
+    fn with(first: u32, keep: u64, reuses_numbers: bool) -> Arc<Pool> {
         let shelf = Shelf { next: first, generation: forks::generation(), ..Shelf::default() };
-        Arc::new(Pool { shelf: Mutex::new(shelf), keep })
+        let keep = keep.min(memory::most() / PART);
+        let pool = Arc::new(Pool {
+            shelf: Mutex::new(shelf),
+            count: AtomicUsize::new(0),
+            keep,
+            reuses_numbers,
+        });
+        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(&pool));
+        pool
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Segments of another pool that went: the readers of this one have to be told as well.
     pub(crate) fn others_gone(&self, numbers: &[u32]) {
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.gone.extend_from_slice(numbers);
+        self.shelf().gone.extend_from_slice(numbers);
     }
 
     /// A segment for `len` bytes, warm if there is one.
@@ -223,51 +297,125 @@ impl Pool {
     /// When there are no descriptors or no memory.
     pub fn take(self: &Arc<Pool>, len: u64) -> io::Result<Lent> {
         // The kernel gives memory files of any size, and ends processes when they are filled.
-        let most = sys::total_memory();
-        if len > most {
-            return Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                format!("it has {len} bytes, and this machine has {most}"),
-            ));
+        if len > memory::most() {
+            return Err(memory::too_little(len, memory::most(), "this machine has"));
         }
-        let least = if len > HUGE_FROM { HUGE as u64 } else { SMALLEST };
-        let want = len
-            .max(least)
-            .checked_next_power_of_two()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let want = rounded(len).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let mut shelf = self.shelf();
         if shelf.generation != forks::generation() {
             // This process has been forked: what was free is its parent's to use.
             shelf.generation = forks::generation();
+            let free = shelf.free.values().map(Vec::len).sum();
+            self.count.fetch_sub(free, Ordering::Relaxed);
             shelf.free_bytes = 0;
             shelf.free.clear();
         }
-        let warm = shelf.free.get_mut(&want).and_then(Vec::pop);
-        if let Some(segment) = warm {
-            shelf.free_bytes -= want;
+        if let Some(segment) = shelf.take(want) {
             return Ok(Lent::new(segment, self));
         }
-        let number = shelf.next;
-        shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
         drop(shelf);
-        let memory = Memory::new(sys::memory_file(NAME, want)?, want as usize);
+        if want >= MUCH {
+            see_to_memory(want)?;
+        }
+        let file = sys::memory_file(NAME, want)?;
+        let mut shelf = self.shelf();
+        let number = if let Some(number) = shelf.unused.pop() {
+            number
+        } else {
+            let number = shelf.next;
+            shelf.next = number.checked_add(1).ok_or(io::ErrorKind::OutOfMemory)?;
+            number
+        };
+        drop(shelf);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let memory = Memory::new(file, want as usize);
         Ok(Lent::new(Arc::new(Segment { number, memory }), self))
     }
 
     fn take_back(&self, segment: &Arc<Segment>, usable: bool) {
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = sys::monotonic_ns();
+        let mut shelf = self.shelf();
         if !usable || shelf.free_bytes + segment.len() > self.keep {
+            self.count.fetch_sub(1, Ordering::Relaxed);
             shelf.gone.push(segment.number);
+            drop(shelf);
+            if usable && memory::is_bounded() {
+                // Else it goes when its readers have been told, and somebody may need it before.
+                segment.memory.empty();
+            }
             return;
         }
         shelf.free_bytes += segment.len();
-        shelf.free.entry(segment.len()).or_default().push(Arc::clone(segment));
+        let segment = Arc::clone(segment);
+        shelf.free.entry(segment.len()).or_default().push(Free { segment, since });
     }
 
     /// Numbers of the segments that have gone since the last time.
     #[must_use]
     pub fn gone(&self) -> Vec<u32> {
-        std::mem::take(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner).gone)
+        let mut shelf = self.shelf();
+        let gone = std::mem::take(&mut shelf.gone);
+        if self.reuses_numbers {
+            // Those of other pools are above.
+            shelf.unused.extend(gone.iter().filter(|number| **number < FIRST_OF_SHARED_DATA));
+        }
+        gone
+    }
+
+    /// Whether it has any segments, lent or free.
+    pub(crate) fn has_any(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives up segments that nobody has taken for some time.
+    pub(crate) fn give_up_old(&self) {
+        let kept_for = u64::try_from(KEPT_FOR.as_nanos()).unwrap_or(u64::MAX);
+        self.give_up(sys::monotonic_ns().saturating_sub(kept_for));
+    }
+
+    /// Gives up what has been free since before that time, ns. Its memory goes at once, though readers
+    /// have it mapped until they are told.
+    fn give_up(&self, before: u64) {
+        let given_up = self.shelf().give_up(before);
+        self.count.fetch_sub(given_up.len(), Ordering::Relaxed);
+        given_up.iter().for_each(|free| free.segment.memory.empty());
+    }
+}
+
+fn is_want_of_room(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory || sys::is_out_of_descriptors(error)
+}
+
+/// The length of the segment for so many bytes.
+fn rounded(len: u64) -> Option<u64> {
+    let least = if len > HUGE_FROM { HUGE as u64 } else { SMALLEST };
+    let len = len.max(least);
+    let step = len.checked_next_power_of_two()? / (2 * STEPS);
+    // Whole huge pages, where there is more than one.
+    let step = if len > HUGE as u64 { step.max(HUGE as u64) } else { step };
+    len.checked_next_multiple_of(step)
+}
+
+/// Before so much memory is made: gives up all that is free in this process if there is not enough.
+///
+/// # Errors
+/// When a control group does not allow it even then: who writes to it would be killed.
+fn see_to_memory(want: u64) -> io::Result<()> {
+    if memory::left() >= want {
+        return Ok(());
+    }
+    let pools: Vec<Arc<Pool>> = {
+        let all = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).collect()
+    };
+    for pool in &pools {
+        pool.give_up(u64::MAX);
+    }
+    match memory::left_in_groups() {
+        Some(left) if left < want => {
+            Err(memory::too_little(want, left, "the control group allows"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -409,6 +557,8 @@ impl Drop for Returner {
 #[derive(Debug, Default)]
 pub struct Mapped {
     segments: HashMap<u32, Theirs>,
+    /// Why these could not be mapped.
+    unmapped: HashMap<u32, String>,
     returns: Returns,
     /// Who tells others of segments that are passed on to them.
     passed_on_by: Option<Arc<Pool>>,
@@ -424,7 +574,8 @@ impl Mapped {
     /// Stretches of these segments go back by marks, as far as there is room for them.
     pub(crate) fn given_back(marks: GivingBack) -> Mapped {
         let returns = Returns { marks, ..Returns::default() };
-        Mapped { segments: HashMap::new(), returns, passed_on_by: None }
+        let (segments, unmapped) = (HashMap::new(), HashMap::new());
+        Mapped { segments, unmapped, returns, passed_on_by: None }
     }
 
     /// These segments may be passed on to those that `pool` serves.
@@ -436,20 +587,55 @@ impl Mapped {
     /// Maps a segment that its owner has announced.
     ///
     /// # Errors
-    /// When it cannot be mapped or is shorter than announced.
+    /// When it cannot be mapped, is shorter than announced, or could become shorter.
     pub fn add(&mut self, number: u32, len: u64, file: OwnedFd) -> io::Result<()> {
+        if !sys::keeps_its_length(file.as_fd()) {
+            let text = "shared memory that somebody can shorten";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
         let shared = (FIRST_OF_SHARED_DATA..FIRST_OF_ARRAYS).contains(&number);
         let writable = !shared && number < FIRST_OF_PASSED_ON;
         let mapping = Arc::new(Mapping::new(file.as_fd(), len as usize, writable)?);
         let pool = self.passed_on_by.as_ref();
         let passing = pool.and_then(|pool| Passing::keep(file, len, pool)).map(Arc::new);
+        self.unmapped.remove(&number);
         self.segments.insert(number, Theirs { mapping, passing });
         Ok(())
+    }
+
+    /// The same, but where there is no room for it, only what refers to it is lost. No file: it was lost
+    /// on the way, as this process may have no more descriptors.
+    ///
+    /// # Errors
+    /// When it is shorter than announced, or could become shorter.
+    pub(crate) fn add_if_there_is_room(
+        &mut self,
+        number: u32,
+        len: u64,
+        file: Option<OwnedFd>,
+    ) -> io::Result<()> {
+        let too_many = || io::Error::from_raw_os_error(libc::EMFILE);
+        match file.ok_or_else(too_many).and_then(|file| self.add(number, len, file)) {
+            Err(error) if is_want_of_room(&error) => {
+                self.segments.remove(&number);
+                self.unmapped.insert(number, error.to_string());
+                Ok(())
+            }
+            added => added,
+        }
     }
 
     /// Forgets a segment; its memory goes with the last stretch of it.
     pub fn remove(&mut self, number: u32) {
         self.segments.remove(&number);
+        self.unmapped.remove(&number);
+    }
+
+    /// Why a segment could not be mapped, if so. The stretch that the lease names goes back.
+    pub(crate) fn no_room(&self, lease: Lease) -> Option<&str> {
+        let why = self.unmapped.get(&lease.segment)?;
+        self.returns.give_back(lease);
+        Some(why)
     }
 
     /// The stretch of `len` bytes that a lease names, if it lies within a known segment.
@@ -518,7 +704,10 @@ mod tests {
         let number = first.segment().number();
         drop(first);
         let second = pool.take(90_000).unwrap();
-        assert_eq!(second.segment().number(), number);
+        assert_eq!(second.segment().number(), number, "a longer one will do");
+        let third = pool.take(90_000).unwrap();
+        assert_ne!(third.segment().number(), number, "it is taken");
+        drop(third);
         second.write(&[8; 90_000]).unwrap();
         // SAFETY: nobody else uses the segment.
         let byte = unsafe { second.start(1).unwrap().as_ptr().read() };
@@ -534,8 +723,43 @@ mod tests {
     }
 
     #[test]
+    fn lengths_waste_little_and_are_whole_huge_pages() {
+        assert_eq!(rounded(1), Some(SMALLEST));
+        assert_eq!(rounded(33_600), Some(40 << 10));
+        assert_eq!(rounded(HUGE_FROM), Some(HUGE_FROM));
+        assert_eq!(rounded(HUGE_FROM + 1), Some(2 << 20));
+        assert_eq!(rounded((2 << 20) + 1), Some(4 << 20));
+        assert_eq!(rounded(10_000_000), Some(10 << 20));
+        assert_eq!(rounded((33 << 20) + 1), Some(40 << 20));
+        assert_eq!(rounded(u64::MAX), None);
+        for len in (40_000_u64..100_000_000).step_by(777_777) {
+            let rounded = rounded(len).unwrap();
+            assert!(rounded >= len && rounded - len <= (len / STEPS).max(HUGE as u64), "{len}");
+        }
+    }
+
+    #[test]
+    fn what_is_free_for_long_goes_and_takes_no_memory_though_a_reader_has_it_mapped() {
+        let pool = Pool::for_one_reader(1 << 30);
+        let lent = pool.take(1 << 20).unwrap();
+        lent.write(&[7; 1 << 20]).unwrap();
+        let file = reopened(&lent);
+        let reader = Mapping::new(file.as_fd(), 1 << 20, true).unwrap();
+        let blocks = || nix::sys::stat::fstat(&file).unwrap().st_blocks;
+        drop(lent);
+        pool.give_up_old();
+        assert!(pool.has_any() && pool.gone().is_empty() && blocks() > 0, "it was used just now");
+        pool.give_up(u64::MAX);
+        assert!(!pool.has_any());
+        assert_eq!((pool.gone(), blocks()), (vec![0], 0));
+        // SAFETY: nobody writes to it.
+        assert_eq!(unsafe { reader.at(5, 1).unwrap().read() }, 0);
+        assert_eq!(pool.take(1).unwrap().segment().number(), 0, "its number is free again");
+    }
+
+    #[test]
     fn more_than_the_pool_may_keep_goes() {
-        let pool = Pool::new(100_000);
+        let pool = Pool::new(50_000);
         let lent = [pool.take(1).unwrap(), pool.take(1).unwrap()];
         drop(lent);
         assert_eq!(pool.gone().len(), 1);
@@ -570,6 +794,14 @@ mod tests {
         let mut mapped = Mapped::default();
         let len = lent.segment().len();
         assert!(mapped.add(1, len * 2, reopened(&lent)).is_err());
+        // SAFETY: plain system call; the descriptor is new.
+        let loose = unsafe {
+            let file = libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING);
+            libc::ftruncate(file, 4096);
+            std::os::fd::FromRawFd::from_raw_fd(file)
+        };
+        let error = mapped.add(2, 4096, loose).unwrap_err().to_string();
+        assert!(error.contains("shorten"), "{error}");
         mapped.add(0, len, reopened(&lent)).unwrap();
         assert!(mapped.borrow(Lease { segment: 0, offset: len }, 1).is_none());
         assert!(mapped.borrow(Lease { segment: 0, offset: u64::MAX }, 2).is_none());

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gridrpc_wire::MAX_DESCRIPTORS;
@@ -113,15 +114,25 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
     }
 }
 
-/// Receives bytes into `buffer` and puts descriptors that came along behind `descriptors`.
-/// Returns 0 at the end of the stream.
+/// How long a blocking socket waits for bytes before it says `WouldBlock`; zero: for ever.
+///
+/// # Errors
+/// As `setsockopt(2)`.
+pub fn wait_at_most(socket: BorrowedFd<'_>, longest: Duration) -> io::Result<()> {
+    let seconds = i64::try_from(longest.as_secs()).unwrap_or(i64::MAX);
+    let longest = nix::sys::time::TimeVal::new(seconds, longest.subsec_micros().into());
+    Ok(nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::ReceiveTimeout, &longest)?)
+}
+
+/// Receives bytes into `buffer` and puts descriptors that came along behind `descriptors`; none in the
+/// place of those that were lost, as this process may have no more. Returns 0 at the end of the stream.
 ///
 /// # Errors
 /// As `recvmsg(2)`.
 pub fn receive(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
-    descriptors: &mut VecDeque<OwnedFd>,
+    descriptors: &mut VecDeque<Option<OwnedFd>>,
 ) -> io::Result<usize> {
     let mut control = Control([0; CONTROL_LEN]);
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -141,10 +152,14 @@ pub fn receive(
                 let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let data = libc::CMSG_DATA(header).cast::<RawFd>();
                 for index in 0..bytes / size_of::<RawFd>() {
-                    descriptors.push_back(OwnedFd::from_raw_fd(data.add(index).read_unaligned()));
+                    let descriptor = OwnedFd::from_raw_fd(data.add(index).read_unaligned());
+                    descriptors.push_back(Some(descriptor));
                 }
             }
             header = libc::CMSG_NXTHDR(&raw const message, header);
+        }
+        if message.msg_flags & libc::MSG_CTRUNC != 0 {
+            descriptors.push_back(None);
         }
         Ok(length)
     }
@@ -218,7 +233,14 @@ pub fn limit_of(error: &io::Error) -> &'static str {
     }
 }
 
-/// New memory that can be shared by passing its descriptor; it goes with its last user.
+/// Whether an error says that this process, or the system, may have no more open files.
+#[must_use]
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+/// New memory that can be shared by passing its descriptor; it goes with its last user. Its length is
+/// fixed for good: a reader of memory that somebody else has shortened would end by SIGBUS.
 ///
 /// # Errors
 /// When there is no descriptor or no memory for it, or the limit of file sizes forbids it.
@@ -237,20 +259,41 @@ pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     // SAFETY: plain system call on a descriptor that we own.
     check(unsafe { libc::ftruncate(file.as_raw_fd(), len) } as isize)?;
+    add_seals(file.as_fd(), libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
     Ok(file)
 }
 
-/// Makes a memory file read-only for good, but for the mappings that can write to it now. Before
-/// Linux 5.1, which cannot, only its length is fixed.
+/// Makes a memory file read-only for good, but for the mappings that can write to it now. Linux before
+/// 5.1 cannot do that.
 ///
 /// # Errors
 /// When the file does not take seals.
 pub fn seal_for_others(file: BorrowedFd<'_>) -> io::Result<()> {
-    let length = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    match add_seals(file, length | libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) {
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => add_seals(file, length),
+    match add_seals(file, libc::F_SEAL_FUTURE_WRITE | libc::F_SEAL_SEAL) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
         sealed => sealed,
     }
+}
+
+/// Whether nobody can shorten a file that somebody else has made.
+#[must_use]
+pub fn keeps_its_length(file: BorrowedFd<'_>) -> bool {
+    // SAFETY: plain system call.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
+}
+
+/// Gives the memory of a file back to the system. Its contents are zeros from then on, for all who have
+/// mapped it.
+///
+/// # Errors
+/// As `fallocate(2)`: `EPERM` where the file is sealed against that.
+pub fn empty(file: BorrowedFd<'_>, len: u64) -> io::Result<()> {
+    let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    // SAFETY: plain system call; who reads the file says that nobody needs what it holds.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, len) } as isize)?;
+    Ok(())
 }
 
 fn add_seals(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
@@ -264,6 +307,24 @@ fn add_seals(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
 pub struct Mapping {
     start: NonNull<u8>,
     len: usize,
+}
+
+/// How many there are in this process.
+static MAPPINGS: AtomicU64 = AtomicU64::new(0);
+/// Of the mappings that the kernel allows a process, those of shared memory are at most one part in so
+/// many.
+const PART: u64 = 4;
+
+/// Whether this process has so many mappings that no more should be kept: when the kernel refuses more,
+/// there is no memory of any kind.
+#[must_use]
+pub fn mappings_are_many() -> bool {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    let most = *MOST.get_or_init(|| {
+        let told = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+        told.and_then(|text| text.trim().parse().ok()).unwrap_or(65_530) / PART
+    });
+    MAPPINGS.load(Ordering::Relaxed) >= most
 }
 
 // SAFETY: a mapping is plain memory, valid from any thread until it is unmapped in `drop`.
@@ -288,7 +349,7 @@ impl Mapping {
         let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         if len < HUGE {
             let start = map(std::ptr::null_mut(), len, access, libc::MAP_SHARED, Some(file))?;
-            return Ok(Mapping { start, len });
+            return Ok(Mapping::counted(start, len));
         }
         // Huge pages are mapped as such only where the addresses are multiples of their size: a
         // place is reserved that has one, and the file put there.
@@ -314,8 +375,12 @@ impl Mapping {
                 libc::munmap(start.add(end).as_ptr().cast(), whole - before - end);
             }
         }
-        let start = mapped?;
-        Ok(Mapping { start, len })
+        Ok(Mapping::counted(mapped?, len))
+    }
+
+    fn counted(start: NonNull<u8>, len: usize) -> Mapping {
+        MAPPINGS.fetch_add(1, Ordering::Relaxed);
+        Mapping { start, len }
     }
 
     /// Its length, bytes.
@@ -379,6 +444,7 @@ pub fn collapse(start: NonNull<u8>, len: usize) -> io::Result<()> {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        MAPPINGS.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: mapped in `new`; nobody can hold a reference that outlives `self`.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
     }
@@ -414,7 +480,7 @@ pub fn open_standard_streams() -> io::Result<()> {
 /// Memory and swap space of this machine, bytes; as much as there can be if that is not known.
 #[must_use]
 pub fn total_memory() -> u64 {
-    static TOTAL: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    static TOTAL: OnceLock<u64> = OnceLock::new();
     *TOTAL.get_or_init(|| {
         // SAFETY: an all-zero value is valid, and a valid place to write to.
         let (status, info) = unsafe {

@@ -100,13 +100,32 @@ impl Drop for SharedArray {
         let arrays = arrays();
         lock(&arrays.live).remove(&(self.start.as_ptr() as usize));
         arrays.count.fetch_sub(1, Ordering::Release);
-        let gone = arrays.pool.gone();
+        arrays.tell_gone();
+    }
+}
+
+impl Arrays {
+    /// Lets the grids tell their workers which segments have gone.
+    fn tell_gone(&self) {
+        let gone = self.pool.gone();
         if !gone.is_empty() {
-            for grid in lock(&arrays.grids).iter().filter_map(Weak::upgrade) {
+            for grid in lock(&self.grids).iter().filter_map(Weak::upgrade) {
                 grid.others_gone(&gone);
             }
         }
     }
+}
+
+/// Gives up the memory of arrays that has been free for some time.
+pub(crate) fn give_up_old() {
+    let arrays = arrays();
+    arrays.pool.give_up_old();
+    arrays.tell_gone();
+}
+
+/// Whether there is any memory of arrays, in use or free.
+pub(crate) fn have_memory() -> bool {
+    arrays().pool.has_any()
 }
 
 /// The segment that a stretch of memory lies in, and where, if it is part of a shared array.

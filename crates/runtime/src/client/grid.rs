@@ -223,6 +223,28 @@ impl Common {
         }
     }
 
+    /// Whether there is memory that is, or was, for sharing.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
+    }
+
+    /// Gives up memory that has been free for some time.
+    pub(crate) fn give_up_old(&self) {
+        if !self.has_memory() {
+            return;
+        }
+        self.pool.give_up_old();
+        self.shared_pool.give_up_old();
+        arrays::give_up_old();
+        let mut gone = self.pool.gone();
+        gone.extend(self.shared_pool.gone());
+        if !gone.is_empty() {
+            let mut state = self.lock();
+            state.drop_segments(&gone, true);
+            self.finish(state);
+        }
+    }
+
     /// Makes a function known.
     pub(crate) fn register(
         &self,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{BlobId, CallId, Core, Time, Took, WorkerId};
-use gridrpc_wire::{Lease, Message, Stamps, VERSION, WireError};
+use gridrpc_wire::{Lease, Message, RemoteError, Stamps, VERSION, WireError};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
@@ -25,8 +25,8 @@ use crate::client::turns::LARGE;
 use crate::link::{LinkError, Received, Receiver};
 use crate::nested::is_request;
 use crate::patience::Patience;
-use crate::payload::{Incoming, take_sections};
-use crate::segment::Mapped;
+use crate::payload::{Incoming, kept_within_bounds, take_sections};
+use crate::segment::{LOOKED_FOR, Mapped};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::outbox::{Take, take, take_rest};
 use crate::worker::outboxes::{BoxMemory, Outboxes};
@@ -142,6 +142,8 @@ pub(crate) struct Reactor {
     leaving: VecDeque<(Instant, u32, u32)>,
     /// Workers that have begun a line, and when it is passed on as it is.
     begun_lines: VecDeque<(Instant, u32, u32)>,
+    /// When it is looked again for memory that nobody uses.
+    give_up_at: Time,
     patience: Patience,
     /// Who was sent the only call there is. With more, the processors have better things to do than
     /// to look out for answers.
@@ -256,6 +258,7 @@ impl Reactor {
             unanswered: VecDeque::new(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
+            give_up_at: Time(0),
             patience: Patience::new(),
             lone: None,
             closing: None,
@@ -266,8 +269,12 @@ impl Reactor {
     /// Does what is due and what callers have asked for; says how long there is nothing to do.
     fn prepare_to_wait(&mut self) -> EpollTimeout {
         let common = Arc::clone(&self.common);
-        let mut state = common.lock();
         let now = Time(monotonic_ns());
+        if now >= self.give_up_at {
+            self.give_up_at = now + u64::try_from(LOOKED_FOR.as_nanos()).unwrap_or(u64::MAX);
+            common.give_up_old();
+        }
+        let mut state = common.lock();
         if state.core.next_tick().is_some_and(|next| next <= now) {
             state.note_all_progress(now);
             state.drive(|core, out| core.tick(now, out));
@@ -303,7 +310,8 @@ impl Reactor {
             self.to_start.clear();
         }
         self.prepare(&to_prepare);
-        self.timeout(until, now)
+        let may_go = common.has_memory().then_some(self.give_up_at);
+        self.timeout(until.into_iter().chain(may_go).min(), now)
     }
 
     fn timeout(&mut self, until: Option<Time>, now: Time) -> EpollTimeout {
@@ -651,6 +659,16 @@ impl Inlet {
     }
 }
 
+/// A result that this process cannot take.
+fn no_room_for_result(error: &LinkError) -> Outcome {
+    Outcome::Raised {
+        error: RemoteError::OutOfMemory.name().to_owned(),
+        message: format!("the result cannot be taken: {error}"),
+        trace: String::new(),
+        sections: Vec::new(),
+    }
+}
+
 /// What a worker's message means. Announced segments are mapped on the way.
 fn understand(
     received: Received<'_>,
@@ -668,15 +686,23 @@ fn understand(
             Event::Welcome { pid: welcome.pid }
         }
         Message::Reply { call, stamps, retained, sections } => {
-            let sections = take_sections(&sections, streams, mapped, no_blobs)?;
-            Event::Answer { call, stamps, retained, outcome: Outcome::Returned(sections) }
+            let outcome = match take_sections(&sections, streams, mapped, no_blobs) {
+                Err(error @ LinkError::NoRoom { .. }) => no_room_for_result(&error),
+                sections => Outcome::Returned(kept_within_bounds(sections?)),
+            };
+            Event::Answer { call, stamps, retained, outcome }
         }
         Message::Failure { call, stamps, retained, error, message, trace, sections } => {
+            let sections = match take_sections(&sections, streams, mapped, no_blobs) {
+                // The error is told without what cannot be had of it.
+                Err(LinkError::NoRoom { .. }) => Vec::new(),
+                sections => kept_within_bounds(sections?),
+            };
             let outcome = Outcome::Raised {
                 error: error.to_owned(),
                 message: message.to_owned(),
                 trace: trace.to_owned(),
-                sections: take_sections(&sections, streams, mapped, no_blobs)?,
+                sections,
             };
             Event::Answer { call, stamps, retained, outcome }
         }
@@ -685,10 +711,7 @@ fn understand(
             Event::Callback { call, index, arguments }
         }
         Message::Segment { segment, len } => {
-            let file = descriptors.pop();
-            let file =
-                file.ok_or_else(|| LinkError::Unexpected("a segment without file".into()))?;
-            mapped.add(segment, len, file)?;
+            mapped.add_if_there_is_room(segment, len, descriptors.pop())?;
             return Ok(None);
         }
         Message::DropSegment { segment } => {

@@ -1,13 +1,17 @@
 //! What a worker has lent to its client: results and arguments of callbacks, until it is read no more.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gridrpc_wire::Lease;
 
 use crate::segment::Lent;
-use crate::sys::Mapping;
+use crate::sys::{self, Mapping};
 use crate::worker::progress;
+
+/// Of the descriptors that this process may have, those of memory that is lent are at most one part in so
+/// many: the others are for what functions open.
+const PART: u64 = 4;
 
 /// The memory that is lent, by lease.
 #[derive(Debug, Default)]
@@ -25,6 +29,13 @@ impl Lendings {
 
     fn lent(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Lent>>> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether so much is lent that results are rather sent: each stretch has a descriptor here.
+    pub(crate) fn are_many(&self) -> bool {
+        static MOST: OnceLock<u64> = OnceLock::new();
+        let most = *MOST.get_or_init(|| sys::raise_file_limit() / PART);
+        self.lent().len() as u64 >= most
     }
 
     pub(super) fn add(&self, lease: Lease, lent: Arc<Lent>) {

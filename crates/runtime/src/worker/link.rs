@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, Welcome};
 
@@ -13,7 +14,7 @@ use crate::link::{LinkError, Received, Receiver, Sender, Stream};
 use crate::loan::Source;
 use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
-use crate::segment::{Mapped, Pool};
+use crate::segment::{LOOKED_FOR, Mapped, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
@@ -109,6 +110,8 @@ pub struct WorkerLink {
     outbox: Option<Outbox<BoxMemory>>,
     /// Calls taken up since the last wait.
     streak: u32,
+    /// Whether it wakes up now and then to give up memory that nobody uses.
+    wakes: bool,
 }
 
 /// What the client has told this worker.
@@ -200,7 +203,7 @@ impl WorkerLink {
         }))?;
         sender.flush()?;
         debug::attend(worker);
-        let pool = shared_memory.then(|| Pool::new(KEEP_FREE));
+        let pool = shared_memory.then(|| Pool::for_one_reader(KEEP_FREE));
         // Functions may make arrays that results refer to.
         pool.iter().for_each(crate::client::tell);
         let desk = Desk { lendings: Lendings::new(progress.as_ref(), worker), ..Desk::default() };
@@ -217,6 +220,7 @@ impl WorkerLink {
             held: None,
             outbox: outbox.map(Outbox::new),
             streak: 0,
+            wakes: false,
         })
     }
 
@@ -351,14 +355,46 @@ impl WorkerLink {
         None
     }
 
-    /// Reads once; looks for a moment before it sleeps.
-    fn wait_and_fill(&mut self) -> io::Result<usize> {
+    /// Reads once; looks for a moment before it sleeps. While it sleeps, memory that nobody uses goes.
+    fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
         let meet = |progress: &Mapping| progress::meet(progress, *worker, Side::Worker);
         if progress.as_deref().and_then(meet) != Some(true) {
             patience.look(|| is_readable(receiver));
         }
-        fill(receiver)
+        let has_memory = self.pool.as_ref().is_some_and(|pool| pool.has_any());
+        if has_memory != self.wakes {
+            let longest = if has_memory { LOOKED_FOR } else { Duration::ZERO };
+            sys::wait_at_most(self.receiver.socket(), longest)?;
+            self.wakes = has_memory;
+        }
+        loop {
+            match fill_in_time(&mut self.receiver) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.give_up_old()?,
+                filled => return Ok(filled?),
+            }
+        }
+    }
+
+    /// Gives up memory that has not been used for some time.
+    fn give_up_old(&mut self) -> Result<(), LinkError> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        self.desk.lendings.end_marked();
+        pool.give_up_old();
+        self.push_gone()?;
+        self.send()?;
+        Ok(())
+    }
+
+    /// Tells the client which segments it need not keep mapped.
+    fn push_gone(&mut self) -> Result<(), LinkError> {
+        let Some(pool) = &self.pool else { return Ok(()) };
+        for segment in pool.gone() {
+            if self.told.remove(&segment) {
+                self.sender.push(&Message::DropSegment { segment })?;
+            }
+        }
+        Ok(())
     }
 
     /// The next call that has come in whole, and whether its answer may wait for others.
@@ -458,13 +494,7 @@ impl WorkerLink {
         self.held = Some((first, stamps.calc_out));
         self.push_releases()?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = &answer;
-        if let Some(pool) = &self.pool {
-            for segment in pool.gone() {
-                if self.told.remove(&segment) {
-                    self.sender.push(&Message::DropSegment { segment })?;
-                }
-            }
-        }
+        self.push_gone()?;
         payload.announce(&mut self.sender, |segment| self.told.insert(segment))?;
         let sections = payload.sections();
         let message = match &answer {
@@ -618,8 +648,18 @@ fn is_readable(receiver: &Receiver) -> bool {
     poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
-/// Reads once, also when a signal interrupts it.
+/// Reads once, however long it takes for something to come.
 fn fill(receiver: &mut Receiver) -> io::Result<usize> {
+    loop {
+        match fill_in_time(receiver) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            filled => return filled,
+        }
+    }
+}
+
+/// Reads once, also when a signal interrupts it; `WouldBlock`: nothing has come in the time that is set.
+fn fill_in_time(receiver: &mut Receiver) -> io::Result<usize> {
     loop {
         match receiver.fill() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -19,6 +19,7 @@ use crate::client::invoke::landing::{Destination, Landing, Plan, Room};
 use crate::client::invoke::target::Target;
 use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
+use crate::sys;
 use crate::typed::{Scalar, Scalars, Shape, dtype, encode_texts, gather, integer_fits};
 
 /// Whether the caller's memory may be used after the request has been made.
@@ -429,7 +430,10 @@ impl Preparation<'_> {
             self.room(&lent, offset, len, 0);
             return Ok(Destination::InPlace);
         }
-        let lent = self.payload.take_shared(len)?;
+        let Some(lent) = self.payload.take_shared(len)? else {
+            self.add_in(memory, shape)?;
+            return Ok(to);
+        };
         lent.write(bytes(memory, shape)?)?;
         self.room(&Arc::new(lent), 0, len, len);
         Ok(to)
@@ -443,7 +447,12 @@ impl Preparation<'_> {
             if !shares {
                 return Ok((Destination::Made(None), false));
             }
-            let array = SharedArray::new(shape.bytes())?;
+            let array = match SharedArray::new(shape.bytes()) {
+                Err(error) if sys::is_out_of_descriptors(&error) => {
+                    return Ok((Destination::Made(None), false));
+                }
+                array => array?,
+            };
             self.room(&array.lent(), 0, len, len);
             return Ok((Destination::Made(Some(array)), true));
         };
@@ -458,7 +467,7 @@ impl Preparation<'_> {
             self.room(&lent, offset, len, 0);
             return Ok((Destination::InPlace, true));
         }
-        let lent = self.payload.take_shared(len)?;
+        let Some(lent) = self.payload.take_shared(len)? else { return Ok((to, false)) };
         lent.make_ready(len);
         self.room(&Arc::new(lent), 0, len, len);
         Ok((to, true))

@@ -224,15 +224,15 @@ impl Arguments {
                 Place::Buffer(whole)
             }
             // The result goes back from where the function writes it.
-            _ if goes
-                && shape.is_whole()
-                && link.payload().has_shared_memory()
-                && !link.payload().is_small(shape.bytes()) =>
-            {
+            _ if goes && shape.is_whole() && !link.payload().is_small(shape.bytes()) => {
                 let lent = link.payload().take_shared(shape.bytes() as u64);
-                let lent = lent.map_err(|error| CallError::Memory(error.to_string()))?;
-                lent.make_ready(shape.bytes() as u64);
-                Place::Shared(lent)
+                match lent.map_err(|error| CallError::Memory(error.to_string()))? {
+                    Some(lent) => {
+                        lent.make_ready(shape.bytes() as u64);
+                        Place::Shared(lent)
+                    }
+                    None => Place::Buffer(zeroed(shape.bytes())?),
+                }
             }
             _ => Place::Buffer(zeroed(shape.bytes())?),
         };

@@ -1,0 +1,194 @@
+//! How much memory there is for this process: that of the machine, or what its control groups allow.
+//!
+//! Shared memory counts for the control group of whoever wrote to it first. Who goes beyond what a group
+//! allows is killed, so memory is asked for before it is taken: see [`crate::segment::Pool::take`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use crate::sys;
+
+/// A control group that this process is in, as far as it bounds memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    folder: PathBuf,
+    /// Version 1 or 2 of control groups: their files have other names.
+    version: u8,
+}
+
+/// Memory that this process may have in all, bytes: that of the machine with its swap space, or what
+/// its control groups allow.
+#[must_use]
+pub fn most() -> u64 {
+    static MOST: OnceLock<u64> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let allowed = groups().iter().filter_map(Group::most).min();
+        sys::total_memory().min(allowed.unwrap_or(u64::MAX))
+    })
+}
+
+/// Whether control groups bound the memory of this process.
+#[must_use]
+pub fn is_bounded() -> bool {
+    !groups().is_empty()
+}
+
+/// Memory that the control groups of this process allow to be taken now, bytes; `None`: they set no
+/// bound.
+#[must_use]
+pub fn left_in_groups() -> Option<u64> {
+    groups().iter().filter_map(Group::left).min()
+}
+
+/// Memory that can be had now without anybody being killed, bytes.
+#[must_use]
+pub fn left() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").ok();
+    let machine = machine.and_then(|text| field(&text, "MemAvailable:")).map(|kib| kib << 10);
+    machine.unwrap_or(u64::MAX).min(left_in_groups().unwrap_or(u64::MAX))
+}
+
+/// The error of somebody who needs more than there is.
+pub(crate) fn too_little(needed: u64, there: u64, of: &str) -> io::Error {
+    let text = format!("it has {needed} bytes, and {of} {there}");
+    io::Error::new(io::ErrorKind::OutOfMemory, text)
+}
+
+fn groups() -> &'static [Group] {
+    static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
+    GROUPS.get_or_init(|| {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let found = find(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        found.into_iter().filter(|group| group.most().is_some()).collect()
+    })
+}
+
+/// The groups for memory that a process is in, the innermost first. `mounts` and `member`: what
+/// `/proc/self/mountinfo` and `/proc/self/cgroup` say.
+fn find(mounts: &str, member: &str) -> Vec<Group> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        // "36 35 98:0 /root /mount options - cgroup2 source options": the middle part varies.
+        let Some((place, kind)) = line.split_once(" - ") else { continue };
+        let place: Vec<_> = place.split(' ').collect();
+        let kind: Vec<_> = kind.split(' ').collect();
+        let ([_, _, _, root, mount, ..], [kind, _, options]) = (&place[..], &kind[..]) else {
+            continue;
+        };
+        let (version, controller) = match *kind {
+            "cgroup2" => (2, ""),
+            "cgroup" if options.split(',').any(|option| option == "memory") => (1, "memory"),
+            _ => continue,
+        };
+        let is_ours = |line: &&str| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            parts.next().is_some_and(|names| names.split(',').any(|name| name == controller))
+        };
+        let Some(path) = member.lines().find(is_ours).and_then(|line| line.splitn(3, ':').nth(2))
+        else {
+            continue;
+        };
+        let mount = Path::new(mount);
+        // In a container the group may be the root of what is mounted, or lie outside of it.
+        let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+        let own = mount.join(below);
+        let chain = own.ancestors().take_while(|folder| folder.starts_with(mount));
+        found.extend(chain.map(|folder| Group { folder: folder.to_owned(), version }));
+    }
+    found
+}
+
+impl Group {
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(name)).ok()
+    }
+
+    /// What it allows; `None`: anything.
+    fn most(&self) -> Option<u64> {
+        let name = if self.version == 2 { "memory.max" } else { "memory.limit_in_bytes" };
+        let most = self.read(name)?.trim().parse().ok()?;
+        // Version 1 writes the greatest number of pages for no bound.
+        (most < 1 << 60).then_some(most)
+    }
+
+    fn left(&self) -> Option<u64> {
+        let (current, inactive, active) = match self.version {
+            2 => ("memory.current", "inactive_file ", "active_file "),
+            _ => ("memory.usage_in_bytes", "total_inactive_file ", "total_active_file "),
+        };
+        let most = self.most()?;
+        let used: u64 = self.read(current)?.trim().parse().ok()?;
+        let parts = self.read("memory.stat").unwrap_or_default();
+        // The kernel gives up what it keeps of files when it needs room.
+        let files = field(&parts, inactive).unwrap_or(0) + field(&parts, active).unwrap_or(0);
+        Some(most.saturating_sub(used.saturating_sub(files)))
+    }
+}
+
+/// The number behind a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+24 1 0:22 / /sys rw - sysfs sysfs rw
+30 24 0:26 / /sys/fs/cgroup ro shared:9 - tmpfs tmpfs ro
+31 30 0:27 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw
+32 30 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
+33 30 0:29 /docker/7 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+broken";
+
+    #[test]
+    fn groups_are_found_from_the_innermost_out() {
+        let found = find(MOUNTS, "4:memory:/docker/7/job/3\n3:cpu:/\n0::/user.slice\n");
+        let told: Vec<_> =
+            found.iter().map(|group| (group.version, group.folder.to_str().unwrap())).collect();
+        assert_eq!(
+            told,
+            [
+                (2, "/sys/fs/cgroup/unified/user.slice"),
+                (2, "/sys/fs/cgroup/unified"),
+                (1, "/sys/fs/cgroup/memory/job/3"),
+                (1, "/sys/fs/cgroup/memory/job"),
+                (1, "/sys/fs/cgroup/memory"),
+            ]
+        );
+        // A container that sees its own group only, under a path of the host's.
+        let outside = find(MOUNTS, "4:memory:/kubepods/9\n");
+        assert_eq!(outside[0].folder, Path::new("/sys/fs/cgroup/memory"));
+        assert_eq!(find("", ""), []);
+    }
+
+    #[test]
+    fn what_is_left_leaves_out_what_is_kept_of_files() {
+        let folder = std::env::temp_dir().join(format!("gridrpc-group-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        let group = |version| Group { folder: folder.clone(), version };
+        assert_eq!(group(2).left(), None);
+        write("memory.max", "max\n");
+        assert_eq!(group(2).left(), None);
+        write("memory.max", "1000\n");
+        write("memory.current", "800\n");
+        write("memory.stat", "anon 100\ninactive_file 150\nactive_file 50\n");
+        assert_eq!((group(2).most(), group(2).left()), (Some(1000), Some(400)));
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(group(1).most(), None);
+        write("memory.limit_in_bytes", "500\n");
+        write("memory.usage_in_bytes", "900\n");
+        assert_eq!(group(1).left(), Some(0));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        assert!(most() > 1 << 20 && left() <= most());
+    }
+}
