@@ -102,7 +102,7 @@ class AsCompleted(Iterator[Call[T]]):
         #: While it is gone through by `async for`.
         self._bell: Bell | None = None
         for call in self._fresh:
-            call._grid._check_process()
+            _check(call)
 
     def add(self, call: Call[T]) -> None:
         """Give this call as well when it has ended."""
@@ -111,7 +111,7 @@ class AsCompleted(Iterator[Call[T]]):
     def update(self, calls: Iterable[Call[T]]) -> None:
         """Give these calls as well, each when it has ended."""
         for call in calls:
-            call._grid._check_process()
+            _check(call)
             self._fresh.append(call)
         if self._bell is not None:
             self._bell.ring()
@@ -175,6 +175,15 @@ class AsCompleted(Iterator[Call[T]]):
             self._bell = None
 
 
+def _check(call: Call[Any]) -> None:
+    if not isinstance(call, _native.Call):
+        raise TypeError(
+            f"{type(call).__name__} is no call of a grid; for futures, of an Executor as well, "
+            "there are `wait` and `as_completed` of concurrent.futures, which also take calls"
+        )
+    call._grid._check_process()
+
+
 def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> AsCompleted[T]:
     """The calls, each as soon as it has ended.
 
@@ -206,6 +215,8 @@ def wait(
             "FIRST_EXCEPTION"
         )
     not_done = set(calls)
+    for call in not_done:
+        _check(call)
     done = {call for call in not_done if call.done()}
     not_done -= done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import weakref
@@ -139,6 +140,10 @@ class Grid:
             if call is not None:
                 return call
         self._check_process()
+        if type(fn) is functools.partial and _is_plain(fn):
+            # Its arguments travel as those of the call: arrays beside the pickle.
+            args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
+            fn = fn.func
         if isinstance(fn, ModuleFunction):
             _refuse_idempotent(idempotent)
             return fn.submit_on(self, args, kwargs, deadline, priority=priority)
@@ -490,6 +495,13 @@ def _initializer(
 
 def _itself(error: BaseException) -> BaseException:
     return error
+
+
+def _is_plain(fn: functools.partial[Any]) -> bool:
+    """Whether a partial is no more than a function and arguments that come before others."""
+    placeholder = getattr(functools, "Placeholder", None)  # of Python 3.14
+    gaps = placeholder is not None and any(value is placeholder for value in fn.args)
+    return not gaps and not vars(fn)
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -24,6 +24,7 @@ from joblib.parallel import ParallelBackendBase, register_parallel_backend
 from gridrpc._config import Config, processors
 from gridrpc._grid import Grid
 from gridrpc._native import Call
+from gridrpc.errors import GridError
 
 #: Seconds that an unused grid stays open, as the workers of joblib's own default backend do.
 IDLE_WORKER_TIMEOUT = 300.0
@@ -58,7 +59,8 @@ class GridrpcBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._workers: Grid | None = None
         #: Whether the grid is one of those that stay open for reuse, and is to be handed back.
         self._borrowed = False
-        self._calls: set[Call[Any]] = set()
+        #: What is under way, with its batch.
+        self._calls: dict[Call[Any], Any] = {}
 
     @property
     def default_n_jobs(self) -> int:
@@ -101,10 +103,13 @@ class GridrpcBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         """Run one batch of tasks; joblib is called back when it has ended."""
         assert self._workers is not None, "joblib configures a backend before it uses it"
         call = self._workers.submit(_run, func)
-        self._calls.add(call)
+        self._calls[call] = func
 
         def ended(call: Call[Any]) -> None:
-            self._calls.discard(call)
+            error = call.exception()
+            batch = self._calls.pop(call, None)
+            if isinstance(error, GridError) and batch is not None:
+                error.add_note(_told(batch))
             if callback is not None:
                 callback(call)
 
@@ -166,6 +171,13 @@ def _check(options: dict[str, Any]) -> None:
 
 def _run(batch: Callable[[], Any]) -> Any:
     return batch()
+
+
+def _told(batch: Any) -> str:
+    """Which functions a batch runs, for people."""
+    functions = (task[0] for task in getattr(batch, "items", ()))
+    names = sorted({getattr(one, "__qualname__", type(one).__name__) for one in functions})
+    return f"it ran a batch of {len(batch)} tasks of joblib: {', '.join(names)}"
 
 
 class _ReusableGrids:

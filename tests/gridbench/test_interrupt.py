@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gridbench.errors import InputError
 from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
+from timelines import table_of
 
 
 class Running:
@@ -198,3 +203,28 @@ def test_a_damaged_folder_is_told(
         load_run(tmp_path / "out")
     assert words in caught.value.what
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("rows", "host", "words"),
+    [
+        (400, "x" * 2_000_000, "its column host has a text of over 1024 bytes"),
+        (3_000_000, "x" * 1000, "it unfolds to more than 1 GiB"),
+    ],
+)
+def test_a_small_timeline_that_unfolds_to_a_large_one_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, host: str, words: str
+) -> None:
+    monkeypatch.setattr("gridbench.run.load._MOST_BYTES", 1 << 30)
+    (tmp_path / "run.json").write_text('{"setup": {}}')
+    one = table_of([{"host": host}]).to_pydict()
+    columns = {
+        name: pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(value))
+        if name == "host"
+        else pa.array(np.full(rows, value[0]))
+        for name, value in one.items()
+    }
+    pq.write_table(pa.table(columns), tmp_path / "timeline.parquet")
+    assert (tmp_path / "timeline.parquet").stat().st_size < 3_000_000
+    with pytest.raises(InputError, match=re.escape(words)):
+        load_run(tmp_path)

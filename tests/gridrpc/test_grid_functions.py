@@ -90,6 +90,20 @@ def test_globals_that_changed_since(tmp_path: Path) -> None:
     ]
 
 
+def test_arrays_in_a_partial_travel_as_arguments_do(grid: Grid) -> None:
+    array = np.arange(1 << 17)
+    call = grid.submit(functools.partial(remote.everything, array, 1, a=2), 3, b=4)
+    first, *rest = call.result(LONG)
+    assert (first == array).all()
+    assert rest == [1, 3, {"a": 2, "b": 4}]
+    assert call.profile.bytes_in >= array.nbytes, "they are no part of the function"
+    named = functools.partial(remote.same, 5)
+    named.name = "a partial with something of its own"  # type: ignore[attr-defined]
+    assert grid.submit(named).result(LONG) == 5
+    needed = grid.submit(functools.partial(remote.add, grid.submit(remote.same, 1)), 2)
+    assert needed.result(LONG) == 3
+
+
 def test_functions_with_a_cache_in_the_main_program(tmp_path: Path) -> None:
     script = """
         import functools, gridrpc

@@ -71,6 +71,12 @@ def test_two_users_of_one_grid() -> None:
     assert running(first | inner) == first | inner
 
 
+def test_the_loss_of_a_worker_tells_which_tasks_it_ran() -> None:
+    with Grid(workers=2) as grid, pytest.raises(gridrpc.WorkerLost) as lost:
+        Parallel(-1, backend="gridrpc", grid=grid)(delayed(remote.die)("exit") for _ in range(1))
+    assert lost.value.__notes__ == ["it ran a batch of 1 tasks of joblib: die"]
+
+
 def test_inner_threads() -> None:
     with joblib.parallel_config("gridrpc", n_jobs=2, inner_max_num_threads=3):
         found = Parallel()(delayed(os.getenv)("OPENBLAS_NUM_THREADS") for _ in range(2))

@@ -81,3 +81,12 @@ def test_waiting_again_and_again_does_not_pile_up(own_grid: Grid, endless: Call[
         results += [call.result() for call in done]
         left = rest - {endless}
     assert sorted(results) == list(range(200))
+
+
+def test_futures_are_refused_with_the_name_of_what_takes_them() -> None:
+    with gridrpc.Executor(1) as executor:
+        future = executor.submit(abs, -1)
+        for refused in (gridrpc.wait, gridrpc.as_completed):
+            with pytest.raises(TypeError, match=r"no call of a grid.*concurrent\.futures"):
+                refused([future])
+        assert future.result(60) == 1

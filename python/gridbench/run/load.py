@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gridbench.errors import InputError
@@ -59,16 +60,51 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
+#: A timeline of ten million tasks takes less. A small file may unfold to any size.
+_MOST_BYTES = 4 << 30
+#: Characters of a worker's or host's name at most.
+_LONGEST = 1024
+#: Read at a time, so that what is too much is noticed before it fills the memory.
+_ROWS = 8192
+_TEXTS = [field.name for field in SCHEMA if pa.types.is_string(field.type)]
+
+
 def _timeline(path: Path) -> pa.Table:
     try:
-        table = pq.read_table(path)
-        return table.select(SCHEMA.names).cast(SCHEMA)
+        with pq.ParquetFile(path, read_dictionary=_TEXTS) as file:
+            names = file.schema_arrow.names
+            missing = [name for name in SCHEMA.names if name not in names]
+            if missing:
+                raise _no_timeline(path, f"it has no column {missing[0]}")
+            batches, size = [], 0
+            for batch in file.iter_batches(_ROWS, columns=SCHEMA.names):
+                batches.append(_unfolded(batch, path))
+                size += batches[-1].nbytes
+                if size > _MOST_BYTES:
+                    raise _no_timeline(path, f"it unfolds to more than {_MOST_BYTES >> 30} GiB")
+        return pa.Table.from_batches(batches, SCHEMA).combine_chunks()
     except OSError as error:
         raise InputError(f"cannot read the timeline: {error}", file=path, remedy=_REMEDY) from None
     except (pa.ArrowException, KeyError) as error:
         # Arrow puts details of its own code into further lines.
-        first = str(error).splitlines()[0]
-        raise InputError(f"is not a timeline: {first}", file=path, remedy=_REMEDY) from None
+        raise _no_timeline(path, str(error).splitlines()[0]) from None
+
+
+def _unfolded(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
+    """Rows as a timeline has them; texts come as numbers of those in a dictionary."""
+    for name in _TEXTS:
+        column = batch[name]
+        if pa.types.is_dictionary(column.type):
+            lengths = pc.binary_length(column.dictionary)
+            if (pc.max(lengths).as_py() or 0) > _LONGEST:
+                raise _no_timeline(path, f"its column {name} has a text of over {_LONGEST} bytes")
+    return pa.RecordBatch.from_arrays(
+        [batch[field.name].cast(field.type) for field in SCHEMA], schema=SCHEMA
+    )
+
+
+def _no_timeline(path: Path, why: str) -> InputError:
+    return InputError(f"is not a timeline: {why}", file=path, remedy=_REMEDY)
 
 
 def _journal(path: Path) -> pa.Table:
