@@ -25,9 +25,9 @@ SMALL = 64 << 10
 _PROTO, _FRAME = 0x80, 0x95
 #: What stands before large contents, by its length: the operation, and so many bytes of a length.
 _BEFORE = {
-    ord("B"): b"cbuiltins\nbytes\n\x97\x85R",
-    0x8E: b"cbuiltins\nbytes\n\x97\x85R",
-    0x96: b"cbuiltins\nbytearray\n\x97\x85R",
+    ord("B"): b"cgridrpc._native\nlarge_bytes\n\x97\x85R",
+    0x8E: b"cgridrpc._native\nlarge_bytes\n\x97\x85R",
+    0x96: b"cgridrpc._native\nlarge_bytearray\n\x97\x85R",
     ord("X"): b"cbuiltins\nstr\n\x97\x8c\x05utf-8\x8c\x0dsurrogatepass\x87R",
     0x8D: b"cbuiltins\nstr\n\x97\x8c\x05utf-8\x8c\x0dsurrogatepass\x87R",
 }

@@ -49,6 +49,7 @@ CLIENTS = {
         "import threading, time; threading.Thread(target=time.sleep, args=(1,)).start()",
         "fresh",
     ),
+    "a grid that was closed": ("with gridrpc.Grid(workers=1) as closed: pass", "changed"),
     "another grid": ("other = gridrpc.Grid(workers=1)", "fresh"),
     "a socket": ("import socket; open_socket = socket.socket()", "fresh"),
     "a file to write": ("file = open('written', 'w')", "fresh"),

@@ -1,11 +1,12 @@
 //! Memory that Python reads and writes through the buffer protocol.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use gridrpc_runtime::client::SharedArray;
 use gridrpc_runtime::payload::Incoming;
+use gridrpc_runtime::sys;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -120,6 +121,49 @@ impl Buffer {
         };
         let access = if self.readonly { "read-only" } else { "writable" };
         format!("<gridrpc buffer: {} bytes of {access} {place}>", self.len)
+    }
+}
+
+/// `bytes(buffer)`, for large ones: in huge pages, where the kernel gives them.
+#[pyfunction]
+pub fn large_bytes<'py>(py: Python<'py>, buffer: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let view = View::new(&buffer)?;
+    let len = view.bytes().len() as ffi::Py_ssize_t;
+    // SAFETY: the interpreter makes an object of that length; nobody else knows it yet.
+    unsafe {
+        let made = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len);
+        let made = Bound::from_owned_ptr_or_err(py, made)?;
+        fill(ffi::PyBytes_AsString(made.as_ptr()), view.bytes());
+        Ok(made)
+    }
+}
+
+/// `bytearray(buffer)`, for large ones: in huge pages, where the kernel gives them.
+#[pyfunction]
+pub fn large_bytearray<'py>(
+    py: Python<'py>,
+    buffer: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let view = View::new(&buffer)?;
+    let len = view.bytes().len() as ffi::Py_ssize_t;
+    // SAFETY: as above.
+    unsafe {
+        let made = ffi::PyByteArray_FromStringAndSize(std::ptr::null(), len);
+        let made = Bound::from_owned_ptr_or_err(py, made)?;
+        fill(ffi::PyByteArray_AsString(made.as_ptr()), view.bytes());
+        Ok(made)
+    }
+}
+
+/// Copies all of `bytes` to new memory of that length.
+///
+/// # Safety
+/// It has room for so many.
+unsafe fn fill(place: *mut c_char, bytes: &[u8]) {
+    if let Some(start) = NonNull::new(place.cast::<u8>()) {
+        sys::ask_for_huge_pages(start, bytes.len());
+        // SAFETY: the caller says so.
+        unsafe { start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }
 

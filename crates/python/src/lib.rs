@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::buffer::Buffer;
+    use crate::buffer::{Buffer, large_bytearray, large_bytes};
     #[pymodule_export]
     use crate::call::{Call, Dependency, Watch};
     #[pymodule_export]

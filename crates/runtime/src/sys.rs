@@ -442,6 +442,18 @@ pub fn collapse(start: NonNull<u8>, len: usize) -> io::Result<()> {
     check(result as isize).map(|_| ())
 }
 
+/// Has the kernel make huge pages, where it can, of new memory that is about to be filled: it then takes
+/// less than half the time. What the memory holds does not change.
+pub fn ask_for_huge_pages(start: NonNull<u8>, len: usize) {
+    let before = start.as_ptr().align_offset(HUGE);
+    let Some(whole) = len.checked_sub(before).map(|rest| rest / HUGE * HUGE) else { return };
+    if whole >= HUGE {
+        // SAFETY: the stretch lies inside that of the caller, and is only marked. Where the kernel
+        // refuses, pages are small.
+        unsafe { libc::madvise(start.add(before).as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         MAPPINGS.fetch_sub(1, Ordering::Relaxed);

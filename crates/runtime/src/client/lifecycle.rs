@@ -300,6 +300,8 @@ impl Reactor {
 
     /// Tells the spawner that no more workers are wanted.
     pub(super) fn say_goodbye(&mut self) {
+        // No worker has been started yet, and none will be.
+        self.forked = None;
         if let Some(spawner) = &mut self.spawner {
             if spawner.sender.push(&Message::Goodbye).is_err() {
                 return self.bury_spawner();
