@@ -29,8 +29,8 @@ MOST_MEMORY = 256 << 20
 #: Calls that the client may be in: workers have them on their stack as well.
 MOST_FRAMES = 100
 
-#: Open files that another process does not disturb as long as it leaves them alone: those of grids that
-#: have been closed among them.
+#: Open files that another process does not disturb as long as it leaves them alone; grids that have
+#: been closed have some.
 HARMLESS = (
     "anon_inode:[eventfd]",
     "anon_inode:[eventpoll]",

@@ -8,6 +8,8 @@ import pickle
 import resource
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 import gridrpc
 from gridrpc import Grid
 from grids import CompileIdl, opened
-from processes import LONG, until
+from processes import LONG, until, write_script
 
 IDL = r"""
 Module errors;
@@ -162,3 +164,34 @@ def test_files_that_cannot_be_read_or_written_are_errors_of_the_system(
     for error in (unread.value, unwritten.value):
         assert error.errno == errno.ENOENT
         assert not isinstance(error, ValueError)
+
+
+def test_calls_of_the_system_that_are_forbidden_are_named(tmp_path: Path) -> None:
+    (tmp_path / "forbid.c").write_text(
+        "#include <errno.h>\n"
+        "int memfd_create(const char *name, unsigned flags)\n"
+        "{ (void)name; (void)flags; errno = ENOSYS; return -1; }\n"
+    )
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", "forbid.so", "forbid.c"], cwd=tmp_path, check=True
+    )
+    script = write_script(
+        tmp_path,
+        """
+        import gridrpc
+
+        with gridrpc.Grid(workers=1, transport="tcp") as grid:
+            print(grid.submit(sum, [1, 2]).result(60))
+        try:
+            gridrpc.Grid(workers=1)
+        except OSError as error:
+            print(error)
+        """,
+    )
+    told = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
+        env={**os.environ, "LD_PRELOAD": str(tmp_path / "forbid.so")}, check=False,
+    )  # fmt: skip
+    first, second = told.stdout.splitlines()
+    assert first == "3", "over TCP no memory is shared"
+    assert "forbids `memfd_create`" in second, told.stdout + told.stderr

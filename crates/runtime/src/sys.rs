@@ -233,6 +233,17 @@ pub fn limit_of(error: &io::Error) -> &'static str {
     }
 }
 
+/// An error of a call that a system may forbid altogether, as sandboxes do: it then says which call.
+#[must_use]
+pub fn naming(call: &str, error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => {
+            io::Error::new(error.kind(), format!("the system forbids `{call}`: {error}"))
+        }
+        _ => error,
+    }
+}
+
 /// Whether an error says that this process, or the system, may have no more open files.
 #[must_use]
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
@@ -253,7 +264,7 @@ pub fn memory_file(name: &CStr, len: u64) -> io::Result<OwnedFd> {
     // SAFETY: `name` is a C string; the descriptor returned is new and ours.
     let file = unsafe {
         let fd = libc::memfd_create(name.as_ptr(), flags);
-        check(fd as isize)?;
+        check(fd as isize).map_err(|error| naming("memfd_create", error))?;
         OwnedFd::from_raw_fd(fd)
     };
     let len = i64::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -381,6 +392,17 @@ impl Mapping {
     fn counted(start: NonNull<u8>, len: usize) -> Mapping {
         MAPPINGS.fetch_add(1, Ordering::Relaxed);
         Mapping { start, len }
+    }
+
+    /// Memory of this process's own, all zeros.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn of_our_own(len: usize) -> io::Result<Mapping> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let start = map(std::ptr::null_mut(), len, access, flags, None)?;
+        Ok(Mapping::counted(start, len))
     }
 
     /// Its length, bytes.

@@ -200,7 +200,8 @@ pub(crate) fn do_not_block(file: &impl AsRawFd) -> io::Result<()> {
 
 fn unix_pair() -> io::Result<Pair> {
     let flags = SockFlag::SOCK_CLOEXEC;
-    let (ours, theirs) = socketpair(AddressFamily::Unix, SockType::Stream, None, flags)?;
+    let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, flags);
+    let (ours, theirs) = pair.map_err(|errno| sys::naming("socketpair", errno.into()))?;
     do_not_block(&ours)?;
     Ok(Pair { ours: Arc::new(ours), theirs: Arc::new(theirs) })
 }

@@ -264,7 +264,8 @@ impl Reactor {
 
     /// Returns where the worker is to lay what it holds back, if memory is shared with it.
     fn greet(&mut self, outlet: &mut Outlet, worker: u32) -> io::Result<Option<BoxMemory>> {
-        let shared_memory = self.config.transport == Transport::Unix;
+        let progress = self.progress_file.clone();
+        let shared_memory = progress.is_some();
         let hello = Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,
@@ -273,12 +274,12 @@ impl Reactor {
             shared_threshold: self.config.shared_threshold as u64,
             clock: monotonic_ns(),
         });
-        if !shared_memory {
+        let Some(progress) = progress else {
             outlet.sender.push(&hello).map_err(io::Error::other)?;
             return Ok(None);
-        }
+        };
         let (file, outbox) = self.outboxes.prepare(worker)?;
-        let files = vec![Arc::clone(&self.progress_file), file];
+        let files = vec![progress, file];
         outlet.sender.push_with(&hello, files).map_err(io::Error::other)?;
         Ok(Some(outbox))
     }

@@ -127,7 +127,8 @@ pub(crate) struct Reactor {
     pub(super) runner: Arc<Runner>,
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
-    pub(super) progress_file: Arc<OwnedFd>,
+    /// Where workers tell how far they have come, if memory is shared with them.
+    pub(super) progress_file: Option<Arc<OwnedFd>>,
     pub(super) progress: Arc<Mapping>,
     pub(super) outboxes: Outboxes,
     pub(super) memory_kills: u64,
@@ -224,8 +225,14 @@ impl Reactor {
         let workers = config.settings.workers as usize;
         // Only what is touched takes memory.
         let len = progress::len(workers, MORE_WORKERS, sys::file_size_limit());
-        let progress_file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
-        let progress = Arc::new(Mapping::new(progress_file.as_fd(), len, true)?);
+        let (progress_file, progress) = match config.transport {
+            Transport::Unix => {
+                let file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
+                let progress = Mapping::new(file.as_fd(), len, true)?;
+                (Some(file), Arc::new(progress))
+            }
+            Transport::Tcp => (None, Arc::new(Mapping::of_our_own(len)?)),
+        };
         let epoll = {
             let mut state = common.lock();
             if config.transport == Transport::Unix {
