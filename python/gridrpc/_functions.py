@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gridrpc import _native
 from gridrpc._chunks import Chunked
+from gridrpc._grain import Costs
 from gridrpc._pickling import by_value_modules
 from gridrpc._shared import dumps_collecting
 from gridrpc._wrapped import name_of
@@ -70,6 +71,17 @@ class Functions:
         self._known_chunked: Known = weakref.WeakKeyDictionary()
         #: By digest of the pickle, the one used last at the end.
         self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
+        #: What maps have learned of functions in chunks; of native ones by name.
+        self._costs: weakref.WeakKeyDictionary[_native.Function, Costs] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._native_costs: dict[str, Costs] = {}
+
+    def costs(self, function: str | _native.Function) -> Costs:
+        """What is known of a function that `find_chunked` gave, or of a native one by its name."""
+        if isinstance(function, str):
+            return self._native_costs.setdefault(function, Costs())
+        return self._costs.setdefault(function, Costs())
 
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function for a name `module/function` or a Python callable."""

@@ -17,8 +17,10 @@ MOST_AT_ONCE = 2_000
 GROWTH = 4
 #: Arguments and results of a chunk at most, bytes: to move more takes longer than the overhead.
 MOST_BYTES = 512 << 10
-#: Each worker is to get so many of the chunks that are left, so that all end at once.
+#: Each worker is to get so many of the chunks that are left, so that all end at once; but none that
+#: are smaller than those that keep a call's overhead at this share of the time that its items take.
 LEFT = 4
+SHARE_AT_THE_END = 0.2
 #: How much of what was learned before counts after another call.
 MEMORY = 0.9
 
@@ -32,56 +34,77 @@ MOST_ITEMS_AHEAD = 1 << 15
 Cost = tuple[int, int, int, int, int]
 
 
+class Costs:
+    """What items of a function cost, and calls of it: known from one map to the next."""
+
+    def __init__(self) -> None:
+        self.overhead = float(OVERHEAD)
+        #: Decaying sums: time that items took, ns, and their number.
+        self.busy = self.items = 0.0
+        #: Bytes of an item, with its result.
+        self.bytes = 0.0
+        #: Items of the largest call.
+        self.largest = 0
+
+    def for_a_share_of(self, share: float) -> float:
+        """How many items keep the overhead at that share of their time."""
+        return self.overhead / share / max(1.0, self.busy / self.items)
+
+
 class Grain:
-    """Learns what items and calls cost.
+    """Says how items go into calls, and learns from each that comes back.
 
     `chunk`: items per call, if that is settled; `processors`: how many workers can run at once;
     `total`: how many items there will be at most, if that is known; `max_bytes`: how much data may
-    wait.
+    wait; `costs`: what is known of the function, and is added to.
     """
 
-    def __init__(
-        self, chunk: int | None, workers: int, processors: int, total: int | None, max_bytes: int
+    def __init__(  # noqa: PLR0917 - one for each thing that bounds chunks
+        self,
+        chunk: int | None,
+        workers: int,
+        processors: int,
+        total: int | None,
+        max_bytes: int,
+        costs: Costs | None = None,
     ) -> None:
         self._chunk = chunk
         self.workers = workers
         self._at_once = min(workers, processors)
         self._left = total
         self._max_bytes = max_bytes
+        self._costs = Costs() if costs is None else costs
         #: When each worker was seen to end a call, ns.
         self._ended: dict[int, int] = {}
-        self._overhead = float(OVERHEAD)
-        #: Decaying sums: time that items took, ns, and their number.
-        self._busy = self._items = 0.0
-        #: Bytes of an item, with its result.
-        self._bytes = 0.0
-        #: Bytes of a call, and items of the largest.
+        #: Bytes of a call.
         self._call_bytes = 0.0
-        self._largest = 0
+        #: Whether a call has come back, of this map or one before.
+        self._has_learned = self._costs.items > 0
 
     def size(self) -> int:
         """How many items the next call is to take."""
         if self._chunk is not None:
             return self._chunk
-        if not self._items:
+        costs = self._costs
+        if not costs.items:
             return 1
-        size = min(self._worthwhile(), GROWTH * self._largest)
-        if self._bytes:
-            size = min(size, MOST_BYTES / self._bytes)
+        size = min(self._worthwhile(), GROWTH * costs.largest)
+        if costs.bytes:
+            size = min(size, MOST_BYTES / costs.bytes)
         if self._left is not None:
-            size = min(size, math.ceil(self._left / (LEFT * self.workers)))
+            least = min(costs.for_a_share_of(SHARE_AT_THE_END), self._left / self.workers)
+            size = min(size, math.ceil(max(self._left / (LEFT * self.workers), least)))
         return max(1, int(size))
 
     def _worthwhile(self) -> float:
         """How many items keep the overhead small."""
-        item = max(1.0, self._busy / self._items)
-        return min(MOST_AT_ONCE, self._overhead / SHARE / item)
+        return min(MOST_AT_ONCE, self._costs.for_a_share_of(SHARE))
 
     def limit(self) -> int:
         """After which time a chunk is to begin no further item, ns; 0: it is to take all."""
         if self._chunk is not None:
             return 0
-        return int(min(max(SURPRISE * self._overhead / SHARE, LEAST_LIMIT), MOST_LIMIT))
+        return int(min(max(SURPRISE * self._costs.overhead / SHARE, LEAST_LIMIT), MOST_LIMIT))
 
     def budget(self) -> int:
         """How large the arguments of a chunk may be, bytes."""
@@ -94,10 +117,10 @@ class Grain:
 
     def ahead(self) -> int:
         """How many calls to keep under way."""
-        if not self._largest:
+        if not self._has_learned:
             # Until the first result tells how large they are, no more than the workers need.
             return 2 * self.workers
-        if self._chunk is None and self._worthwhile() > GROWTH * self._largest:
+        if self._chunk is None and self._worthwhile() > GROWTH * self._costs.largest:
             # Chunks grow with what comes back: not behind many small ones.
             return 2 * self.workers
         most = max(4 * self.workers, MOST_AHEAD)
@@ -112,29 +135,31 @@ class Grain:
     def sent(self, cost: Cost, items: int) -> None:
         """A call of so many items has been made: their arguments may be larger than before."""
         self._call_bytes = max(self._call_bytes, cost[-1])
-        self._bytes = max(self._bytes, cost[-1] / items)
+        self._costs.bytes = max(self._costs.bytes, cost[-1] / items)
 
     def learn(self, cost: Cost, items: int) -> None:
         """A call has come back that has run so many items."""
         worker, submitted, started, returned, moved = cost
+        costs = self._costs
+        self._has_learned = True
         self._call_bytes = max(MEMORY * self._call_bytes, moved)
-        self._largest = max(self._largest, items)
         if self._chunk is not None or not items:
             return
-        self._bytes = max(MEMORY * self._bytes, moved / items)
+        costs.largest = max(costs.largest, items)
+        costs.bytes = max(MEMORY * costs.bytes, moved / items)
         ran = returned - started
         before = self._ended.get(worker)
         self._ended[worker] = returned
         if before is not None and submitted < before < started:
             # The worker came from another of our calls, and this one was waiting already.
             gap = started - before
-            weight = 1 / 4 if gap < self._overhead else 1 / 32
-            overhead = self._overhead + weight * (min(gap, MOST_OVERHEAD) - self._overhead)
-            self._overhead = max(LEAST_OVERHEAD, overhead)
+            weight = 1 / 4 if gap < costs.overhead else 1 / 32
+            overhead = costs.overhead + weight * (min(gap, MOST_OVERHEAD) - costs.overhead)
+            costs.overhead = max(LEAST_OVERHEAD, overhead)
             # To unpickle items, and to pickle their results, counts as their own time; what
             # lies between may as well have been a call of somebody else.
-            ran += max(0, min(gap - int(self._overhead), 4 * ran))
+            ran += max(0, min(gap - int(costs.overhead), 4 * ran))
         # One item that takes very long says little about the others; the limit deals with it.
-        ran = min(ran, SURPRISE * int(self._overhead / SHARE))
-        self._busy = MEMORY * self._busy + ran
-        self._items = MEMORY * self._items + items
+        ran = min(ran, SURPRISE * int(costs.overhead / SHARE))
+        costs.busy = MEMORY * costs.busy + ran
+        costs.items = MEMORY * costs.items + items

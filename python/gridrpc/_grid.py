@@ -370,6 +370,7 @@ class Grid:
             processors(),
             total,
             self.config.max_queued_bytes,
+            sender.costs,
         )
         return Map(
             items,

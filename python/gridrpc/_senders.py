@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from gridrpc import _native
 from gridrpc._chunks import Parts, Stopped
 from gridrpc._functions import fixed_contents
+from gridrpc._grain import Costs
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._shared import dumps_collecting
 from gridrpc._wrapped import name_of
@@ -43,6 +44,8 @@ class Sender(Protocol):
 
     #: Whether a single item goes better in a call of its own than in a chunk.
     sends_singles: bool
+    #: What is known of the function.
+    costs: Costs
 
     def one(self, item: Any) -> Call[Any]:
         """Call the function with one item."""
@@ -70,6 +73,7 @@ class PythonSender:
         self.sends_singles = not (chunked and changeable)
         self._function = grid._functions.find(function) if self.sends_singles else None
         self._chunked = grid._functions.find_chunked(function) if chunked else None
+        self.costs = Costs() if self._chunked is None else grid._functions.costs(self._chunked)
 
     def one(self, item: Any) -> Call[Any]:
         assert self._function is not None, "all items go in chunks otherwise"
@@ -147,6 +151,7 @@ class NativeSender:
         self._function = grid._functions.find(function)
         self._name = name_of(function)
         self._each = grid._functions.find_chunked(self._name)
+        self.costs = grid._functions.costs(self._name)
 
     def one(self, item: Any) -> Call[Any]:
         options = self._options
@@ -179,6 +184,7 @@ class ModuleSender:
         self._grid = grid
         self._options = options
         self._function = function
+        self.costs = Costs()
 
     def one(self, item: Any) -> Call[Any]:
         args, kwargs = ((item,) if self._options.single else item), {}

@@ -96,6 +96,9 @@ def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
             except Exception as error:  # whatever a module may raise: calls that need it will tell
                 if path:
                     print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
+    if "cloudpickle" in sys.modules:
+        # What it has pickled asks for this module.
+        importlib.import_module("gridrpc._by_value")
     import faulthandler
 
     # A crash of a worker in native code then leaves the Python line that led to it.

@@ -12,6 +12,7 @@ import pytest
 import gridrpc
 import remote
 from gridrpc import Grid
+from grids import opened
 from processes import LONG, until
 
 Chunk = int | Literal["auto"]
@@ -153,12 +154,27 @@ def calls_made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_small_items_are_put_together(grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_items_are_put_together(own_grid: Grid, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = calls_made(monkeypatch)
-    assert list(grid.map(remote.same, range(20_000))) == list(range(20_000))
+    assert list(own_grid.map(remote.same, range(20_000))) == list(range(20_000))
     assert sizes[:4] == [1, 1, 1, 1]
     assert len(sizes) < 2_000
     assert sum(sizes) == 20_000
+
+
+@pytest.mark.parametrize("kind", ["python", "native"])
+def test_what_one_map_has_learned_the_next_one_knows(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = calls_made(monkeypatch)
+    function = remote.same if kind == "python" else "builtin/echo"
+    with opened(workers=2, worker=kind) as grid:
+        for _ in range(2):
+            assert list(grid.map(function, range(1_000))) == list(range(1_000))
+        sizes.clear()
+        assert list(grid.map(function, range(100))) == list(range(100))
+        assert len(sizes) <= 16, "as many chunks as balance needs, and no more"
+        assert sum(sizes) == 100
 
 
 @pytest.mark.parametrize("settings", [{"deadline": LONG}, {"idempotent": True}, {"chunk": 1}])

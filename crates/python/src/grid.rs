@@ -27,7 +27,7 @@ use crate::plain;
 use crate::values;
 
 /// A registered function.
-#[pyclass(frozen, module = "gridrpc._native")]
+#[pyclass(frozen, weakref, module = "gridrpc._native")]
 pub struct Function {
     function: Arc<FunctionRef>,
     /// Whether it takes typed values instead of pickles.

@@ -23,7 +23,7 @@ use crate::link::{LinkError, Received, Receiver, Sender};
 use crate::worker::leftovers::Leftovers;
 use crate::worker::orphan;
 use crate::worker::stopped::Stopped;
-use crate::{pages, sys};
+use crate::{memory, pages, sys};
 
 /// What became of the process that called [`Spawner::run`].
 #[derive(Debug)]
@@ -104,6 +104,8 @@ impl Spawner {
         mut fork: impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Role, E> {
         pages::tell_forked();
+        // Found out once, for all workers.
+        memory::most();
         loop {
             let (control, child) = self.wait().map_err(LinkError::from)?;
             if child {
