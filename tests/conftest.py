@@ -2,6 +2,11 @@
 
 import signal
 
+from fresh import environment, full_environment, packages, sdist, unpacked, wheel
+
+#: Fixtures for all folders.
+__all__ = ["environment", "full_environment", "packages", "sdist", "unpacked", "wheel"]
+
 # Whoever runs the tests in the background may have them ignore Ctrl-C or the end of the terminal,
 # and whatever they start would inherit that: tests need these signals as a terminal gives them.
 for number, usual in (

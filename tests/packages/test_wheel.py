@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from packaged import ROOT, Environment, build_sdist, run
+from fresh import ROOT, Environment, build_sdist, run
 
 IDL = r"""
 Module sample;

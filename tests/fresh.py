@@ -1,0 +1,178 @@
+"""A fresh environment for tests: the wheel made of the source distribution, installed elsewhere.
+
+What takes long is made once for all processes of a test run: see `once`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 900
+#: What is tested is what the packages have, not how fast it is. What is built stays for the next
+#: time.
+QUICK_BUILD = {
+    "CARGO_PROFILE_RELEASE_LTO": "off",
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+    "CARGO_PROFILE_RELEASE_DEBUG": "0",
+    "CARGO_TARGET_DIR": str(ROOT / "target" / "packages"),
+    "PYO3_PYTHON": sys.executable,
+    # The environment of the tests has what builds packages.
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+}
+
+
+def run(
+    *command: str | os.PathLike[str],
+    cwd: Path,
+    environment: dict[str, str] | None = None,
+    expected: int = 0,
+) -> str:
+    """What a command prints, on either stream."""
+    ran = subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == expected, f"{command}:\n{ran.stdout}"
+    return ran.stdout
+
+
+def build_sdist(sources: Path, folder: Path) -> None:
+    code = f"import backend; backend.build_sdist({str(folder)!r})"
+    environment = {**os.environ, **QUICK_BUILD, "PYTHONPATH": str(sources / "packaging")}
+    run(sys.executable, "-c", code, cwd=sources, environment=environment)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment, and how commands are run with it activated."""
+
+    prefix: Path
+
+    def run(self, *command: str | os.PathLike[str], cwd: Path, expected: int = 0) -> str:
+        """What a command prints."""
+        return run(*command, cwd=cwd, environment=self.variables(), expected=expected)
+
+    def variables(self) -> dict[str, str]:
+        """As after `source bin/activate` in a new login."""
+        login = login_variables()
+        return {
+            **login,
+            "PATH": f"{self.prefix}/bin:{login['PATH']}",
+            "VIRTUAL_ENV": str(self.prefix),
+        }
+
+
+def login_variables() -> dict[str, str]:
+    """The variables of a new login."""
+    kept = ("HOME", "LANG", "TMPDIR", "USER")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+    }
+
+
+def once(name: str, factory: pytest.TempPathFactory, make: Callable[[Path], None]) -> Path:
+    """A folder that `make` fills, once for all processes that run tests side by side."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / name
+    with open(shared / f"{name}.made", "a+") as made:
+        fcntl.flock(made, fcntl.LOCK_EX)
+        made.seek(0)
+        if not made.read():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            made.write("made\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that is built from it."""
+
+    def make(folder: Path) -> None:
+        build_sdist(ROOT, folder)
+        (sdist,) = folder.iterdir()
+        # Always in the same place: what is built there stays valid.
+        shutil.rmtree(ROOT / "target" / "sdist", ignore_errors=True)
+        with tarfile.open(sdist) as archive:
+            archive.extractall(ROOT / "target" / "sdist", filter="data")
+        (sources,) = (ROOT / "target" / "sdist").iterdir()
+        run(
+            sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+            "--wheel-dir", folder, ".", cwd=sources, environment={**os.environ, **QUICK_BUILD},
+        )  # fmt: skip
+
+    return once("packages", tmp_path_factory, make)
+
+
+@pytest.fixture(scope="session")
+def sdist(packages: Path) -> Path:
+    """The source distribution."""
+    (file,) = packages.glob("*.tar.gz")
+    return file
+
+
+@pytest.fixture(scope="session")
+def unpacked(packages: Path) -> Path:
+    """Its sources."""
+    del packages
+    (sources,) = (ROOT / "target" / "sdist").iterdir()
+    return sources
+
+
+@pytest.fixture(scope="session")
+def wheel(packages: Path) -> Path:
+    """The wheel that is built from the source distribution."""
+    (file,) = packages.glob("*.whl")
+    return file
+
+
+def _install(prefix: Path, *packages: str | Path) -> None:
+    run(sys.executable, "-m", "venv", prefix, cwd=prefix.parent)
+    run(
+        prefix / "bin/python", "-m", "pip", "install", "--quiet",
+        "--disable-pip-version-check", "-c", ROOT / "constraints.txt", *packages,
+        cwd=prefix.parent,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """A fresh virtual environment, outside of the checkout, with `pip install WHEEL`."""
+
+    def make(folder: Path) -> None:
+        _install(folder / "venv", wheel)
+
+    return Environment(once("fresh", tmp_path_factory, make) / "venv")
+
+
+@pytest.fixture(scope="session")
+def full_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Another one, with all extras: what `make install` installs."""
+
+    def make(folder: Path) -> None:
+        _install(folder / "venv", f"gridrpc[gridbench,joblib,progress] @ {wheel.as_uri()}")
+
+    return Environment(once("full", tmp_path_factory, make) / "venv")
