@@ -120,7 +120,7 @@ test-python: compilers install $(STAMPS)/test-packages browser simgrid links cpy
 	$(PYTEST) --durations 15
 
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages ## run the programs in the guide and the README, and check names in documents
+test-docs: compilers install $(STAMPS)/test-packages ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: browser

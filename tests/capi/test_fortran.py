@@ -1,4 +1,7 @@
-"""The Fortran module: programs that use all of it, what calls refuse, examples, documentation."""
+"""The Fortran module: programs that use all of it, and what calls refuse.
+
+The examples and the programs of the documentation are run by tests/docs/test_as_printed.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
 COMPILER = os.environ.get("FC", "gfortran")
 SECONDS = 120
 
@@ -51,10 +53,11 @@ class Fortran:
         """A program of the folder `fortran`, with what all of them share."""
         program = folder / name
         sources = [HERE / "fortran" / file for file in ("check.f90", f"{name}.f90")]
-        lib = self.prefix / "lib"
+        pkg_config = ("pkg-config", "--cflags", "--libs", "gridrpc-fortran")
+        flags = self.succeed(*pkg_config, folder=folder).split()
         done = self.run(
-            COMPILER, *STRICT, level, *sources, "-o", program, f"-I{self.sources}", f"-L{lib}",
-            "-lgridrpc_fortran", "-lgridrpc", f"-Wl,-rpath,{lib}", folder=folder,
+            COMPILER, *STRICT, level, *sources, "-o", program, *flags,
+            f"-Wl,-rpath,{self.prefix}/lib", folder=folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return program
@@ -171,39 +174,3 @@ def test_the_module_has_all_of_the_header(fortran: Fortran) -> None:
     assert functions <= public
     for name, value in re.findall(r"\b(GRPC_\w+) = (\d+)", header):
         assert re.search(rf"\b{name} = {value}\b", module), name
-
-
-def test_the_examples(fortran: Fortran, tmp_path: Path) -> None:
-    left = shutil.ignore_patterns("*.so", "*.o", "*.mod", "pi_farm", "solve", "describe", "heat")
-    for name in ("fortran", "lapack", "montecarlo"):
-        shutil.copytree(REPOSITORY / "examples" / name, tmp_path / name, ignore=left)
-    program = fortran.prefix / "bin/gridrpc"
-    done = fortran.run("make", "run", f"GRIDRPC={program}", folder=tmp_path / "fortran")
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr, done.stderr
-    for said in (
-        r"pi is about 3\.1\d+, by 20 tasks of 100000 points",
-        r"order 300: residual +\d\.\dE-\d+",
-        r"a short series: 5 values about 3\.00\nfrom -1\.00 to 8\.25\nhigh, low 2, high, low 4, hi",
-        r"after 1500 steps: change +2\.53E-04\nin the middle: 36\.45",
-    ):
-        assert re.search(said, done.stdout), done.stdout
-
-
-def test_the_programs_of_the_documentation(fortran: Fortran, tmp_path: Path) -> None:
-    text = (REPOSITORY / "docs/fortran.md").read_text()
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    (tmp_path / "sample.idl").write_text(next(block for kind, block in blocks if kind == "idl"))
-    fortran.succeed(fortran.prefix / "bin/gridrpc", "compile", "sample.idl", folder=tmp_path)
-    pkg_config = ["pkg-config", "--cflags", "--libs", "gridrpc-fortran"]
-    flags = fortran.succeed(*pkg_config, folder=tmp_path).split()
-    flags += [f"-Wl,-rpath,{fortran.prefix}/lib"]
-    programs = [at for at, (kind, _) in enumerate(blocks) if kind == "fortran"]
-    for at in programs:
-        (tmp_path / "program.f90").write_text(blocks[at][1])
-        command = [COMPILER, *STRICT, "program.f90", "-o", "program", *flags]
-        fortran.succeed(*command, folder=tmp_path)
-        done = fortran.run("./program", folder=tmp_path, modules=tmp_path)
-        # What a program prints stands in the block behind it.
-        assert done.stdout == blocks[at + 1][1], done.stderr
-    assert len(programs) == 8

@@ -1,0 +1,201 @@
+"""What of the pages is not run as it is printed, each with the reason; and what readers have.
+
+Options of commands of `gridbench` are checked nevertheless, and what they read has to have been
+written by an earlier command of the page. Of targets of make it is checked that they are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """Why a command is not run."""
+
+    because: str
+    #: A smaller command that is run instead, and leaves what those after it need.
+    instead: str = ""
+
+
+#: Cases on a machine that does other things beside do not count, and tests do other things beside.
+_SMALL_SCENARIO = (
+    "gridbench scenario {} --time-scale 0.001 --sizes 0 --out {}"
+    """ && sed -i 's/"status": "invalid"/"status": "done"/' {}/cases.jsonl"""
+)
+_RUNS_TO_FIT = _SMALL_SCENARIO.format(
+    "4 --cores 1,2,3,4,5", "runs/first/scenario-4", "runs/first/scenario-4"
+)
+_RUNS_TO_READ = _SMALL_SCENARIO.format(
+    "4 --cores 2", "runs/first/scenario-3", "runs/first/scenario-3"
+)
+
+_CALIBRATES = "measures for a minute and more: tests/gridbench/test_advise.py has it measure less"
+_TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run fewer"
+_DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
+_HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
+_MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
+
+#: By page and command; or, for blocks that are no commands, by page and first line.
+NOT_RUN: dict[str, dict[str, NotRun]] = {
+    "README.md": {
+        "gridbench engines install ray dask": NotRun(_DOWNLOADS),
+        "gridbench micro --quick": NotRun(
+            "takes minutes: tests/gridbench/test_micro_run.py has it measure less"
+        ),
+        "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray": NotRun(
+            _HAS_NO_ENGINES
+        ),
+        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_FIT),
+        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
+            NotRun(_CALIBRATES)
+        ),
+        "gridbench advise --work 10s --cores 50 --try": NotRun(_TRIES),
+    },
+    "docs/advice.md": {
+        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
+            NotRun(_CALIBRATES)
+        ),
+        "gridbench scenario 3 4 6 --engine gridrpc-native --time-scale 0.01"
+        " --sizes 0,100KB,1MB,10MB --out runs/here": NotRun(_MINUTES),
+        "gridbench model runs/here --out model.json": NotRun(
+            "takes as long as in README.md, where it is run"
+        ),
+        "gridbench advise --work 10s --cores 50 --input 20MB --try": NotRun(_TRIES),
+        "make bench-advice": NotRun("takes 20 minutes"),
+    },
+    "docs/engines.md": {
+        "gridbench engines install ray dask": NotRun(_DOWNLOADS),
+        "gridbench engines install --all": NotRun(_DOWNLOADS),
+        "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray"
+        " --engine dask --start warm": NotRun(_HAS_NO_ENGINES),
+        "gridbench engines remove ray": NotRun(
+            "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
+        ),
+    },
+    "docs/idl.md": {
+        "file        = { item } ;": NotRun("the grammar of the language is for reading"),
+    },
+    "docs/links.md": {
+        "client ══ switch ══ node 1      each link: RATE in each direction": NotRun("a picture"),
+    },
+    "docs/measured.md": {
+        "gridbench scenario 6 3 2 1 4 5 --time-scale 0.01 --sizes 0,10KB,100KB,1MB,10MB"
+        " --rounds 5 --seed 12 --out runs/native": NotRun(_MINUTES),
+        "gridbench scenario 6 3 2 1 4 5 --time-scale 0.01 --sizes 0,10KB,100KB,1MB,10MB"
+        " --engine process-pool --case-limit 40 --out runs/pool": NotRun(_MINUTES),
+        "gridbench scenario 1 2 4 5 --time-scale 0.01 --sizes 0,10KB,100KB,1MB,10MB"
+        " --nodes 4 --link 1gbit --case-limit 20 --seed 4 --out runs/links": NotRun(_MINUTES),
+    },
+    "docs/scenarios.md": {
+        "gridbench scenario 3 --time-scale 0.01": NotRun(_MINUTES),
+        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_READ),
+        "gridbench scenario 4 --engine gridrpc-native --engine ray --sizes 0,100KB,1MB": NotRun(
+            _MINUTES
+        ),
+    },
+}
+
+#: Commands that are shown to fail, and their exit status.
+FAILS: dict[str, dict[str, int]] = {"docs/idl.md": {"gridrpc compile wrong.idl": 1}}
+
+#: What commands print where their output is not the same each time, as regular expressions.
+SAYS: dict[str, dict[str, list[str]]] = {
+    "README.md": {
+        "make demo": [r"The report is .*/runs/.*/report\.html: open it in a browser\."],
+        "python volume.py": [r"^one: 33\.51\d*\nall: \[0\.0, 4\.18\d*, "],
+        "gridbench model runs/first/scenario-4 --out model.json": [
+            "gridrpc-native",
+            r"start\.constant",
+        ],
+        "gridbench simulate --sweep cores=100,1000,10000 --tasks-per-core 10 --input 100KB"
+        " --out runs/cores": [r"page: runs/cores/sweep\.html"],
+    },
+    "docs/simulate.md": {
+        "gridbench simulate --profile symphony --cores 400 --tasks 1200 --sleep 30 --input 1MB": [
+            "What limits: "
+        ],
+    },
+    "docs/links.md": {"gridbench links --nodes 3 --link 1gbit": ["all at once"]},
+    "examples/engines/README.md": {"gridbench engines": [r"thread-pool +installed"]},
+    "examples/fortran/README.md": {
+        "make run": [
+            r"pi is about 3\.1\d+, by 20 tasks of 100000 points",
+            r"order 300: residual +\d\.\dE-\d+",
+            r"a short series: 5 values about 3\.00\nfrom -1\.00 to 8\.25\nhigh, low 2, high, low 4",
+            r"after 1500 steps: change +2\.53E-04\nin the middle: 36\.45",
+        ],
+        'GRIDRPC_MODULE_PATH=../lapack ./solve "" 1000': [r"order 1000: residual +\d\.\dE-\d+"],
+    },
+    "examples/lapack/README.md": {
+        "make run": [r"dgemm +0\.\d\d "],
+        "GRIDRPC_MODULE_PATH=. ./solve": [r"order \d+: residual"],
+    },
+    "examples/montecarlo/README.md": {
+        "make run": ["value at risk, 95 %, of 200 scenarios"],
+        'GRIDRPC_MODULE_PATH=. ./pi_task_farm "" 100 1000000': [r"pi is about 3\.14"],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the readers of a page have: the page speaks of it, and does not show it."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    #: Commands that make the rest of it.
+    commands: tuple[str, ...] = ()
+
+
+_OLD_CLIENT = r"""
+#include <grpc.h>
+
+int main(int argc, char *argv[])
+{
+    grpc_function_handle_t handle;
+    double x[2] = {1, 2};
+
+    if (argc < 2 || grpc_initialize(argv[1]) != GRPC_NO_ERROR ||
+        grpc_function_handle_init(&handle, "localhost", "sample/twice") != GRPC_NO_ERROR ||
+        grpc_call(&handle, 2, x) != GRPC_NO_ERROR)
+        return 1;
+    printf("%g %g\n", x[0], x[1]);
+    grpc_finalize();
+    return 0;
+}
+"""
+_OLD_CONFIGURATION = """\
+# How an old program is configured.
+<CLIENT>
+loglevel 2
+</CLIENT>
+<FUNCTION_INFO>
+hostname localhost
+funcname sample/twice
+path ./_stub_twice
+</FUNCTION_INFO>
+<SERVER>
+hostname localhost
+crypt SSL
+</SERVER>
+"""
+_OLD_MODULE = """\
+Module sample;
+Define twice(IN int n, INOUT double x[n]) { int i; for (i = 0; i < n; i++) x[i] *= 2; }
+"""
+
+GIVEN = {
+    "docs/coming-from-ninf-g.md": Given(
+        {"sample.idl": _OLD_MODULE, "client.c": _OLD_CLIENT, "client.conf": _OLD_CONFIGURATION}
+    ),
+    "docs/idl.md": Given(
+        {
+            "pi.c": "void count_points(long times, int seed, long *count) { *count = times; }",
+            "scale.c": "int scale(double factor, int n, double *x) { return factor * n * *x; }",
+        },
+        ("cc -fPIC -c pi.c scale.c",),
+    ),
+    "docs/c/grpc_is_canceled_np.md": Given(
+        {"improve.c": "void improve(double *best) { ++*best; }"}, ("cc -fPIC -c improve.c",)
+    ),
+}

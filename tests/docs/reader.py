@@ -1,0 +1,272 @@
+"""Somebody who reads a page and does what it says: runs each block as it is printed, in order.
+
+The place is a copy of the checkout as it is after `make install`, except that the fresh environment
+of a test run, which has what the wheel has, stands at `.venv`. The terminal is that of a new login:
+no environment is active until the page says so.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from blocks import ROOT, Block
+from frames import framed, is_synopsis
+from fresh import Environment, login_variables
+from not_run import FAILS, GIVEN, NOT_RUN, SAYS
+
+SECONDS = 180
+
+#: Has `gridbench` take its arguments, and do nothing.
+_PARSE = (
+    "import click; click.Command.invoke = lambda *_: None; from gridbench.cli import main; main()"
+)
+_OPEN = "import gridrpc; gridrpc.Grid(config='printed.toml').close()"
+
+
+class Wrong(Exception):
+    """A block that does not do what the page says."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command has said."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def copy_checkout(environment: Environment, folder: Path) -> None:
+    """A copy of the checkout, as it is after `make install`."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    for name in listed.stdout.split("\0"):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    (folder / ".venv").symlink_to(environment.prefix)
+    stamps = folder / (".venv/.stamps" + str(folder.resolve()).replace("/", "-"))
+    stamps.mkdir()
+    for step in ("venv", "packages", "native", "bytecode", "capi"):
+        (stamps / step).touch()
+
+
+class Reader:
+    """Reads one page."""
+
+    def __init__(self, environment: Environment, folder: Path) -> None:
+        self.folder = folder / "checkout"
+        self._home = folder / "home"
+        self._state = folder / "state"
+        for one in (self.folder, self._home, self._state):
+            one.mkdir()
+        copy_checkout(environment, self.folder)
+        self.place = self.folder
+        settings = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+        self.variables = {
+            **login_variables(),
+            # Downloads need not be repeated, and versions are ours.
+            "PIP_CACHE_DIR": str(Path.home() / ".cache/pip"),
+            "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+            **settings,
+            "HOME": str(self._home),
+        }
+        #: All that commands have said.
+        self.said = ""
+        #: What the last block has printed.
+        self.printed = ""
+        #: What has been done with the blocks, by their places.
+        self.done: dict[str, str] = {}
+
+    # ---- The terminal
+
+    def run(self, line: str) -> Ran:
+        """A line in the terminal; where it goes to and what it exports stays for the next one."""
+        cwd, env = self._state / "cwd", self._state / "env"
+        script = f"{line}\nstatus=$?; pwd >{cwd}; env -0 >{env}; exit $status"
+        terminal = subprocess.Popen(
+            ["bash", "-c", script], cwd=self.place, env=self.variables, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            stdout, stderr = terminal.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(terminal.pid, signal.SIGKILL)
+            terminal.communicate()
+            raise Wrong(f"`{line}` has not ended within {SECONDS} s") from None
+        if cwd.exists():
+            self.place = Path(cwd.read_text().removesuffix("\n"))
+            pairs = (pair.partition("=") for pair in env.read_text().split("\0") if pair)
+            self.variables = {name: value for name, _, value in pairs if name != "_"}
+        self.said += stdout + stderr
+        return Ran(terminal.returncode, stdout, stderr)
+
+    def succeed(self, line: str, status: int = 0) -> Ran:
+        """A line that ends with this status."""
+        ran = self.run(line)
+        if ran.status != status:
+            raise Wrong(f"`{line}` has ended with status {ran.status}:\n{ran.stdout}{ran.stderr}")
+        return ran
+
+    # ---- Pages
+
+    def read(self, blocks: list[Block]) -> list[str]:
+        """Goes through a page, and returns what is wrong with it."""
+        wrong = []
+        if blocks and blocks[0].page in GIVEN:
+            self._have(blocks[0].page)
+        for at, block in enumerate(blocks):
+            try:
+                self.done[block.place] = self._take(block, blocks[:at], blocks[at + 1 :])
+            except Wrong as error:
+                wrong.append(f"{block.place}: {error}")
+        return wrong
+
+    def _have(self, page: str) -> None:
+        given = GIVEN[page]
+        for name, text in given.files.items():
+            (self.place / name).write_text(text)
+        for command in given.commands:
+            self.succeed(command)
+
+    def _take(self, block: Block, earlier: list[Block], later: list[Block]) -> str:
+        first = block.text.partition("\n")[0]
+        if block.kind != "sh" and first in NOT_RUN.get(block.page, {}):
+            return "not run"
+        if block.kind == "text":
+            return self._compare(block, earlier)
+        self.printed = ""
+        if block.kind == "sh":
+            return self._follow(block)
+        take = {
+            "python": self._run_python,
+            "c": self._run_c,
+            "fortran": self._run_fortran,
+            "idl": self._compile,
+            "toml": self._configure,
+        }.get(block.kind)
+        if take is None:
+            kind = f"is of the kind `{block.kind}`" if block.kind else "has no kind"
+            raise Wrong(f"the block {kind}, and not_run.py does not have it: {first}")
+        if block.name:
+            (self.place / block.name).write_text(block.text)
+            stem = re.escape(block.name.rpartition(".")[0])
+            uses = rf"(?<![\w-]){stem}\.\w+"
+            if any(re.search(uses, one.text) for one in later if one.kind == "sh"):
+                return "saved"
+        return take(block, earlier)
+
+    def _follow(self, block: Block) -> str:
+        left = NOT_RUN.get(block.page, {})
+        done = set()
+        for command in block.commands:
+            if command in left:
+                self._check_what_is_not_run(command)
+                if left[command].instead:
+                    self.succeed(left[command].instead)
+                done.add("not run")
+                continue
+            ran = self.succeed(command, FAILS.get(block.page, {}).get(command, 0))
+            done.add("run")
+            self.printed += ran.stdout + ran.stderr
+            for pattern in SAYS.get(block.page, {}).get(command, []):
+                if not re.search(pattern, ran.stdout + ran.stderr, re.MULTILINE):
+                    said = ran.stdout + ran.stderr
+                    raise Wrong(f"`{command}` has not said {pattern}, but\n{said}")
+            if command.startswith("make") and "warning" in ran.stderr.lower():
+                raise Wrong(f"`{command}` has warned:\n{ran.stderr}")
+        return " and ".join(sorted(done, reverse=True))
+
+    def _check_what_is_not_run(self, command: str) -> None:
+        """Its options are right, and what it reads is there."""
+        words = shlex.split(command)
+        if words[0] == "make":
+            self.succeed(f"make --dry-run {shlex.join(words[1:])}")
+        elif words[0] == "gridbench":
+            # The program itself is looked for as well: the environment has to be active.
+            self.succeed(
+                f"command -v gridbench && python -c {shlex.quote(_PARSE)} {shlex.join(words[1:])}"
+            )
+        for before, word in itertools.pairwise(words):
+            path = self.place / word
+            if before == "--out":
+                # Commands that come afterwards may read it.
+                (path.parent if path.suffix else path).mkdir(parents=True, exist_ok=True)
+                if path.suffix:
+                    path.touch()
+            elif ("/" in word or path.suffix in (".json", ".xml")) and not path.exists():
+                raise Wrong(f"`{command}` reads {word}, which nothing on this page has written")
+
+    def _compare(self, block: Block, earlier: list[Block]) -> str:
+        """What is printed directly behind a program is its output; else somebody has said it."""
+        if block.follows_directly and earlier:
+            if self.printed != block.text:
+                raise Wrong(f"printed is\n{block.text}but it has said\n{self.printed}")
+        elif block.text not in self.said:
+            raise Wrong(f"no command of this page has said\n{block.text}")
+        return "compared"
+
+    # ---- Programs
+
+    def _run_python(self, block: Block, earlier: list[Block]) -> str:
+        del earlier
+        (self.place / "program.py").write_text(block.text)
+        self.printed = self.succeed("python program.py").stdout
+        return "run"
+
+    def _configure(self, block: Block, earlier: list[Block]) -> str:
+        del earlier
+        (self.place / "printed.toml").write_text(block.text)
+        self.succeed(f"python -c {shlex.quote(_OPEN)}")
+        return "run"
+
+    def _compile(self, block: Block, earlier: list[Block]) -> str:
+        """A module; a part of one becomes a module of its own."""
+        del earlier
+        named = re.search(r"^Module (\w+);", block.text, re.MULTILINE)
+        name = named[1] if named else "fragment"
+        text = block.text if named else f"Module fragment;\n{block.text}"
+        (self.place / f"{name}.idl").write_text(text)
+        self.printed = self.succeed(f"gridrpc compile {name}.idl").stdout
+        return "run"
+
+    def _run_fortran(self, block: Block, earlier: list[Block]) -> str:
+        """Built by the command that the page has for its first program."""
+        commands = [command for one in earlier if one.kind == "sh" for command in one.commands]
+        build = next((one for one in commands if one.startswith("gfortran -o first ")), None)
+        if build is None:
+            raise Wrong("the page has not said yet how programs are built")
+        (self.place / "program.f90").write_text(block.text)
+        build = build.replace("gfortran -o first ", "gfortran -Wall -o program ")
+        build = build.replace("first.f90", "program.f90")
+        if warnings := self.succeed(build).stderr:
+            raise Wrong(f"the compiler warns:\n{warnings}")
+        self.printed = self.succeed("./program").stdout
+        return "run"
+
+    def _run_c(self, block: Block, earlier: list[Block]) -> str:
+        """A declaration has to agree with the header; statements run in a frame."""
+        del earlier
+        if is_synopsis(block.text):
+            (self.place / "synopsis.c").write_text(block.text)
+            check = "cc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only synopsis.c"
+            self.succeed(f"{check} $(gridrpc config --cflags)")
+            return "run"
+        (self.place / "program.c").write_text(framed(block.text))
+        self.succeed("cc -std=gnu11 -Wall -o program program.c $(gridrpc config --cflags --libs)")
+        ran = self.succeed("./program")
+        if ran.stderr:
+            raise Wrong(f"it has said:\n{ran.stderr}")
+        self.printed = ran.stdout
+        return "run"
