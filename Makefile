@@ -86,6 +86,10 @@ wheel: $(STAMPS)/packages ## build the wheel, which has everything, in dist/
 sdist: $(STAMPS)/packages ## build the source distribution in dist/
 	@scripts/build-packages $(BIN)/python sdist
 
+.PHONY: deb
+deb: $(STAMPS)/packages debian-tools ## build Debian's packages in dist/: the program, C library, headers, Python
+	@scripts/build-packages $(BIN)/python deb
+
 # ---- What developers need
 
 # In two processes, one file in one of them. One that dies is not replaced: the run would not end.
@@ -116,7 +120,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser simgrid links cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-docs
@@ -130,6 +134,10 @@ browser: ## see that Chromium and its driver are there
 .PHONY: compilers
 compilers: ## see that compilers for C++ and Fortran and OpenBLAS are there
 	@scripts/ensure-compilers
+
+.PHONY: debian-tools
+debian-tools: ## see that what builds and tests Debian's packages is there
+	@scripts/ensure-debian-tools
 
 .PHONY: simgrid
 simgrid: ## see that SimGrid is there

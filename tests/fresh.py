@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,15 @@ def build_sdist(sources: Path, folder: Path) -> None:
     code = f"import backend; backend.build_sdist({str(folder)!r})"
     environment = {**os.environ, **QUICK_BUILD, "PYTHONPATH": str(sources / "packaging")}
     run(sys.executable, "-c", code, cwd=sources, environment=environment)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One of the processes that run tests side by side, as they build in the same folders."""
+    (ROOT / "target").mkdir(exist_ok=True)
+    with open(ROOT / "target" / "packages.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @dataclass(frozen=True)
@@ -112,17 +122,18 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the source distribution, and the wheel that is built from it."""
 
     def make(folder: Path) -> None:
-        build_sdist(ROOT, folder)
-        (sdist,) = folder.iterdir()
-        # Always in the same place: what is built there stays valid.
-        shutil.rmtree(ROOT / "target" / "sdist", ignore_errors=True)
-        with tarfile.open(sdist) as archive:
-            archive.extractall(ROOT / "target" / "sdist", filter="data")
-        (sources,) = (ROOT / "target" / "sdist").iterdir()
-        run(
-            sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-            "--wheel-dir", folder, ".", cwd=sources, environment={**os.environ, **QUICK_BUILD},
-        )  # fmt: skip
+        with alone():
+            build_sdist(ROOT, folder)
+            (sdist,) = folder.iterdir()
+            # Always in the same place: what is built there stays valid.
+            shutil.rmtree(ROOT / "target" / "sdist", ignore_errors=True)
+            with tarfile.open(sdist) as archive:
+                archive.extractall(ROOT / "target" / "sdist", filter="data")
+            (sources,) = (ROOT / "target" / "sdist").iterdir()
+            run(
+                sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+                "--wheel-dir", folder, ".", cwd=sources, environment={**os.environ, **QUICK_BUILD},
+            )  # fmt: skip
 
     return once("packages", tmp_path_factory, make)
 

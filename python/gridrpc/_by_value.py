@@ -15,6 +15,9 @@ from typing import Any
 import cloudpickle
 from cloudpickle import cloudpickle as internals
 
+# Where version 2 has it; version 3 passes on what it has moved.
+from cloudpickle.cloudpickle_fast import _function_setstate
+
 #: Names of the main program; the second is that of children of `multiprocessing`.
 MAIN = frozenset({"__main__", "__mp_main__"})
 
@@ -50,13 +53,13 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def _dynamic_function_reduce(self, function: FunctionType) -> Any:
         make, arguments, state, _, _, _ = super()._dynamic_function_reduce(function)
         if function.__module__ not in MAIN:
-            return make, arguments, state, None, None, internals._function_setstate
+            return make, arguments, state, None, None, _function_setstate
         return make, arguments, state, None, None, _set_main_state
 
 
 def _set_main_state(function: FunctionType, state: Any) -> None:
     """Complete a function of the main program. What the initializer has assigned stays."""
-    internals._function_setstate(function, state)
+    _function_setstate(function, state)
     function.__globals__.update(assigned)
 
 

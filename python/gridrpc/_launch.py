@@ -162,7 +162,9 @@ def program() -> str:
     user = os.path.join(sysconfig.get_path("scripts", "posix_user"), "gridrpc")
     package = os.path.dirname(os.path.abspath(__file__))
     target = os.path.join(os.path.dirname(package), "bin", "gridrpc")
-    for place in (scripts, target, user):
+    # Debian has modules for all its environments in PREFIX/lib/python3/dist-packages.
+    prefix = os.path.abspath(os.path.join(package, *[os.pardir] * 4))
+    for place in (scripts, target, os.path.join(prefix, "bin", "gridrpc"), user):
         if os.path.isfile(place):
             return place
     found = os.environ.get("GRIDRPC_PROGRAM") or shutil.which("gridrpc")

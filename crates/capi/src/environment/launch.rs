@@ -116,8 +116,10 @@ fn program() -> Result<PathBuf, Failure> {
         return Ok(named.into());
     }
     let folder = own_folder();
-    let installed =
-        folder.iter().flat_map(|folder| [folder.join("../bin/gridrpc"), folder.join("gridrpc")]);
+    // Debian has the library one folder deeper, in that of its architecture.
+    let installed = folder.iter().flat_map(|folder| {
+        ["../bin/gridrpc", "gridrpc", "../../bin/gridrpc"].map(|place| folder.join(place))
+    });
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|folder| folder.join("gridrpc"));
     installed.chain(on_path).find(|file| is_program(file)).ok_or_else(|| {

@@ -49,7 +49,8 @@ pub enum ConfigError {
     /// The C library is not there.
     #[error(
         "the C library is not installed with this program: there is no `{}`. \
-         `pip install gridrpc` installs both, and so does `make install-c PREFIX=...`", .0.display()
+         `pip install gridrpc` installs both, and so does `make install-c PREFIX=...`; \
+         Debian's package of it is libgridrpc-dev", .0.display()
     )]
     Missing(PathBuf),
     /// The file for pkg-config cannot be read.
@@ -74,7 +75,7 @@ pub fn describe(wanted: Wanted) -> Result<String, ConfigError> {
 }
 
 fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
-    let (include, lib) = (prefix.join("include"), prefix.join("lib"));
+    let (include, lib) = (prefix.join("include"), library_folder(prefix));
     let pkgconfig = lib.join("pkgconfig");
     let fortran = include.join("gridrpc/fortran");
     let header = include.join("grpc.h");
@@ -114,6 +115,14 @@ fn words(prefix: &Path, wanted: Wanted) -> Result<Vec<String>, ConfigError> {
         words.push("-lgridrpc".to_owned());
     }
     Ok(words)
+}
+
+/// The folder of the libraries. Debian has one for each architecture below `lib`.
+fn library_folder(prefix: &Path) -> PathBuf {
+    let lib = prefix.join("lib");
+    let own = lib.join(format!("{}-linux-gnu", std::env::consts::ARCH));
+    let is_there = |folder: &Path| folder.join("pkgconfig/gridrpc.pc").is_file();
+    if !is_there(&lib) && is_there(&own) { own } else { lib }
 }
 
 /// The libraries of the system that the static library needs.
@@ -181,6 +190,21 @@ mod tests {
                 "{at}/include/gridrpc/fortran/grpc.f90 {at}/include/gridrpc/fortran/grpc_arguments.c"
             )
         );
+    }
+
+    #[test]
+    fn a_library_may_lie_in_the_folder_of_its_architecture() {
+        let prefix = Folder::new("architecture");
+        let lib = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
+        prefix.write("include/grpc.h", "");
+        prefix.write(&format!("{lib}/pkgconfig/gridrpc.pc"), "Libs.private: -lm\n");
+        let at = prefix.0.join(lib);
+        let told =
+            |arguments: &[&str]| words(&prefix.0, wanted(arguments)).expect("words").join(" ");
+        let at = at.display();
+        assert_eq!(told(&["--libs"]), format!("-L{at} -Wl,-rpath,{at} -lgridrpc"));
+        assert_eq!(told(&["--libs", "--static"]), format!("{at}/libgridrpc.a -lm"));
+        assert_eq!(told(&["--libdir", "--pkgconfigdir"]), format!("{at} {at}/pkgconfig"));
     }
 
     #[test]
