@@ -32,6 +32,9 @@ CAPI_SOURCES := $(shell find crates/capi -type f)
 
 # Where `make install-c` installs to.
 PREFIX ?= /usr/local
+# Where `make conda` takes what it needs from, and whether compilers and Python are this machine's.
+CHANNEL ?= conda-forge
+EXTERNALS ?= no
 
 .PHONY: help
 help: ## list what one can do
@@ -89,6 +92,10 @@ sdist: $(STAMPS)/packages ## build the source distribution in dist/
 .PHONY: deb
 deb: $(STAMPS)/packages debian-tools ## build Debian's packages in dist/: the program, C library, headers, Python
 	@scripts/build-packages $(BIN)/python deb
+
+.PHONY: conda
+conda: $(STAMPS)/packages ## build the conda package in dist/ (EXTERNALS=yes: with what this machine has)
+	@EXTERNALS='$(EXTERNALS)' CHANNEL='$(CHANNEL)' scripts/build-packages $(BIN)/python conda
 
 # ---- What developers need
 
