@@ -130,10 +130,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             with tarfile.open(sdist) as archive:
                 archive.extractall(ROOT / "target" / "sdist", filter="data")
             (sources,) = (ROOT / "target" / "sdist").iterdir()
-            run(
-                sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
-                "--wheel-dir", folder, ".", cwd=sources, environment={**os.environ, **QUICK_BUILD},
-            )  # fmt: skip
+            build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
+            options = ("--no-build-isolation", "--wheel-dir", folder, ".")
+            run(*build, *options, cwd=sources, environment={**os.environ, **QUICK_BUILD})
 
     return once("packages", tmp_path_factory, make)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from packaged import ROOT
+from fresh import ROOT
 
 RECIPE = (ROOT / "packaging/conda/recipe.yaml").read_text()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
