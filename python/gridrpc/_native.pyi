@@ -169,7 +169,7 @@ class Grid:
         body: bytes | None = None,
         *,
         typed: bool = False,
-        blobs: Sequence[int] = (),
+        blobs: Sequence[int] = ...,
     ) -> Function: ...
     def submit(
         self,
@@ -190,8 +190,8 @@ class Grid:
         callable: str | Callable[..., Any],
         function: Function,
         globals: dict[str, Any] | None = None,
-        names: Sequence[str] = (),
-        values: Sequence[Any] = (),
+        names: Sequence[str] = ...,
+        values: Sequence[Any] = ...,
     ) -> None: ...
     def submit_plain(
         self,

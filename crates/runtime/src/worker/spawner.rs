@@ -105,7 +105,7 @@ impl Spawner {
     ) -> Result<Role, E> {
         pages::tell_forked();
         // Found out once, for all workers.
-        memory::most();
+        let _ = memory::most();
         loop {
             let (control, child) = self.wait().map_err(LinkError::from)?;
             if child {
