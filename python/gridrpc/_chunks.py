@@ -1,13 +1,15 @@
 """Chunks of `map`: many items in one call, and what a worker makes of them.
 
-Items are kept apart wherever that can be noticed. Plain values travel as lists; anything else is
-pickled by itself, so that an object that is given twice arrives as two, as it does in calls of
-their own. An error ends a chunk behind the results of the items before it.
+Items are kept apart wherever that can be noticed. Plain values travel as lists, and small arrays of
+one shape as rows of one; anything else is pickled by itself, so that an object that is given twice
+arrives as two, as it does in calls of their own. An error ends a chunk behind the results of the
+items before it.
 """
 
 from __future__ import annotations
 
 import pickle
+import sys
 from itertools import islice, repeat, starmap
 from pickle import loads
 from time import monotonic_ns
@@ -84,6 +86,67 @@ class Parts:
             yield head, list(islice(buffers, count))
 
 
+#: Bytes of an array that goes as a row of another, at most: to pickle larger ones takes no longer.
+SMALL_ARRAY = 2048
+#: Kinds of elements that a row has as the array had them.
+NUMBERS = "biufc"
+
+
+class Rows:
+    """Arrays of one shape and type, as rows of one array; whoever takes one has it to himself."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __reduce__(self) -> tuple[type[Rows], tuple[Any]]:
+        return Rows, (self.array,)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (row.copy() for row in self.array)
+
+
+def as_rows(values: list[Any]) -> Rows | None:
+    """Small arrays of numbers that differ in nothing else as rows of one; None: they are others."""
+    numpy = sys.modules.get("numpy")
+    first = values[0]
+    if numpy is None or type(first) is not numpy.ndarray:
+        return None
+    kind, shape = first.dtype, first.shape
+    if (
+        kind.kind not in NUMBERS
+        or not kind.isnative
+        or not shape
+        or first.nbytes > SMALL_ARRAY
+        or not all(
+            type(value) is numpy.ndarray
+            and value.dtype == kind
+            and value.shape == shape
+            and value.flags.c_contiguous
+            for value in values
+        )
+    ):
+        return None
+    return Rows(numpy.stack(values))
+
+
+def are_plain(values: list[Any]) -> bool:
+    """Whether all are numbers, texts, bytes or None, of Python or NumPy: nobody can change them."""
+    if _native.plain_bytes(values) >= 0:
+        return True
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    return all(
+        issubclass(kind, numpy.generic) and not issubclass(kind, numpy.void)
+        for kind in set(map(type, values))
+    )
+
+
 class Stopped:
     """What came of a chunk that was not finished: the results of its first items.
 
@@ -103,7 +166,9 @@ class Stopped:
 class Chunked(Wrapped):
     """Calls a function with each item of a chunk."""
 
-    def __call__(self, items: list[list[Any]] | Parts, limit: int) -> list[Any] | Parts | Stopped:
+    def __call__(
+        self, items: list[list[Any] | Rows] | Parts, limit: int
+    ) -> list[Any] | Parts | Stopped:
         """Results of the items: columns of plain arguments, or pickled tuples of arguments.
 
         `limit`: after so many ns no further item is begun; 0: all are run.
@@ -122,7 +187,7 @@ class Chunked(Wrapped):
             first = list(islice(calls, 1))
             if not first:
                 late = False
-            elif _native.plain_bytes(first) >= 0:
+            elif are_plain(first):
                 done = first
                 late = _run(calls, done, limit)
             else:
@@ -135,7 +200,7 @@ class Chunked(Wrapped):
             raise
         except BaseException as raised:
             error = describe(raised)
-        if isinstance(done, list) and _native.plain_bytes(done) < 0:
+        if isinstance(done, list) and not are_plain(done):
             done, error = _packed(done, error)
         return done if len(done) == count else Stopped(done, error)
 

@@ -20,7 +20,7 @@ MOST_BYTES = 512 << 10
 #: Each worker is to get so many of the chunks that are left, so that all end at once; but none that
 #: are smaller than those that keep a call's overhead at this share of the time that its items take.
 LEFT = 4
-SHARE_AT_THE_END = 0.2
+SHARE_AT_THE_END = 0.1
 #: How much of what was learned before counts after another call.
 MEMORY = 0.9
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gridrpc import _native
-from gridrpc._chunks import Parts, Stopped
+from gridrpc._chunks import Parts, Rows, Stopped, as_rows
 from gridrpc._functions import fixed_contents
 from gridrpc._grain import Costs
 from gridrpc._pickling import MAX_BUFFERS, dumps
@@ -95,9 +95,10 @@ class PythonSender:
     ) -> tuple[bytes, list[Any], list[int], int]:
         """Arguments of `Chunked` for the first of the items, and how many those are."""
         columns = [items] if self._options.single else [*map(list, zip(*items, strict=True))]
-        sizes = [_native.plain_bytes(column) for column in columns]
-        if min(sizes) >= 0 and sum(sizes) <= budget:
-            return *dumps(((columns, limit), {})), [], len(items)
+        together = [one for one in map(_together, columns) if one is not None]
+        if len(together) == len(columns) and sum(size for _, size in together) <= budget:
+            packed = [values for values, _ in together]
+            return *dumps(((packed, limit), {})), [], len(items)
         parts, blobs = Parts(), dict[int, None]()
         size = 0
         for item in items:
@@ -138,6 +139,15 @@ class PythonSender:
         except Exception as raised:
             error = raised
         return Answer(values, error)
+
+
+def _together(values: list[Any]) -> tuple[list[Any] | Rows, int] | None:
+    """Arguments that can be pickled as one, and how many bytes they have."""
+    size = _native.plain_bytes(values)
+    if size >= 0:
+        return values, size
+    rows = as_rows(values)
+    return None if rows is None else (rows, rows.array.nbytes)
 
 
 class NativeSender:

@@ -277,3 +277,46 @@ def test_arguments_in_shared_memory_that_functions_keep(own_grid: Grid) -> None:
         except KeyError:  # the other worker has it
             continue
         assert (kept == n).all()
+
+
+def add_one(array: Any) -> Any:
+    array += 1
+    return array
+
+
+@pytest.mark.parametrize("chunk", [10, "auto"])
+def test_small_arrays_are_each_functions_own(grid: Grid, chunk: Chunk) -> None:
+    array = np.arange(5.0)
+    items = [array] * 50 + [array + 10] * 50
+    results = list(grid.map(add_one, items, chunk=chunk))
+    assert all((result == item + 1).all() for result, item in zip(results, items, strict=True))
+    assert (array == np.arange(5.0)).all()
+
+
+ALIKE: dict[str, list[Any]] = {
+    "numbers of NumPy": [np.float64(n) for n in range(20)],
+    "truths of NumPy": [np.bool_(n % 2) for n in range(20)],
+    "numbers of both": [1, np.float64(2.5)] * 10,
+    "arrays": [np.arange(3) + n for n in range(20)],
+    "tables": [np.full((2, 3), n, np.float32) for n in range(20)],
+    "tables by columns": [np.full((2, 3), float(n), order="F") for n in range(20)],
+    "arrays of another byte order": [np.arange(3, dtype=">f8") + n for n in range(20)],
+    "arrays without dimensions": [np.array(n) for n in range(20)],
+    "arrays without elements": [np.zeros(0) for _ in range(20)],
+    "arrays of two lengths": [np.zeros(3), np.zeros(4)] * 10,
+    "arrays of two types": [np.zeros(3), np.zeros(3, int)] * 10,
+    "records": [np.zeros(2, [("a", "f4")]) for _ in range(20)],
+    "dates": [np.array(["2020-01-01"], "M8[D]") + n for n in range(20)],
+    "objects": [np.array([None, n]) for n in range(20)],
+    "a subclass": [np.ma.masked_array([1, n], [False, True]) for n in range(20)],
+}
+
+
+@pytest.mark.parametrize("items", ALIKE.values(), ids=ALIKE)
+def test_arrays_and_numbers_arrive_as_they_were(grid: Grid, items: list[Any]) -> None:
+    for item, came in zip(items, grid.map(remote.same, items, chunk=7), strict=True):
+        assert type(came) is type(item)
+        if isinstance(item, (np.ndarray, np.generic)):
+            assert (came.dtype, came.shape) == (item.dtype, item.shape)
+            assert came.flags.f_contiguous == item.flags.f_contiguous
+        assert np.array_equal(came, item)

@@ -1,4 +1,4 @@
-//! What the reference shows is what can be written.
+//! What the reference shows is what can be written; but for what it calls wrong.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn the_examples_of_the_reference_have_no_errors_and_no_warnings() {
         let parsed = parse(&source);
         let found: String =
             parsed.diagnostics.iter().map(|found| found.render("idl.md", &source)).collect();
-        assert!(found.is_empty(), "{found}");
+        assert_eq!(found.is_empty(), !example.starts_with("Module wrong;"), "{example}{found}");
         count += 1;
     }
     assert!(count > 8, "only {count} examples");
