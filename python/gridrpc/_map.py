@@ -70,6 +70,8 @@ class Results(Iterator[T], Generic[T]):
         """Give up what is under way; there are no more results."""
         self._values = chain.from_iterable(())
         self._groups.close()
+        # By `async for`, calls are made before the first group is asked for.
+        self._plan.cancel()
 
 
 class _Sent(NamedTuple):
@@ -129,8 +131,12 @@ class Map:
             if self._failure is not None:
                 raise self._failure
         finally:
-            for sent in self._sent.values():
-                sent.call.cancel()
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End the calls under way."""
+        for sent in self._sent.values():
+            sent.call.cancel()
 
     def _send_ahead(self) -> bool:
         """Have enough calls under way. False: there are none, and no more items."""

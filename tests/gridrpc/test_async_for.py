@@ -82,7 +82,7 @@ def test_what_is_under_way_ends_with_the_task(own_grid: Grid) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return await own_grid.submit(abs, -1)
+        return await asyncio.wait_for(own_grid.submit(abs, -1), 30)
 
     assert asyncio.run(work()) == 1
 
