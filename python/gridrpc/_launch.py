@@ -9,7 +9,7 @@ from typing import Any
 
 from gridrpc import _native
 from gridrpc._config import Config, processors
-from gridrpc._paths import on_the_wire
+from gridrpc._paths import BY_VALUE, on_the_wire
 from gridrpc.errors import ConfigError
 
 #: Imported once, before the workers are forked, if the client has them loaded.
@@ -64,7 +64,9 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
     code = f"import sys; sys.path.append({home!a}); from gridrpc._worker import main; main()"
     loaded = [name for name in WORTH_SHARING if name in sys.modules]
     if "cloudpickle" not in loaded and _main_has_functions():
-        loaded.append("cloudpickle")
+        # Few workers load it side by side, if they are sent such a function.
+        few = config.workers <= processors()
+        loaded.append(BY_VALUE if few else "cloudpickle")
     first = [("GRIDRPC_INITIALIZER", initializer)] if initializer is not None else []
     return {
         "program": sys.executable,

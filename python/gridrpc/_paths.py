@@ -1,8 +1,15 @@
-"""Paths in messages, whose texts are UTF-8, as paths need not be: a character for each byte."""
+"""What client and spawner tell each other of files and modules.
+
+Texts in messages are UTF-8, as paths need not be: a path has a character for each byte.
+"""
 
 from __future__ import annotations
 
 import os
+
+#: What unpickles functions that came by value, with cloudpickle, which takes as long to load as two
+#: workers to start. A spawner that is told of it alone loads it when the first workers are there.
+BY_VALUE = "gridrpc._by_value"
 
 
 def on_the_wire(path: str) -> str:

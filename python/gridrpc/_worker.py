@@ -12,7 +12,7 @@ from pickle import loads
 
 from gridrpc import _native
 from gridrpc._chunks import describe
-from gridrpc._paths import from_the_wire
+from gridrpc._paths import BY_VALUE, from_the_wire
 from gridrpc._pickling import dumps
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -80,11 +80,21 @@ def _leave(status: int) -> None:
     os._exit(status)
 
 
+#: What this process imports when it has started workers and nobody asks for more.
+_can_wait: list[str] = []
+
+
 def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
     """Do once what each worker would have to do: it inherits the result.
 
-    Called again with modules alone, for functions that were submitted before the first fork.
+    Called again with modules alone, for functions that were submitted before the first fork; and
+    with nothing, when workers have been started and there is time for what can wait.
     """
+    if not (directory or path or modules):
+        modules = [*_can_wait]
+    elif BY_VALUE in modules:
+        modules = [name for name in modules if name != BY_VALUE]
+        _can_wait.append(BY_VALUE)
     if directory:
         os.chdir(from_the_wire(directory))
     if path:
@@ -98,7 +108,7 @@ def _prepare(directory: str, path: list[str], modules: list[str]) -> None:
                     print(f"gridrpc: could not prepare `{name}`: {error!r}", file=sys.stderr)
     if "cloudpickle" in sys.modules:
         # What it has pickled asks for this module.
-        importlib.import_module("gridrpc._by_value")
+        importlib.import_module(BY_VALUE)
     import faulthandler
 
     # A crash of a worker in native code then leaves the Python line that led to it.

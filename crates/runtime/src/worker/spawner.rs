@@ -47,6 +47,10 @@ pub struct Spawner {
     old_mask: SigSet,
     /// Set once the client wants no more workers: when those left are ended.
     closing: Option<Instant>,
+    /// Set when workers have been started for the first time: when what can wait is prepared for those
+    /// that take their places.
+    leisure: Option<Instant>,
+    had_leisure: bool,
 }
 
 /// A request to start workers: their numbers, and three descriptors for each.
@@ -56,6 +60,8 @@ type Request = (Vec<u32>, Vec<OwnedFd>);
 const GRACE: Duration = Duration::from_millis(300);
 /// How long processes may take to end that have been killed.
 const DYING: Duration = Duration::from_secs(1);
+/// How long after the first workers have been started there is time for what can wait.
+const LEISURE: Duration = Duration::from_millis(50);
 /// When memory runs out, workers go before the client: a call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
@@ -90,11 +96,14 @@ impl Spawner {
             stopped: Stopped::new(),
             old_mask,
             closing: None,
+            leisure: None,
+            had_leisure: false,
         })
     }
 
-    /// Serves the client until it is gone. `prepare` is told what workers will need; `fork`
-    /// forks: it returns the child's process id, or none in the child.
+    /// Serves the client until it is gone. `prepare` is told what workers will need, and nothing when the
+    /// first workers have been started and there is time for what can wait; `fork` forks: it returns the
+    /// child's process id, or none in the child.
     ///
     /// # Errors
     /// When the client breaks the protocol, or `prepare` fails.
@@ -130,6 +139,12 @@ impl Spawner {
                 }
             }
             self.end_stopped();
+            if self.leisure.is_some_and(|from| Instant::now() >= from) {
+                (self.leisure, self.had_leisure) = (None, true);
+                let nothing = Prepare { directory: "", path: Vec::new(), modules: Vec::new() };
+                orphan::while_busy(|| prepare(&nothing))?;
+                self.leftovers.note_own(self.workers.values().copied());
+            }
             if let Some(until) = self.closing {
                 if Instant::now() >= until {
                     self.end_workers();
@@ -145,7 +160,7 @@ impl Spawner {
     fn wait(&mut self) -> io::Result<(bool, bool)> {
         // Once they have been killed, the end of the workers comes by itself.
         let closing = self.closing.filter(|until| *until > Instant::now());
-        let dues = [closing, self.leftovers.kill(false), self.stopped.next()];
+        let dues = [closing, self.leftovers.kill(false), self.stopped.next(), self.leisure];
         let timeout = time_until(dues.into_iter().flatten().min());
         let control = self.receiver.socket();
         let children = self.children.as_fd();
@@ -226,6 +241,9 @@ impl Spawner {
                     self.report(&Message::Started { worker: *worker, pid: 0, error })?;
                 }
             }
+        }
+        if !self.had_leisure && self.leisure.is_none() {
+            self.leisure = Some(Instant::now() + LEISURE);
         }
         self.flush()?;
         Ok(None)
