@@ -1,6 +1,7 @@
 //! What makes a grid happen: connections, shared memory, the client's reactor, the process that
 //! starts workers, and the worker that runs native functions.
 
+pub mod borrowed;
 pub mod client;
 mod forks;
 pub mod gathered;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireError};
 
+use crate::borrowed::{Borrowed, Mapped};
 use crate::link::{LinkError, Sender, Stream};
 use crate::loan::{Sink, Source};
 use crate::passing::Passing;
-use crate::segment::{Borrowed, FIRST_OF_ARRAYS, Left, Lent, Mapped, Pool, Segment};
+use crate::segment::{FIRST_OF_ARRAYS, Left, Lent, Pool, Segment};
 use crate::sys;
 use crate::worker::lendings::Lendings;
 

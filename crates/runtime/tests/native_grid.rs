@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Settings};
+use gridrpc_runtime::borrowed::Borrowed;
 use gridrpc_runtime::client::{
     Call, Config, FunctionRef, Grid, Launch, Outcome, Output, Request, Transport,
 };
 use gridrpc_runtime::payload::{Incoming, Payload};
-use gridrpc_runtime::segment::Borrowed;
 use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
 
 const WAIT: Duration = Duration::from_secs(20);

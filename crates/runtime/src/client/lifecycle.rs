@@ -11,6 +11,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::borrowed::Mapped;
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
 use crate::client::output::{self, Output, Passing, Stream};
@@ -19,7 +20,6 @@ use crate::client::shortage;
 use crate::client::state::Outlet;
 use crate::forks;
 use crate::link::{LinkError, Placement, Receiver, Sender};
-use crate::segment::Mapped;
 use crate::sys::{self, monotonic_ns};
 use crate::worker::leftovers;
 use crate::worker::outboxes::BoxMemory;

@@ -11,6 +11,7 @@ use gridrpc_wire::{Lease, Message, RemoteError, Stamps, VERSION, WireError};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
+use crate::borrowed::Mapped;
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
 use crate::client::connecting::Connecting;
@@ -26,7 +27,7 @@ use crate::link::{LinkError, Received, Receiver};
 use crate::nested::is_request;
 use crate::patience::Patience;
 use crate::payload::{Incoming, kept_within_bounds, take_sections};
-use crate::segment::{LOOKED_FOR, Mapped};
+use crate::segment::LOOK_EVERY;
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::outbox::{Take, take, take_rest};
 use crate::worker::outboxes::{BoxMemory, Outboxes};
@@ -278,7 +279,7 @@ impl Reactor {
         let common = Arc::clone(&self.common);
         let now = Time(monotonic_ns());
         if now >= self.give_up_at {
-            self.give_up_at = now + u64::try_from(LOOKED_FOR.as_nanos()).unwrap_or(u64::MAX);
+            self.give_up_at = now + u64::try_from(LOOK_EVERY.as_nanos()).unwrap_or(u64::MAX);
             common.give_up_old();
         }
         let mut state = common.lock();

@@ -10,6 +10,7 @@ use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
+use crate::borrowed::Returns;
 use crate::client::call::{Call, Outcome};
 use crate::client::function::{Function, FunctionRef};
 use crate::client::nested::Waiting;
@@ -18,7 +19,6 @@ use crate::client::shared::SharedData;
 use crate::client::turns::LARGE;
 use crate::link::Sender;
 use crate::payload::{Payload, announce};
-use crate::segment::Returns;
 use crate::sys::{Mapping, monotonic_ns};
 use crate::worker::progress;
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gridrpc_wire::{Place, Section};
 
+use crate::borrowed::Mapped;
 use crate::forks;
 use crate::link::{LinkError, Stream};
 use crate::payload::Incoming;
-use crate::segment::Mapped;
 
 /// Numbers of shared data that nothing here reads any more, and whether nobody else does who might
 /// have it from this process.

@@ -10,11 +10,12 @@ use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, 
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::borrowed::Mapped;
 use crate::link::{LinkError, Received, Receiver, Sender, Stream};
 use crate::loan::Source;
 use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
-use crate::segment::{LOOKED_FOR, Mapped, Pool};
+use crate::segment::{LOOK_EVERY, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
@@ -364,7 +365,7 @@ impl WorkerLink {
         }
         let has_memory = self.pool.as_ref().is_some_and(|pool| pool.has_any());
         if has_memory != self.wakes {
-            let longest = if has_memory { LOOKED_FOR } else { Duration::ZERO };
+            let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
             sys::wait_at_most(self.receiver.socket(), longest)?;
             self.wakes = has_memory;
         }
