@@ -1,10 +1,12 @@
 //! What makes a grid happen: connections, shared memory, the client's reactor, the process that
 //! starts workers, and the worker that runs native functions.
 
+pub mod agent;
 pub mod borrowed;
 pub mod client;
 mod forks;
 pub mod gathered;
+pub mod launcher;
 pub mod link;
 pub mod loan;
 pub mod memory;
@@ -16,7 +18,9 @@ mod passing;
 mod patience;
 pub mod payload;
 pub mod segment;
+pub mod servers;
 pub mod sys;
 pub mod tool;
+pub mod transport;
 pub mod typed;
 pub mod worker;

@@ -1,0 +1,5 @@
+//! The agent: the process on another host that runs workers there for a client, which it dials.
+
+mod ticket;
+
+pub use ticket::{Ticket, TicketError, TicketKeys};

@@ -1,0 +1,61 @@
+//! Launchers: what starts agents on hosts, and ends them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::agent::Ticket;
+
+/// An agent that is to be started.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The client's number for it: events name it.
+    pub agent: u32,
+    /// The host, as the configuration names it.
+    pub host: String,
+    /// What the agent is to be given. A launcher that opens another way to the client adds its address.
+    pub ticket: Ticket,
+}
+
+/// What has become of an agent that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// How far its start has come, for people: "waits in the queue", "copies the program".
+    State(String),
+    /// It could not be started: why, with what to do about it.
+    Failed(String),
+    /// It was started, and its process has ended: how.
+    Ended(String),
+    /// It has written this to its standard error, or its launcher has.
+    Said(Vec<u8>),
+}
+
+/// Where events go: the agent's number, and what has happened. Called in any thread; returns at once.
+#[derive(Clone)]
+pub struct Report(pub Arc<dyn Fn(u32, Event) + Send + Sync>);
+
+impl Report {
+    /// Tells what has become of an agent.
+    pub fn tell(&self, agent: u32, event: Event) {
+        (self.0)(agent, event);
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Report")
+    }
+}
+
+/// Starts agents and ends them. No method waits: what takes time happens in threads of its own, and what
+/// comes of it goes to the [`Report`] that the launcher was made with. After `Failed` or `Ended` nothing
+/// more is told of an agent, and its number may be used again.
+pub trait Launcher: fmt::Debug + Send {
+    /// Asks for agents, all in one request.
+    fn start(&mut self, starts: Vec<Start>);
+
+    /// Ends an agent that is there, or on its way; the event says when it has ended.
+    fn stop(&mut self, agent: u32);
+
+    /// Ends all agents, and waits for that, at most as long as the server's `stop_timeout`.
+    fn close(&mut self);
+}

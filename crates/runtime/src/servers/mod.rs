@@ -1,0 +1,95 @@
+//! Servers: places with workers, as a configuration names them.
+
+use std::time::Duration;
+
+/// A server: hosts that are started alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Its name, unique in a grid.
+    pub name: String,
+    /// What starts the agents.
+    pub launcher: LauncherKind,
+    /// Its hosts; each gets one agent.
+    pub hosts: Vec<Host>,
+    /// Workers of a host that does not say so itself; 0: as many as it has processors.
+    pub workers: u32,
+    /// The Python that Python workers run; none: `python3`, and on this machine the client's own.
+    pub python: Option<String>,
+    /// The `gridrpc` program on the hosts; none: this one is copied there.
+    pub program: Option<String>,
+    /// Working directory of the workers; none: what the launcher gives.
+    pub directory: Option<String>,
+    /// Environment variables of the workers.
+    pub environment: Vec<(String, String)>,
+    /// Names or addresses that agents dial, instead of those that this machine has.
+    pub addresses: Vec<String>,
+    /// The ports that the client may listen on, first and last; none: any that is free.
+    pub ports: Option<(u16, u16)>,
+    /// How long an agent has from when it was asked for until it has dialled.
+    pub start_timeout: Duration,
+    /// How long it has to end.
+    pub stop_timeout: Duration,
+    /// After how long without a sign of life it is taken for lost.
+    pub heartbeat: Duration,
+    /// The folder on the hosts where programs and modules are kept; none: `~/.cache/gridrpc`.
+    pub staging: Option<String>,
+    /// Where its workers' output goes.
+    pub output: ServerOutput,
+    /// Whether connections are encrypted and authenticated (TLS 1.3).
+    pub encryption: bool,
+    /// Whether data is compressed on the way.
+    pub compression: Compression,
+}
+
+/// A host of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// As the launcher knows it: a name, an address, `user@name`, an alias of ssh's configuration.
+    pub name: String,
+    /// How many workers; none: as the server says.
+    pub workers: Option<u32>,
+}
+
+/// What starts agents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LauncherKind {
+    /// This machine: the agent is a child of the client.
+    Local {
+        /// A command to put before the agent's, such as `ip netns exec NAME`; usually none.
+        prefix: Vec<String>,
+    },
+    /// The system's ssh.
+    Ssh {
+        /// The command, and options for it: `ssh -F my_config`.
+        command: Vec<String>,
+    },
+    /// A program that speaks the launchers' protocol.
+    Program {
+        /// The command.
+        command: Vec<String>,
+    },
+}
+
+/// Where the output of a server's workers goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ServerOutput {
+    /// To the client, each line with host and worker before it.
+    #[default]
+    Labelled,
+    /// To the client as it comes.
+    Plain,
+    /// Nowhere; the last lines are kept for error messages.
+    Kept,
+}
+
+/// Whether data is compressed on its way over a network (zstd).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Where the link is slower than the compressor.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}

@@ -1,0 +1,42 @@
+//! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+
+/// One end of a connection. Sending and receiving may happen in two threads at once.
+///
+/// All methods fail as the system calls do: with `WouldBlock` where a socket that does not block has
+/// nothing, or takes nothing, and with `Interrupted`.
+pub trait Transport: fmt::Debug + Send + Sync {
+    /// What tells, by being readable or writable, that there may be something to receive or to send.
+    fn socket(&self) -> BorrowedFd<'_>;
+
+    /// Takes bytes to send, and says how many. Descriptors go with the first of them, where they can.
+    fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize>;
+
+    /// Sends what the transport has taken and keeps itself, as far as the socket takes it.
+    /// `Ok(true)`: nothing is left.
+    fn flush(&self) -> io::Result<bool>;
+
+    /// Receives into `buffer`, and puts descriptors that come along behind `descriptors`: see
+    /// [`crate::sys::receive`]. Returns 0 at the end.
+    fn receive(
+        &self,
+        buffer: &mut [u8],
+        descriptors: &mut VecDeque<Option<OwnedFd>>,
+    ) -> io::Result<usize>;
+
+    /// Receives into `place`. Returns 0 at the end.
+    fn receive_into(&self, place: &mut [u8]) -> io::Result<usize>;
+
+    /// Receives at most `limit` bytes behind those in `bytes`, within its capacity. Returns 0 at the end.
+    fn receive_behind(&self, bytes: &mut Vec<u8>, limit: usize) -> io::Result<usize>;
+
+    /// Whether something can be received although the socket need not be readable.
+    fn has_more(&self) -> bool;
+
+    /// Bytes that were sent and the other end has not confirmed, where that can be known.
+    fn unconfirmed(&self) -> usize;
+}
