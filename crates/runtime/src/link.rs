@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use gridrpc_wire::{
@@ -14,7 +14,7 @@ use gridrpc_wire::{
 use thiserror::Error;
 
 use crate::loan::{Sink, Source};
-use crate::sys;
+use crate::transport::Transport;
 
 /// Why a connection cannot go on.
 #[derive(Debug, Error)]
@@ -38,8 +38,8 @@ pub enum LinkError {
     Io(#[from] io::Error),
 }
 
-/// A socket that both halves of a connection use.
-pub type Socket = Arc<OwnedFd>;
+/// What both halves of a connection use.
+pub type Socket = Arc<dyn Transport>;
 
 #[derive(Debug)]
 enum Out {
@@ -70,13 +70,15 @@ pub struct Sender {
     sent: usize,
     /// Bytes of the connection so far.
     position: u64,
+    /// Whether the transport kept some of them itself when it was last asked.
+    kept: bool,
 }
 
 impl Sender {
     /// The sending half of a connection over `socket`.
     #[must_use]
     pub fn new(socket: Socket) -> Sender {
-        Sender { socket, queue: VecDeque::new(), sent: 0, position: 0 }
+        Sender { socket, queue: VecDeque::new(), sent: 0, position: 0, kept: false }
     }
 
     /// Appends a message.
@@ -151,7 +153,7 @@ impl Sender {
     /// Whether everything before the first gate has been sent.
     #[must_use]
     pub fn is_at_gate(&self) -> bool {
-        matches!(self.queue.front(), Some(Out::Gate))
+        !self.kept && matches!(self.queue.front(), Some(Out::Gate))
     }
 
     /// Takes the gate away that everything before has been sent of.
@@ -174,8 +176,8 @@ impl Sender {
                 front = 1;
             }
             let left = match self.queue.get(front) {
-                None => return Ok(true),
-                Some(Out::Gate) => return Ok(false),
+                None => return self.flush_transport(),
+                Some(Out::Gate) => return self.flush_transport().map(|_| false),
                 Some(Out::Bytes(bytes)) => bytes.len() - self.sent,
                 Some(Out::Slice(_, range)) => range.len() - self.sent,
                 Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
@@ -183,17 +185,16 @@ impl Sender {
             if left == 0 {
                 if self.queue.len() == 1 {
                     // The buffer that is kept for next time.
-                    return Ok(true);
+                    return self.flush_transport();
                 }
                 self.recycle_front();
                 continue;
             }
             let raw: Vec<i32> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
-            let socket = self.socket.as_fd();
             let sent = match self.queue.get(front) {
-                Some(Out::Bytes(bytes)) => sys::send(socket, &bytes[self.sent..], &raw),
+                Some(Out::Bytes(bytes)) => self.socket.send(&bytes[self.sent..], &raw),
                 Some(Out::Slice(whole, range)) => whole.with(|whole| {
-                    sys::send(socket, &whole[range.start + self.sent..range.end], &raw)
+                    self.socket.send(&whole[range.start + self.sent..range.end], &raw)
                 }),
                 _ => unreachable!("looked at above"),
             };
@@ -210,6 +211,20 @@ impl Sender {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Has the transport send what it keeps itself. `Ok(true)`: nothing is left.
+    fn flush_transport(&mut self) -> io::Result<bool> {
+        loop {
+            match self.socket.flush() {
+                Ok(empty) => {
+                    self.kept = !empty;
+                    return Ok(empty);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -276,13 +291,13 @@ impl Sender {
     pub fn under_way(&self) -> usize {
         let before = self.queue.iter().take_while(|out| !matches!(out, Out::Gate));
         let waiting: usize = before.map(Out::len).sum();
-        waiting - self.sent + sys::unconfirmed(self.socket.as_fd()).unwrap_or(0)
+        waiting - self.sent + self.socket.unconfirmed()
     }
 
     /// The socket.
     #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.socket.socket()
     }
 }
 
@@ -469,7 +484,13 @@ impl Receiver {
     /// The socket.
     #[must_use]
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.socket.socket()
+    }
+
+    /// Whether [`Receiver::fill`] gives something although the socket need not be readable.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.socket.has_more()
     }
 
     /// The answer that has been announced and has not come in whole.
@@ -484,7 +505,7 @@ impl Receiver {
     /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.
     ///
     /// # Errors
-    /// As `recvmsg(2)`; `WouldBlock` when a non-blocking socket has nothing.
+    /// As [`Transport::receive`]; `WouldBlock` when a non-blocking socket has nothing.
     pub fn fill(&mut self) -> io::Result<usize> {
         let count = self.receive()?;
         self.position += count as u64;
@@ -518,11 +539,10 @@ impl Receiver {
             if self.data_left > 0
                 && let Some(stream) = self.pending.as_mut().and_then(Pending::fill)
             {
-                let socket = self.socket.as_fd();
                 let got = match stream {
-                    Stream::Bytes(bytes) => sys::receive_behind(socket, bytes, self.data_left),
+                    Stream::Bytes(bytes) => self.socket.receive_behind(bytes, self.data_left),
                     Stream::Placed(place, filled) => {
-                        let got = place.receive(socket, *filled, self.data_left);
+                        let got = place.receive(&*self.socket, *filled, self.data_left);
                         *filled += got.as_ref().copied().unwrap_or(0);
                         got
                     }
@@ -544,7 +564,7 @@ impl Receiver {
             }
         }
         let free = &mut self.buffer[self.filled.end..];
-        let count = sys::receive(self.socket.as_fd(), free, &mut self.descriptors)?;
+        let count = self.socket.receive(free, &mut self.descriptors)?;
         self.filled.end += count;
         Ok(count)
     }
@@ -706,3 +726,6 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
         _ => &[],
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,10 @@
 //! the memory is the caller's again: [`Source::detach`] and [`Sink::close`] see to that.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::sys;
+use crate::transport::Transport;
 
 /// Bytes on their way out through a socket.
 #[derive(Debug)]
@@ -136,10 +135,10 @@ impl Sink {
     /// Receives at most `limit` bytes to the place from `at` on.
     ///
     /// # Errors
-    /// As `recv(2)`.
+    /// As [`Transport::receive_into`].
     pub(crate) fn receive(
         &self,
-        socket: BorrowedFd<'_>,
+        transport: &dyn Transport,
         at: usize,
         limit: usize,
     ) -> io::Result<usize> {
@@ -148,12 +147,12 @@ impl Sink {
             // SAFETY: `at + room` is within the memory that `new` was promised.
             Some(Place(start)) => unsafe {
                 let place = std::slice::from_raw_parts_mut(start.add(at).as_ptr(), room);
-                sys::receive_into(socket, place)
+                transport.receive_into(place)
             },
             None => {
                 let mut scratch = [0; SCRATCH];
                 let room = room.min(SCRATCH);
-                sys::receive_into(socket, &mut scratch[..room])
+                transport.receive_into(&mut scratch[..room])
             }
         }
     }

@@ -195,6 +195,14 @@ pub fn receive_into(socket: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usiz
     check(unsafe { libc::recv(socket.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) })
 }
 
+/// Whether this is a Unix socket.
+#[must_use]
+pub fn is_unix(socket: BorrowedFd<'_>) -> bool {
+    use nix::sys::socket::{AddressFamily, SockaddrLike as _, SockaddrStorage, getsockname};
+    getsockname::<SockaddrStorage>(socket.as_raw_fd())
+        .is_ok_and(|address| address.family() == Some(AddressFamily::Unix))
+}
+
 /// Whether this is a TCP socket whose address is another than that of the loopback interface.
 #[must_use]
 pub fn comes_from_afar(socket: BorrowedFd<'_>) -> bool {

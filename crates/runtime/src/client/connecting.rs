@@ -278,9 +278,9 @@ mod tests {
         for (number, (worker, connected)) in (0..).zip(settled) {
             assert_eq!(worker, WorkerId(number));
             let Pair { ours, theirs } = connected.expect("a connection");
-            stream(&*ours).write_all(&number.to_le_bytes()).expect("sent");
+            stream(ours.socket()).write_all(&number.to_le_bytes()).expect("sent");
             let mut got = [0; 4];
-            stream(&*theirs).read_exact(&mut got).expect("received");
+            stream(theirs.as_fd()).read_exact(&mut got).expect("received");
             assert_eq!(u32::from_le_bytes(got), number);
         }
     }

@@ -18,6 +18,7 @@ use crate::client::grid::{Launch, Transport};
 use crate::link::{Receiver, Sender, Socket};
 use crate::nesting;
 use crate::sys;
+use crate::transport::{Tcp, Unix};
 
 /// The process that starts workers, and the connection to it.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Spawner {
     /// Takes over one that this process has forked.
     pub(crate) fn take_over(mut forked: Forked) -> io::Result<Spawner> {
         let (control, stderr) = forked.ends.take().ok_or(io::ErrorKind::NotConnected)?;
-        Ok(Spawner::new(forked.child, Arc::new(control), Some(stderr)))
+        Ok(Spawner::new(forked.child, Arc::new(Unix(control)), Some(stderr)))
     }
 
     fn new(child: Pid, control: Socket, stderr: Option<OwnedFd>) -> Spawner {
@@ -140,7 +141,7 @@ impl Forked {
             return Ok(None);
         }
         let child = Pid::from_raw(child);
-        let control = pair.ours.as_fd().try_clone_to_owned()?;
+        let control = pair.ours.socket().try_clone_to_owned()?;
         Ok(Some(Forked { child, ends: Some((control, stderr)) }))
     }
 }
@@ -203,7 +204,7 @@ fn unix_pair() -> io::Result<Pair> {
     let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, flags);
     let (ours, theirs) = pair.map_err(|errno| sys::naming("socketpair", errno.into()))?;
     do_not_block(&ours)?;
-    Ok(Pair { ours: Arc::new(ours), theirs: Arc::new(theirs) })
+    Ok(Pair { ours: Arc::new(Unix(ours)), theirs: Arc::new(theirs) })
 }
 
 fn tcp_pair() -> io::Result<Pair> {
@@ -220,5 +221,5 @@ fn tcp_pair() -> io::Result<Pair> {
     ours.set_nodelay(true)?;
     theirs.set_nodelay(true)?;
     ours.set_nonblocking(true)?;
-    Ok(Pair { ours: Arc::new(ours.into()), theirs: Arc::new(theirs.into()) })
+    Ok(Pair { ours: Arc::new(Tcp(ours.into())), theirs: Arc::new(theirs.into()) })
 }

@@ -196,11 +196,11 @@ impl Reactor {
                 .passed_on_by(&self.common.pool);
             let sender = Sender::new(Arc::clone(&pair.ours));
             let meets = self.inlets.len() > FEW
-                && sys::round_trip(pair.ours.as_fd()).is_ok_and(|time| time < FAR);
+                && sys::round_trip(pair.ours.socket()).is_ok_and(|time| time < FAR);
             let mut outlet = Outlet::new(sender, token, mapped.returns(), meets);
             let outbox = self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
-            self.epoll.add(pair.ours.as_fd(), watched)?;
+            self.epoll.add(pair.ours.socket(), watched)?;
             let passing = match output {
                 Output::Plain => Passing::AsItComes,
                 Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),

@@ -17,6 +17,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, s
 use thiserror::Error;
 
 use crate::client::launch::Pair;
+use crate::transport::Tcp;
 
 /// Why workers cannot live in a network namespace.
 #[derive(Debug, Error)]
@@ -145,7 +146,7 @@ impl Attempt {
     pub(crate) fn join(self, theirs: TcpStream) -> io::Result<Pair> {
         self.ours.set_nodelay(true)?;
         theirs.set_nodelay(true)?;
-        Ok(Pair { ours: Arc::new(self.ours.into()), theirs: Arc::new(theirs.into()) })
+        Ok(Pair { ours: Arc::new(Tcp(self.ours.into())), theirs: Arc::new(theirs.into()) })
     }
 }
 

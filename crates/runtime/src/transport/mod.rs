@@ -1,9 +1,20 @@
 //! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
 
+pub mod memory;
+mod tcp;
+mod unix;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+pub use memory::Memory;
+pub use tcp::Tcp;
+pub use unix::Unix;
+
+use crate::sys;
 
 /// One end of a connection. Sending and receiving may happen in two threads at once.
 ///
@@ -39,4 +50,15 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     /// Bytes that were sent and the other end has not confirmed, where that can be known.
     fn unconfirmed(&self) -> usize;
+}
+
+/// The transport of a socket that another process has made and this one has inherited.
+#[must_use]
+pub fn inherited(socket: OwnedFd) -> Arc<dyn Transport> {
+    if sys::is_unix(socket.as_fd()) { Arc::new(Unix(socket)) } else { Arc::new(Tcp(socket)) }
+}
+
+/// For transports that carry bytes only: a message that announces descriptors would come without them.
+fn refuse_descriptors(descriptors: &[RawFd]) -> io::Result<()> {
+    if descriptors.is_empty() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }

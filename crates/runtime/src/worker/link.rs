@@ -17,6 +17,7 @@ use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{LOOK_EVERY, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
+use crate::transport;
 use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
 use crate::worker::outbox::Outbox;
@@ -162,7 +163,7 @@ impl WorkerLink {
     /// # Errors
     /// When the client does not speak this version, or the connection fails.
     pub fn open(socket: OwnedFd, language: &str) -> Result<WorkerLink, LinkError> {
-        let socket = Arc::new(socket);
+        let socket = transport::inherited(socket);
         let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
         let mut sender = Sender::new(socket);
         let mut hello = None;
@@ -645,6 +646,9 @@ impl Desk {
 }
 
 fn is_readable(receiver: &Receiver) -> bool {
+    if receiver.has_more() {
+        return true;
+    }
     let mut waited = [PollFd::new(receiver.socket(), PollFlags::POLLIN)];
     poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }

@@ -19,7 +19,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getppid, setpgid};
 
-use crate::link::{LinkError, Received, Receiver, Sender};
+use crate::link::{LinkError, Received, Receiver, Sender, Socket};
+use crate::transport::Unix;
 use crate::worker::leftovers::Leftovers;
 use crate::worker::orphan;
 use crate::worker::stopped::Stopped;
@@ -71,8 +72,9 @@ impl Spawner {
     /// # Errors
     /// When standard input is no socket or the system refuses something.
     pub fn new() -> io::Result<Spawner> {
-        let control = Arc::new(io::stdin().as_fd().try_clone_to_owned()?);
+        let control = io::stdin().as_fd().try_clone_to_owned()?;
         orphan::end_with_client(control.as_fd())?;
+        let control: Socket = Arc::new(Unix(control));
         // Workers must not read the control connection, nor the terminal.
         nix::unistd::dup2_stdin(File::open("/dev/null")?)?;
         // Ctrl-C on the terminal is for the client, which then ends us.

@@ -1,0 +1,196 @@
+//! Tests of both halves of a connection, over one in memory that holds as little as they want.
+
+use std::ptr::NonNull;
+
+use super::*;
+use crate::transport::memory;
+
+const MANY: u64 = 1 << 30;
+
+/// Bytes that differ wherever they lie.
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|index| (index ^ (index >> 8) ^ (index >> 16)) as u8).collect()
+}
+
+fn blob(number: u64, lengths: &[usize]) -> Message<'static> {
+    let section = |len: &usize| Section { len: *len as u64, place: Place::Stream };
+    Message::Blob { blob: number, sections: lengths.iter().map(section).collect() }
+}
+
+fn push(sender: &mut Sender, number: u64, streams: &[Vec<u8>]) {
+    let lengths: Vec<usize> = streams.iter().map(Vec::len).collect();
+    sender.push(&blob(number, &lengths)).unwrap();
+    for stream in streams {
+        sender.push_stream(&Arc::new(Source::owned(stream.clone()))).unwrap();
+    }
+}
+
+type Come = Vec<(u64, Vec<Vec<u8>>)>;
+
+/// Receives what is there. `None`: nothing is.
+fn take(receiver: &mut Receiver, come: &mut Come) -> Option<usize> {
+    let count = match receiver.fill() {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
+        count => count.unwrap(),
+    };
+    let handle = |received: Received<'_>| -> Result<(), LinkError> {
+        let Message::Blob { blob, .. } = received.message else { panic!("another message") };
+        come.push((blob, received.streams.into_iter().map(Stream::into_bytes).collect()));
+        Ok(())
+    };
+    receiver.drain(handle).unwrap();
+    Some(count)
+}
+
+fn halves(room: usize) -> (Sender, Receiver) {
+    let (ours, theirs) = memory::pair_with_room(room).unwrap();
+    (Sender::new(Arc::new(ours)), Receiver::new(Arc::new(theirs), MANY))
+}
+
+#[test]
+fn messages_with_streams_go_across_in_pieces_of_any_size() {
+    let sent: Come = vec![
+        (1, vec![pattern(1), Vec::new(), pattern(70_001)]),
+        (2, Vec::new()),
+        (3, vec![pattern(65_536)]),
+    ];
+    for room in [1, 2, 3, 7, 13, 61, 1021, 65_537] {
+        let (mut sender, mut receiver) = halves(room);
+        sent.iter().for_each(|(number, streams)| push(&mut sender, *number, streams));
+        let all = sender.waiting() as u64;
+        let mut come = Vec::new();
+        loop {
+            let done = sender.flush().unwrap();
+            while take(&mut receiver, &mut come).is_some() {}
+            if done {
+                break;
+            }
+        }
+        assert_eq!(come, sent, "in pieces of {room} bytes");
+        assert_eq!((sender.position(), receiver.position()), (all, all));
+    }
+}
+
+#[test]
+fn nothing_is_lost_while_the_connection_takes_nothing() {
+    let (mut sender, mut receiver) = halves(100);
+    let streams = [pattern(5_000)];
+    push(&mut sender, 0, &streams);
+    let each = sender.waiting();
+    for number in 1..20 {
+        assert!(!sender.flush().unwrap());
+        push(&mut sender, number, &streams);
+        assert_eq!(sender.position(), 100);
+    }
+    // A part of it is in the connection already, and is under way all the same.
+    assert_eq!(sender.under_way(), 20 * each);
+    let mut come = Vec::new();
+    while !sender.flush().unwrap() {
+        while take(&mut receiver, &mut come).is_some() {}
+    }
+    while take(&mut receiver, &mut come).is_some() {}
+    assert_eq!(come.len(), 20);
+    assert!((0..).zip(&come).all(|(number, one)| one.0 == number && one.1 == streams));
+    assert_eq!(sender.waiting(), 0);
+}
+
+#[test]
+fn streams_that_have_a_place_come_there() {
+    let (mut sender, mut receiver) = halves(1000);
+    let mut memory = vec![0_u8; 3_000];
+    let start = NonNull::new(memory.as_mut_ptr()).unwrap();
+    // SAFETY: `memory` outlives the receiver's use of the sink, and is looked at after that.
+    let sink = Arc::new(unsafe { Sink::new(start, 3_000) });
+    let place = Arc::clone(&sink);
+    receiver.place_streams(Box::new(move |_, lengths| {
+        assert_eq!(lengths, [10, 3_000]);
+        vec![None, Some(Arc::clone(&place))]
+    }));
+    push(&mut sender, 1, &[pattern(10), pattern(3_000)]);
+    let mut come = Vec::new();
+    while !sender.flush().unwrap() {
+        while take(&mut receiver, &mut come).is_some() {}
+    }
+    while take(&mut receiver, &mut come).is_some() {}
+    sink.close();
+    assert_eq!(come, [(1, vec![pattern(10), Vec::new()])]);
+    assert_eq!(memory, pattern(3_000));
+}
+
+#[test]
+fn what_waits_at_a_gate_is_sent_when_it_is_opened() {
+    let (mut sender, mut receiver) = halves(1 << 20);
+    push(&mut sender, 1, &[]);
+    sender.push_gate();
+    push(&mut sender, 3, &[]);
+    sender.push_ahead(&blob(2, &[])).unwrap();
+    assert!(!sender.is_at_gate());
+    assert!(!sender.flush().unwrap() && sender.is_at_gate());
+    let mut come = Vec::new();
+    take(&mut receiver, &mut come);
+    assert_eq!(come.len(), 2);
+    sender.open_gate();
+    assert!(sender.flush().unwrap());
+    take(&mut receiver, &mut come);
+    assert_eq!(come.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+/// Takes bytes at once and keeps them until it is allowed to send them, as encrypted ones are kept.
+#[derive(Debug)]
+struct Keeping {
+    inner: memory::Memory,
+    kept: std::sync::Mutex<(bool, Vec<u8>)>,
+}
+
+impl Transport for Keeping {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.inner.socket()
+    }
+    fn send(&self, bytes: &[u8], _: &[i32]) -> io::Result<usize> {
+        self.kept.lock().unwrap().1.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&self) -> io::Result<bool> {
+        let mut kept = self.kept.lock().unwrap();
+        if kept.0 {
+            let sent = self.inner.send(&kept.1, &[])?;
+            kept.1.drain(..sent);
+        }
+        Ok(kept.1.is_empty())
+    }
+    fn receive(&self, _: &mut [u8], _: &mut VecDeque<Option<OwnedFd>>) -> io::Result<usize> {
+        Ok(0)
+    }
+    fn receive_into(&self, _: &mut [u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+    fn receive_behind(&self, _: &mut Vec<u8>, _: usize) -> io::Result<usize> {
+        Ok(0)
+    }
+    fn has_more(&self) -> bool {
+        false
+    }
+    fn unconfirmed(&self) -> usize {
+        self.kept.lock().unwrap().1.len()
+    }
+}
+
+#[test]
+fn what_the_transport_keeps_is_not_sent_yet() {
+    let (inner, theirs) = memory::pair().unwrap();
+    let keeping = Arc::new(Keeping { inner, kept: Default::default() });
+    let mut sender = Sender::new(Arc::clone(&keeping) as Socket);
+    let mut receiver = Receiver::new(Arc::new(theirs), MANY);
+    push(&mut sender, 1, &[]);
+    sender.push_gate();
+    assert!(!sender.flush().unwrap() && !sender.is_at_gate());
+    assert!(sender.under_way() > 0);
+    keeping.kept.lock().unwrap().0 = true;
+    assert!(!sender.flush().unwrap() && sender.is_at_gate());
+    sender.open_gate();
+    assert!(sender.flush().unwrap());
+    assert_eq!(sender.under_way(), 0);
+    let mut come = Vec::new();
+    take(&mut receiver, &mut come);
+    assert_eq!(come, [(1, Vec::new())]);
+}
