@@ -1,7 +1,9 @@
 //! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
 
+mod keys;
 pub mod memory;
 mod tcp;
+mod tls;
 mod unix;
 
 use std::collections::VecDeque;
@@ -10,8 +12,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
+pub use keys::{AgentKeys, Keys, KeysError};
 pub use memory::Memory;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 pub use tcp::Tcp;
+pub use tls::Tls;
 pub use unix::Unix;
 
 use crate::sys;
@@ -61,4 +66,17 @@ pub fn inherited(socket: OwnedFd) -> Arc<dyn Transport> {
 /// For transports that carry bytes only: a message that announces descriptors would come without them.
 fn refuse_descriptors(descriptors: &[RawFd]) -> io::Result<()> {
     if descriptors.is_empty() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
+/// Whether calls on a socket wait.
+fn blocks(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let flags = OFlag::from_bits_retain(fcntl(socket, FcntlArg::F_GETFL)?);
+    Ok(!flags.contains(OFlag::O_NONBLOCK))
+}
+
+fn set_blocking(socket: BorrowedFd<'_>, blocking: bool) -> io::Result<()> {
+    let mut flags = OFlag::from_bits_retain(fcntl(socket, FcntlArg::F_GETFL)?);
+    flags.set(OFlag::O_NONBLOCK, !blocking);
+    fcntl(socket, FcntlArg::F_SETFL(flags))?;
+    Ok(())
 }
