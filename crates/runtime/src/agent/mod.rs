@@ -2,4 +2,4 @@
 
 mod ticket;
 
-pub use ticket::{Ticket, TicketError, TicketKeys};
+pub use ticket::{SECRET, Ticket, TicketError, TicketKeys};

@@ -1,5 +1,7 @@
 //! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
 
+pub mod dial;
+pub mod door;
 mod keys;
 pub mod memory;
 mod tcp;

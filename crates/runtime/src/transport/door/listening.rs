@@ -1,0 +1,86 @@
+//! Sockets that listen, at one port of several addresses.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage, bind, listen as begin, setsockopt,
+    socket, sockopt,
+};
+
+/// How many connections may wait to be accepted; the system's own bound may be lower.
+const BACKLOG: i32 = 4096;
+/// How often another port is tried where the one that the system chose is taken at another address.
+const TRIES: u32 = 16;
+
+/// Listens at one port of all these addresses; without any, at all addresses of this host.
+pub(super) fn listen(
+    addresses: &[IpAddr],
+    ports: Option<(u16, u16)>,
+) -> io::Result<(Vec<TcpListener>, u16)> {
+    let everywhere = [IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
+    // Where a host has no IPv6 at all, IPv4 is everywhere.
+    let without_v6 = [IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+    if addresses.is_empty() {
+        return listen_at(&everywhere, ports).or_else(|_| listen_at(&without_v6, ports));
+    }
+    listen_at(addresses, ports)
+}
+
+fn listen_at(
+    addresses: &[IpAddr],
+    ports: Option<(u16, u16)>,
+) -> io::Result<(Vec<TcpListener>, u16)> {
+    let Some((first, last)) = ports else {
+        let mut tries = 0;
+        return loop {
+            tries += 1;
+            match listen_at_port(addresses, 0) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < TRIES => {}
+                result => break result,
+            }
+        };
+    };
+    for port in first..=last {
+        match listen_at_port(addresses, port) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            result => return result,
+        }
+    }
+    let taken = if first == last {
+        format!("port {first} is taken")
+    } else {
+        format!("all ports from {first} to {last} are taken")
+    };
+    Err(io::Error::new(io::ErrorKind::AddrInUse, taken))
+}
+
+fn listen_at_port(addresses: &[IpAddr], mut port: u16) -> io::Result<(Vec<TcpListener>, u16)> {
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let listener = listener(SocketAddr::new(*address, port)).map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("no connections can be taken at {address}: {error}"),
+            )
+        })?;
+        port = listener.local_addr()?.port();
+        listeners.push(listener);
+    }
+    Ok((listeners, port))
+}
+
+fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = if address.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(family, SockType::Stream, flags, None)?;
+    // The port of a client that has just ended can be had again.
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    if address.is_ipv6() {
+        setsockopt(&socket, sockopt::Ipv6V6Only, &!address.ip().is_unspecified())?;
+    }
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(address))?;
+    begin(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(TcpListener::from(socket))
+}
