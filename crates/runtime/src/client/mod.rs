@@ -40,4 +40,5 @@ pub use grid::{
 pub use launch::Forked;
 pub use nodes::NodeError;
 pub use output::Output;
+pub(crate) use printer::Printer;
 pub use shared::SharedData;

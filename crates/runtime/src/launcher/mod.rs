@@ -1,9 +1,18 @@
 //! Launchers: what starts agents on hosts, and ends them.
 
+mod agents;
+mod child;
+mod conversation;
+mod lines;
+mod local;
+mod program;
+
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::agent::Ticket;
+use crate::servers::{LauncherKind, Server};
 
 /// An agent that is to be started.
 #[derive(Clone, Debug)]
@@ -25,11 +34,12 @@ pub enum Event {
     Failed(String),
     /// It was started, and its process has ended: how.
     Ended(String),
-    /// It has written this to its standard error, or its launcher has.
+    /// It has written this to its standard error, or its launcher has: a line, with its end if it has one.
     Said(Vec<u8>),
 }
 
-/// Where events go: the agent's number, and what has happened. Called in any thread; returns at once.
+/// Where events go: the agent's number, and what has happened. Called in any thread; returns at once, and
+/// does not call the launcher.
 #[derive(Clone)]
 pub struct Report(pub Arc<dyn Fn(u32, Event) + Send + Sync>);
 
@@ -58,4 +68,19 @@ pub trait Launcher: fmt::Debug + Send {
 
     /// Ends all agents, and waits for that, at most as long as the server's `stop_timeout`.
     fn close(&mut self);
+}
+
+/// The launcher of a server. `own_program` is this installation's `gridrpc`, which runs on hosts
+/// whose server names no other; `report` hears what comes of the agents.
+#[must_use]
+pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Launcher> {
+    match &server.launcher {
+        LauncherKind::Local { prefix } => {
+            Box::new(local::Local::new(server, prefix, own_program, report))
+        }
+        LauncherKind::Ssh { .. } => todo!(),
+        LauncherKind::Program { command } => {
+            Box::new(program::Program::new(command, server.stop_timeout, report))
+        }
+    }
 }

@@ -1,0 +1,174 @@
+//! The agents of a launcher that starts each by a process of its own.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::child::{Child, Pipes};
+use super::{Event, Report, Start};
+
+/// How long processes may take to end that have been killed.
+const DYING: Duration = Duration::from_secs(1);
+/// What the thread of an agent needs; a client may have thousands.
+const STACK: usize = 256 << 10;
+
+/// An agent that is there, or on its way.
+#[derive(Debug)]
+pub(super) struct Agent {
+    number: u32,
+    report: Report,
+    stopped: AtomicBool,
+    process: Mutex<Option<Arc<Child>>>,
+    /// Whether its end has been told: its number may be another agent's from then on.
+    over: Mutex<bool>,
+}
+
+/// Why an agent has no process.
+#[derive(Debug)]
+pub(super) enum NotSpawned {
+    /// It was stopped before.
+    Stopped,
+    /// The system refused.
+    Refused(io::Error),
+}
+
+impl Agent {
+    /// Tells what has become of it.
+    pub(super) fn tell(&self, event: Event) {
+        let over = lock(&self.over);
+        if !*over {
+            self.report.tell(self.number, event);
+        }
+    }
+
+    /// Whether it is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    /// Starts its process, which ends if the agent is stopped.
+    pub(super) fn spawn(&self, command: &mut Command) -> Result<(Arc<Child>, Pipes), NotSpawned> {
+        let mut process = lock(&self.process);
+        if self.is_stopped() {
+            return Err(NotSpawned::Stopped);
+        }
+        let (child, pipes) = Child::spawn(command).map_err(NotSpawned::Refused)?;
+        *process = Some(Arc::clone(&child));
+        Ok((child, pipes))
+    }
+
+    /// Has it end; what there is of its process.
+    fn stop(&self) -> Option<Arc<Child>> {
+        let process = lock(&self.process);
+        self.stopped.store(true, Ordering::Release);
+        process.clone()
+    }
+}
+
+/// All agents of a launcher.
+#[derive(Debug)]
+pub(super) struct Agents {
+    report: Report,
+    table: Mutex<Table>,
+    fewer: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    agents: HashMap<u32, Arc<Agent>>,
+    /// Threads that have not yet told how their agents ended.
+    threads: usize,
+}
+
+impl Agents {
+    pub(super) fn new(report: Report) -> Arc<Agents> {
+        Arc::new(Agents { report, table: Mutex::default(), fewer: Condvar::new() })
+    }
+
+    /// Has a thread start an agent and stay with it. `run` returns with its end.
+    pub(super) fn run(
+        self: &Arc<Agents>,
+        start: Start,
+        run: impl FnOnce(&Arc<Agent>, Start) -> Event + Send + 'static,
+    ) {
+        let number = start.agent;
+        let agent = Arc::new(Agent {
+            number,
+            report: self.report.clone(),
+            stopped: AtomicBool::new(false),
+            process: Mutex::new(None),
+            over: Mutex::new(false),
+        });
+        {
+            let mut table = lock(&self.table);
+            table.agents.insert(number, Arc::clone(&agent));
+            table.threads += 1;
+        }
+        let (agents, its) = (Arc::clone(self), Arc::clone(&agent));
+        let thread = std::thread::Builder::new().name("gridrpc-agent".into()).stack_size(STACK);
+        let started = thread.spawn(move || {
+            let end = run(&its, start);
+            agents.end(&its, end);
+        });
+        if let Err(error) = started {
+            self.end(&agent, Event::Failed(format!("no thread could be started for it: {error}")));
+        }
+    }
+
+    /// Tells the end of an agent, and forgets it.
+    fn end(&self, agent: &Agent, event: Event) {
+        // First: once its end is told, its number may be asked for again.
+        lock(&self.table).agents.remove(&agent.number);
+        {
+            let mut over = lock(&agent.over);
+            *over = true;
+            agent.report.tell(agent.number, event);
+        }
+        lock(&self.table).threads -= 1;
+        self.fewer.notify_all();
+    }
+
+    /// Has an agent end; its process, if it is there.
+    pub(super) fn stop(&self, number: u32) -> Option<Arc<Child>> {
+        let agent = lock(&self.table).agents.get(&number).cloned();
+        agent.and_then(|agent| agent.stop())
+    }
+
+    /// Has all end, as `end` does with each process, and kills those that have not ended `patience`
+    /// later.
+    pub(super) fn close(&self, patience: Duration, end: impl Fn(&Child)) {
+        let until = Instant::now() + patience;
+        let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
+        let children: Vec<Arc<Child>> = agents.iter().filter_map(|agent| agent.stop()).collect();
+        children.iter().for_each(|child| end(child));
+        if !self.are_gone_before(until) {
+            children.iter().for_each(|child| child.kill());
+            self.are_gone_before(Instant::now() + DYING);
+        }
+    }
+
+    fn are_gone_before(&self, until: Instant) -> bool {
+        let mut table = lock(&self.table);
+        while table.threads > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.fewer.wait_timeout(table, left);
+            table = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is told of an agent that was stopped before there was a process for it.
+pub(super) fn never_started() -> Event {
+    Event::Ended("it was stopped before it had started".to_owned())
+}
