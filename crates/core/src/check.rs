@@ -20,7 +20,8 @@ impl<T: Clone> Core<T> {
         let (mut waited, mut waiting_bytes) = (0, 0);
         for (index, worker) in self.workers.iter().enumerate() {
             let id = WorkerId(index as u32);
-            assert!(worker.sent.len() <= MAX_UNANSWERED, "{id:?} holds too many calls");
+            let most = worker.host.as_ref().map_or(MAX_UNANSWERED, |_| usize::MAX);
+            assert!(worker.sent.len() <= most, "{id:?} holds too many calls");
             let unfinished = worker.sent.range(worker.finished..);
             assert_eq!(worker.cost, unfinished.map(|sent| sent.cost).sum::<u64>());
             let may_hold = matches!(worker.phase, Phase::Ready | Phase::Ending);
@@ -100,11 +101,17 @@ impl<T: Clone> Core<T> {
         assert_eq!(idle, self.idle.len());
         let is_given_up = |worker: &&Worker<T>| {
             assert!(!worker.given_up || worker.phase == Phase::Absent);
-            worker.is_common() && worker.given_up
+            worker.reserved.is_none() && worker.given_up
         };
-        let given_up = self.workers.iter().filter(is_given_up).count();
+        let wanted_of = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
+        let given_up: usize = self.workers.iter().filter(is_given_up).map(wanted_of).sum();
         assert_eq!(given_up, self.given_up.as_ref().map_or(0, |(places, _)| *places));
-        assert_eq!(self.places, self.workers.iter().filter(|worker| worker.is_common()).count());
+        let for_all = self.workers.iter().filter(|worker| worker.reserved.is_none());
+        assert_eq!(self.places, for_all.map(wanted_of).sum::<usize>());
+        let slots = self.workers.iter().filter_map(|worker| worker.host.as_ref());
+        assert_eq!(self.host_slots, slots.map(|host| host.slots).sum::<usize>());
+        let free = self.hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
+        assert!(!free || self.calls.queued() == 0 || self.ready > 0, "calls wait for nobody");
         if idle > 0 && self.calls.queued() > 0 {
             // They are light, and wait for one that is at work.
             let at_work =

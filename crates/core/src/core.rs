@@ -9,7 +9,8 @@ use crate::dependencies::Dependents;
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
-use crate::pace::{AHEAD, LIGHT_WAITING, Pace};
+use crate::pace::{AHEAD, Pace};
+use crate::policy::{Policy, View};
 use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -27,9 +28,11 @@ pub struct Core<T> {
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
-    /// Workers that were sent calls last, newest first: at most as many as there are cores.
-    recent: VecDeque<WorkerId>,
-    cursor: usize,
+    policy: Policy,
+    /// Executors that are hosts.
+    pub(crate) hosts: Vec<WorkerId>,
+    /// Workers on them that have answered.
+    pub(crate) host_slots: usize,
     pub(crate) closed: bool,
     /// How many places work for all.
     pub(crate) places: usize,
@@ -42,8 +45,6 @@ pub struct Core<T> {
     pub(crate) free_places: Vec<WorkerId>,
 }
 
-/// Workers looked at for room before a call waits in the queue.
-const SCAN: usize = 8;
 /// Time that a process has to end by itself once it has served enough calls, ns.
 const RETIREMENT: u64 = 10_000_000_000;
 /// How long calls wait behind one that runs much longer than was expected, ns.
@@ -54,8 +55,13 @@ impl<T: Clone> Core<T> {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let new = |_| Worker::new(settings.calls_per_process);
-        let workers: Vec<_> = (0..settings.workers).map(new).collect();
-        let places = workers.len();
+        let mut workers: Vec<_> = (0..settings.workers).map(new).collect();
+        let hosts = settings.hosts.iter();
+        workers.extend(hosts.map(|wanted| Worker::for_host(*wanted)));
+        let hosts = (settings.workers..workers.len() as u32).map(WorkerId).collect();
+        let wanted = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
+        let places = workers.iter().map(wanted).sum();
+        let policy = Policy::new(settings.cores);
         Core {
             settings,
             calls: Calls::new(),
@@ -67,8 +73,9 @@ impl<T: Clone> Core<T> {
             blobs: Blobs::default(),
             timers: Timers::default(),
             pace: Pace::default(),
-            recent: VecDeque::new(),
-            cursor: 0,
+            policy,
+            hosts,
+            host_slots: 0,
             closed: false,
             places,
             given_up: None,
@@ -255,7 +262,7 @@ impl<T: Clone> Core<T> {
     #[must_use]
     pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
         let load = self.pace.load(function);
-        let id = *self.recent.front()?;
+        let id = self.policy.last()?;
         let worker = &self.workers[id.index()];
         let busy = worker.sent.len() > worker.finished;
         (load.cost < AHEAD && busy && !worker.is_awake(load, now)).then_some(id)
@@ -411,7 +418,23 @@ impl<T: Clone> Core<T> {
     /// Workers that have answered and are at hand.
     #[must_use]
     pub fn ready(&self) -> usize {
-        self.ready
+        self.ready + self.host_slots
+    }
+
+    /// How many workers there are to be, as far as it is known: hosts tell when they join.
+    #[must_use]
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// Whether all hosts have told how many workers they are to have, or will not.
+    #[must_use]
+    pub fn knows_places(&self) -> bool {
+        let known = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.has_worked || worker.given_up
+        };
+        self.hosts.iter().all(known)
     }
 
     /// How the last start failed, if workers cannot be started at all.
@@ -431,42 +454,18 @@ impl<T: Clone> Core<T> {
     }
 
     fn choose(&mut self, now: Time, function: FunctionId) -> Option<WorkerId> {
-        let load = self.pace.load(function);
-        let short = load.cost < AHEAD;
-        let has_room = |workers: &[Worker<T>], id: WorkerId| {
-            let worker = &workers[id.index()];
-            worker.is_common() && !worker.sent.is_empty() && worker.has_room(load.cost, now)
-        };
-        let busy = self.ready.saturating_sub(self.idle.len());
-        let enough = busy >= self.settings.cores;
-        let wanted = |id: &&WorkerId| {
-            let worker = &self.workers[id.index()];
-            (enough || worker.is_awake(load, now)) && has_room(&self.workers, **id)
-        };
-        if short && let Some(id) = self.recent.iter().find(wanted) {
-            return Some(*id);
-        }
-        // A worker that keeps up and has its hands full is sent more when it answers.
-        let keeps_up = |id: &WorkerId| self.workers[id.index()].is_awake(load, now);
-        if load.light && self.calls.queued() <= LIGHT_WAITING && self.recent.iter().any(keeps_up) {
-            return None;
-        }
-        if let Some(id) = self.idle.pop(&mut self.workers) {
-            return Some(id);
-        }
-        if !short {
-            return None;
-        }
-        let count = self.workers.len();
-        (0..count.min(SCAN)).find_map(|_| {
-            self.cursor = (self.cursor + 1) % count;
-            let id = WorkerId(self.cursor as u32);
-            has_room(&self.workers, id).then_some(id)
-        })
+        let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
+        let queued = calls.queued();
+        let mut view = View { now, workers, idle, ready: *ready, hosts, pace, queued };
+        policy.choose(&mut view, function)
     }
 
     /// Gives the worker that has just answered its next calls.
-    fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+    pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        if self.workers[id.index()].host.is_some() {
+            self.pump(now, out);
+            return self.even_out(out);
+        }
         if !self.workers[id.index()].is_common() {
             return self.pump_reserved(now, id, out);
         }
@@ -484,6 +483,7 @@ impl<T: Clone> Core<T> {
         if self.idle.len() > 0 {
             // Calls that have waited for this one need not be light any more.
             self.pump(now, out);
+            self.even_out(out);
         }
     }
 
@@ -520,12 +520,13 @@ impl<T: Clone> Core<T> {
             serial,
             payload: payload.clone(),
             abandoned: false,
+            retracting: false,
             function,
             cost,
         });
         worker.cost += cost;
         let common = worker.is_common();
-        let behind = worker.head().filter(|head| *head != serial);
+        let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
         if worker.teach(function) {
@@ -543,10 +544,8 @@ impl<T: Clone> Core<T> {
         if let Some(head) = watch {
             self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
         }
-        if common && self.recent.front() != Some(&to) {
-            self.recent.retain(|other| *other != to);
-            self.recent.push_front(to);
-            self.recent.truncate(self.settings.cores);
+        if common {
+            self.policy.sent(to);
         }
     }
 
@@ -566,9 +565,13 @@ impl<T: Clone> Core<T> {
                 sent.abandoned = true;
                 let serial = sent.serial;
                 let generation = worker.generation;
+                let here = worker.is_here();
                 out.push(Action::Cancel { worker: to, call: id });
-                let timer = Timer::Overdue { worker: to, generation, serial };
-                self.set_timer(now + self.settings.grace, timer);
+                if here {
+                    // An agent sees to that itself.
+                    let timer = Timer::Overdue { worker: to, generation, serial };
+                    self.set_timer(now + self.settings.grace, timer);
+                }
             }
         }
         self.end(now, id, end, out);

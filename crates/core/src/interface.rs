@@ -10,8 +10,10 @@ use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 /// The bounds of a grid.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How many workers.
+    /// How many workers on this machine.
     pub workers: u32,
+    /// The hosts: how many workers each is to have, 0 if only it knows.
+    pub hosts: Vec<u32>,
     /// Cores of the machine: more than so many workers are not woken for microsecond calls.
     pub cores: usize,
     /// Calls that may wait for a worker.
@@ -32,6 +34,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             workers: 1,
+            hosts: Vec::new(),
             cores: 1,
             max_queued: 100_000,
             max_queued_bytes: 256 << 20,
@@ -127,7 +130,7 @@ pub enum Claim<T> {
 /// Something that has to be done now. Actions for one worker are in the order to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action<T> {
-    /// Start a process for this place.
+    /// Start a process for this place; for a host, an agent.
     Start(WorkerId),
     /// Tell a worker a function, before its first call of it.
     Teach {
@@ -210,6 +213,14 @@ pub enum Action<T> {
         head: Option<u64>,
         /// How many calls it had been sent.
         below: u64,
+    },
+    /// Ask a host for calls that it need not have begun. Report those that it gives back with
+    /// [`crate::Core::retracted`].
+    Retract {
+        /// Which host.
+        host: WorkerId,
+        /// Which calls.
+        calls: Vec<CallId>,
     },
     /// This worker may hold answers back while it runs a call that takes long: take them where they
     /// are, if that can be done.

@@ -37,14 +37,18 @@ impl<T: Clone> Core<T> {
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
         let sent = worker.reset();
         let common = worker.is_common();
+        let is_host = worker.host.is_some();
+        self.lost_slots(id);
         self.idle.remove(id);
         self.blobs.forget_worker(id, out);
         self.wanted.retain(|_, worker| *worker != id);
         let loss = Arc::new(loss);
-        if !common {
+        if is_host {
+            self.lose_guests(now, id, &loss, out);
+        } else if !common {
             return self.reserved_lost(now, id, sent, &loss, out);
         }
-        self.ready -= usize::from(was == Phase::Ready);
+        self.ready -= usize::from(common && was == Phase::Ready);
         let began = |serial| begun.is_none_or(|begun| has_begun(begun, serial));
         // A worker that was at no call may have died of the first one that it was sent, as it took
         // the arguments. Then so does the next worker, and this must not go on for ever.
@@ -89,8 +93,9 @@ impl<T: Clone> Core<T> {
     #[must_use]
     pub fn too_few(&self, wanted: usize) -> Option<&Arc<Loss>> {
         let (given_up, loss) = self.given_up.as_ref()?;
-        let fails =
-            |worker: &Worker<T>| worker.is_common() && worker.failed_starts > 0 && !worker.given_up;
+        let fails = |worker: &Worker<T>| {
+            worker.reserved.is_none() && worker.failed_starts > 0 && !worker.given_up
+        };
         (wanted > self.places - given_up && !self.workers.iter().any(fails)).then_some(loss)
     }
 
@@ -121,12 +126,16 @@ impl<T: Clone> Core<T> {
             _ => LATER_STARTS.max(self.settings.max_failed_starts),
         };
         if failures < most {
-            self.set_timer(now + pause(failures), Timer::Restart(id));
+            // To ask for a host again takes more than to fork once more.
+            let again = if worker.host.is_some() { 10 * pause(failures) } else { pause(failures) };
+            self.set_timer(now + again.min(LONGEST_PAUSE), Timer::Restart(id));
             return;
         }
         worker.given_up = true;
-        let given_up = 1 + self.given_up.as_ref().map_or(0, |(places, _)| *places);
+        let places = worker.host.as_ref().map_or(1, |host| host.wanted);
+        let given_up = places + self.given_up.as_ref().map_or(0, |(places, _)| *places);
         self.given_up = Some((given_up, Arc::clone(&loss)));
+        self.lose_guests(now, id, &loss, out);
         if given_up == self.places {
             self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);

@@ -12,6 +12,9 @@ impl<T: Clone> Core<T> {
     /// The function that this worker runs makes calls itself, and may wait for them: what had been sent to
     /// wait behind it is taken back, and nothing else is sent.
     pub fn nests(&mut self, by: WorkerId, out: &mut Vec<Action<T>>) {
+        if self.workers[by.index()].host.is_some() {
+            return self.host_nests(by, out);
+        }
         let worker = &mut self.workers[by.index()];
         if std::mem::replace(&mut worker.nests, true) || !worker.is_common() {
             return;

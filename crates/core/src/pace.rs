@@ -58,6 +58,16 @@ impl Pace {
         Load { cost: self.cost(function), light, awake }
     }
 
+    /// How many calls more than it has workers a host is sent: what those do while a message goes there
+    /// and back, to the nearest whole call. None of a function that is not known.
+    pub(crate) fn ahead(&self, function: FunctionId, workers: usize, round_trip: u64) -> usize {
+        let Some(took) = self.expected(function) else { return 0 };
+        let cost = took.ran.saturating_add(OVERHEAD);
+        let work = (round_trip + AHEAD).saturating_mul(workers as u64);
+        let calls = (work + cost / 2) / cost;
+        usize::try_from(calls).unwrap_or(usize::MAX).min(workers * MAX_AHEAD)
+    }
+
     pub(crate) fn batched(&self, function: FunctionId) -> bool {
         self.expected(function).is_some_and(|took| took.ran <= BATCHED)
     }
@@ -124,6 +134,20 @@ mod tests {
         let mut pace = fast();
         (0..10).for_each(|_| pace.learn(F, SLOW));
         assert!(pace.cost(F) >= AHEAD, "{}", pace.cost(F));
+    }
+
+    #[test]
+    fn hosts_are_sent_ahead_what_a_message_takes() {
+        let ahead = |ran, workers, round_trip| {
+            let mut pace = Pace::default();
+            pace.learn(F, Took { ran, whole: ran });
+            pace.ahead(F, workers, round_trip)
+        };
+        assert_eq!(Pace::default().ahead(F, 8, 300_000), 0, "unknown");
+        assert_eq!(ahead(100_000_000, 8, 300_000), 0, "a tenth of a second, near");
+        assert_eq!(ahead(100_000_000, 8, 80_000_000), 6, "the same, far away");
+        assert_eq!(ahead(10_000_000, 8, 300_000), 1);
+        assert_eq!(ahead(1_000, 8, 300_000), 8 * MAX_AHEAD);
     }
 
     #[test]

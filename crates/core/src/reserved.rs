@@ -34,9 +34,17 @@ impl<T: Clone> Core<T> {
             self.workers.push(Worker::new(u64::MAX));
             WorkerId((self.workers.len() - 1) as u32)
         });
-        self.workers[worker.index()].reserved =
+        let home = self.next_home();
+        let place = &mut self.workers[worker.index()];
+        place.home = home;
+        place.reserved =
             Some(Reserved { ticket, queue: VecDeque::new(), released: false, lost: None });
-        self.start(worker, out);
+        if self.home_is_ready(worker) {
+            self.start(worker, out);
+        } else {
+            // Its host says when it is there.
+            self.workers[worker.index()].phase = Phase::Starting;
+        }
         Reservation { worker, ticket }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::end::Loss;
+use crate::hosts::Host;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 
@@ -41,6 +42,8 @@ pub(crate) struct Sent<T> {
     pub(crate) payload: T,
     /// The call has ended meanwhile: what comes of it is thrown away.
     pub(crate) abandoned: bool,
+    /// Its host has been asked for it.
+    pub(crate) retracting: bool,
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
 }
@@ -83,6 +86,10 @@ pub(crate) struct Worker<T> {
     pub(crate) idle: bool,
     /// Whom it is reserved for, if not for all.
     pub(crate) reserved: Option<Reserved>,
+    /// It is no process but a host, with workers of its own.
+    pub(crate) host: Option<Host>,
+    /// A reserved worker: the host that it lives on, if not this machine.
+    pub(crate) home: Option<WorkerId>,
 }
 
 /// What a worker has that works for one owner alone.
@@ -120,12 +127,19 @@ impl<T> Worker<T> {
             given_up: false,
             idle: false,
             reserved: None,
+            host: None,
+            home: None,
         }
     }
 
-    /// Whether it works for all.
+    /// Whether it is a process of this machine that works for all.
     pub(crate) fn is_common(&self) -> bool {
-        self.reserved.is_none()
+        self.reserved.is_none() && self.host.is_none()
+    }
+
+    /// Whether it is a process of this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.host.is_none() && self.home.is_none()
     }
 
     /// Whether this process has been sent all the calls that it may serve.
@@ -175,8 +189,14 @@ impl<T> Worker<T> {
         }
     }
 
-    /// Takes out the call that it answers next, if this is it.
+    /// Takes out the call that it answers next, if this is it; a host answers in any order.
     pub(crate) fn answered(&mut self, now: Time, call: CallId) -> Option<Sent<T>> {
+        if self.host.is_some() {
+            let index = self.sent.iter().position(|sent| sent.call == call)?;
+            let sent = self.sent.remove(index)?;
+            self.cost -= sent.cost;
+            return Some(sent);
+        }
         if self.sent.front()?.call != call {
             return None;
         }

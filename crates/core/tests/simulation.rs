@@ -81,6 +81,7 @@ impl World {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = Settings {
             workers: rng.u32(1..8),
+            hosts: Vec::new(),
             cores: rng.usize(1..4),
             max_queued: rng.usize(1..40),
             max_queued_bytes: rng.u64(1..5000),
@@ -124,6 +125,7 @@ impl World {
         let mut collected = Vec::new();
         for action in actions {
             match action {
+                Action::Retract { .. } => unreachable!("there are no hosts"),
                 Action::Start(id) => {
                     let places = self.processes.len().max(id.0 as usize + 1);
                     self.processes.resize_with(places, Process::default);

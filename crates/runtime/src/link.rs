@@ -128,7 +128,7 @@ impl Sender {
     pub fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
         for start in (0..bytes.len()).step_by(MAX_BODY) {
             let end = bytes.len().min(start + MAX_BODY);
-            let header = data_header(Order::NATIVE, end - start)?;
+            let header = data_header(Order::NATIVE, 0, end - start)?;
             self.tail().extend_from_slice(&header);
             self.queue.push_back(Out::Slice(Arc::clone(bytes), start..end));
         }

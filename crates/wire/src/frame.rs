@@ -4,7 +4,7 @@ use crate::bytes::{Order, Reader, WireError};
 use crate::message::Kind;
 
 /// The version of the format that this crate speaks.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// Length of a frame header, bytes.
 pub const HEADER_LEN: usize = 16;
 /// The longest body a frame may have, bytes. Longer payloads go as several `Data` frames.
@@ -25,6 +25,8 @@ pub struct Header {
     pub descriptors: u16,
     /// Length of the body, bytes.
     pub body_len: usize,
+    /// Of a `Data` frame: the number of the message whose streams it goes on with.
+    pub stream: u32,
 }
 
 /// A whole frame, borrowed from the bytes it came in.
@@ -57,13 +59,13 @@ impl Header {
         let flags = rest.u8("flags")?;
         let descriptors = rest.u16("descriptors")?;
         let body_len = rest.u32("body length")?;
-        let reserved = rest.u32("reserved")?;
-        if flags != 0 || reserved != 0 {
-            return Err(WireError::Reserved(u32::from(flags) | reserved));
+        let stream = rest.u32("stream")?;
+        if flags != 0 || stream != 0 && kind != Kind::Data {
+            return Err(WireError::Reserved(u32::from(flags) | stream));
         }
         bounded("number of descriptors", descriptors.into(), MAX_DESCRIPTORS.into())?;
         bounded("body length", body_len.into(), MAX_BODY as u64)?;
-        Ok(Some(Header { order, kind, descriptors, body_len: body_len as usize }))
+        Ok(Some(Header { order, kind, descriptors, body_len: body_len as usize, stream }))
     }
 
     /// The sixteen bytes of this header.
@@ -78,6 +80,9 @@ impl Header {
         raw[2..6].copy_from_slice(&[VERSION, self.order.mark(), self.kind as u8, 0]);
         raw[6..8].copy_from_slice(&count);
         raw[8..12].copy_from_slice(&len);
+        let stream = self.stream;
+        let stream = if little { stream.to_le_bytes() } else { stream.to_be_bytes() };
+        raw[12..].copy_from_slice(&stream);
         raw
     }
 }
@@ -97,13 +102,14 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The header of a `Data` frame with `len` bytes of payload behind it.
+/// The header of a `Data` frame with `len` bytes of payload behind it, which go on with the streams of
+/// message number `stream`.
 ///
 /// # Errors
 /// When `len` is above [`MAX_BODY`].
-pub fn data_header(order: Order, len: usize) -> Result<[u8; HEADER_LEN], WireError> {
+pub fn data_header(order: Order, stream: u32, len: usize) -> Result<[u8; HEADER_LEN], WireError> {
     bounded("body length", len as u64, MAX_BODY as u64)?;
-    Ok(Header { order, kind: Kind::Data, descriptors: 0, body_len: len }.to_bytes())
+    Ok(Header { order, kind: Kind::Data, descriptors: 0, body_len: len, stream }.to_bytes())
 }
 
 pub(crate) fn bounded(what: &'static str, value: u64, limit: u64) -> Result<(), WireError> {

@@ -1,4 +1,4 @@
-//! The wire format of gridrpc, version 2: frames, messages and typed values.
+//! The wire format of gridrpc, version 3: frames, messages and typed values.
 //!
 //! This crate is pure: it turns messages into bytes and bytes into messages, and never
 //! touches a socket. The written specification is `docs/wire-format.md`; the vectors in
@@ -22,6 +22,7 @@
 
 mod bytes;
 mod frame;
+mod host;
 mod message;
 mod remote_error;
 mod section;
@@ -29,6 +30,7 @@ mod value;
 
 pub use bytes::{MAX_TEXT, Order, WireError};
 pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
+pub use host::{HostCall, HostEnd, HostLoss, Join, Serve};
 pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
 pub use remote_error::RemoteError;
 pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};

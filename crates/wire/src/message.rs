@@ -1,7 +1,8 @@
-//! The messages between a client, its workers and the spawner that starts them.
+//! The messages between a client, its workers, the spawner that starts them, and agents on hosts.
 
 use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
+use crate::host::{HostCall, HostEnd, HostLoss, Join, Serve};
 use crate::section::{Lease, Sections};
 
 /// What a frame's body holds.
@@ -34,11 +35,26 @@ pub enum Kind {
     Started = 34,
     Exited = 35,
     Kill = 36,
+    Join = 48,
+    Serve = 49,
+    Workers = 50,
+    HostCall = 51,
+    Ended = 52,
+    Reserve = 53,
+    Reserved = 54,
+    Dismiss = 55,
+    Ping = 56,
+    Pong = 57,
+    Output = 58,
+    Retract = 59,
+    Retracted = 60,
+    Module = 61,
+    NoWorkers = 62,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 25] = [
+    pub const ALL: [Kind; 40] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -64,6 +80,21 @@ impl Kind {
         Kind::Started,
         Kind::Exited,
         Kind::Kill,
+        Kind::Join,
+        Kind::Serve,
+        Kind::Workers,
+        Kind::HostCall,
+        Kind::Ended,
+        Kind::Reserve,
+        Kind::Reserved,
+        Kind::Dismiss,
+        Kind::Ping,
+        Kind::Pong,
+        Kind::Output,
+        Kind::Retract,
+        Kind::Retracted,
+        Kind::Module,
+        Kind::NoWorkers,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
@@ -174,8 +205,13 @@ pub enum Message<'a> {
         /// The arguments.
         sections: Sections<'a>,
     },
-    /// The next bytes of the streamed sections of the message before.
-    Data(&'a [u8]),
+    /// The next bytes of the streamed sections of an earlier message.
+    Data {
+        /// Which: the number of that message among those with streams, in its direction, from 1 on.
+        stream: u32,
+        /// The bytes.
+        bytes: &'a [u8],
+    },
     /// Worker to client: the function has returned.
     Reply {
         /// Which call.
@@ -311,6 +347,87 @@ pub enum Message<'a> {
         /// Number of the worker.
         worker: u32,
     },
+    /// Agent to client, first of all.
+    Join(Join<'a>),
+    /// Client to agent, second.
+    Serve(Serve<'a>),
+    /// Agent to client: how many workers have answered, and how many are wanted there.
+    Workers {
+        /// How many have answered.
+        ready: u32,
+        /// How many there are to be.
+        wanted: u32,
+    },
+    /// Agent to client: no worker can be started; this is how the last start failed.
+    NoWorkers(HostLoss<'a>),
+    /// Client to agent: run a function on some worker.
+    HostCall(HostCall<'a>),
+    /// Agent to client: a call has ended without an answer of its function.
+    Ended {
+        /// Which call.
+        call: u64,
+        /// Why.
+        end: HostEnd,
+        /// How its worker was lost, if it was; for [`HostEnd::Refused`], `why`.
+        loss: HostLoss<'a>,
+    },
+    /// Client to agent: start a worker that runs only the calls that name it.
+    Reserve {
+        /// The client's number for it.
+        number: u32,
+    },
+    /// Agent to client: a reserved worker has answered, or is lost.
+    Reserved {
+        /// The client's number for it.
+        number: u32,
+        /// How it was lost, if it was.
+        lost: Option<HostLoss<'a>>,
+    },
+    /// Client to agent: a reserved worker is given up.
+    Dismiss {
+        /// The client's number for it.
+        number: u32,
+    },
+    /// Both: are you there?
+    Ping {
+        /// Names the answer.
+        number: u64,
+    },
+    /// Both: yes.
+    Pong {
+        /// As in the question.
+        number: u64,
+        /// The answering end's monotonic clock, ns.
+        clock: u64,
+    },
+    /// Agent to client: what a worker has written.
+    Output {
+        /// The worker's number on its host.
+        worker: u32,
+        /// Whether to its standard error; else to its standard output.
+        stderr: bool,
+        /// The bytes.
+        sections: Sections<'a>,
+    },
+    /// Client to agent: calls that are wanted back, if no worker has begun them.
+    Retract {
+        /// Which.
+        calls: Vec<u64>,
+    },
+    /// Agent to client: calls that no worker has begun, and none will.
+    Retracted {
+        /// Which.
+        calls: Vec<u64>,
+    },
+    /// Client to agent: the file of a module, for functions to name.
+    Module {
+        /// Names its content.
+        hash: &'a str,
+        /// The file's name without folder, for people.
+        name: &'a str,
+        /// Its content.
+        sections: Sections<'a>,
+    },
 }
 
 impl Message<'_> {
@@ -322,7 +439,7 @@ impl Message<'_> {
             Message::Welcome(_) => Kind::Welcome,
             Message::Function { .. } => Kind::Function,
             Message::Call { .. } => Kind::Call,
-            Message::Data(_) => Kind::Data,
+            Message::Data { .. } => Kind::Data,
             Message::Reply { .. } => Kind::Reply,
             Message::Failure { .. } => Kind::Failure,
             Message::Segment { .. } => Kind::Segment,
@@ -343,6 +460,21 @@ impl Message<'_> {
             Message::Started { .. } => Kind::Started,
             Message::Exited { .. } => Kind::Exited,
             Message::Kill { .. } => Kind::Kill,
+            Message::Join(_) => Kind::Join,
+            Message::Serve(_) => Kind::Serve,
+            Message::Workers { .. } => Kind::Workers,
+            Message::NoWorkers(_) => Kind::NoWorkers,
+            Message::HostCall(_) => Kind::HostCall,
+            Message::Ended { .. } => Kind::Ended,
+            Message::Reserve { .. } => Kind::Reserve,
+            Message::Reserved { .. } => Kind::Reserved,
+            Message::Dismiss { .. } => Kind::Dismiss,
+            Message::Ping { .. } => Kind::Ping,
+            Message::Pong { .. } => Kind::Pong,
+            Message::Output { .. } => Kind::Output,
+            Message::Retract { .. } => Kind::Retract,
+            Message::Retracted { .. } => Kind::Retracted,
+            Message::Module { .. } => Kind::Module,
         }
     }
 
@@ -367,7 +499,11 @@ impl Message<'_> {
     ) -> Result<(), WireError> {
         bounded("number of descriptors", descriptors.into(), MAX_DESCRIPTORS.into())?;
         let start = out.len();
-        let header = Header { order, kind: self.kind(), descriptors, body_len: 0 };
+        let stream = match self {
+            Message::Data { stream, .. } => *stream,
+            _ => 0,
+        };
+        let header = Header { order, kind: self.kind(), descriptors, body_len: 0, stream };
         out.extend_from_slice(&header.to_bytes());
         let written = self.encode_body(&mut Writer { out, order }).and_then(|()| {
             let body_len = out.len() - start - HEADER_LEN;
@@ -421,7 +557,7 @@ impl Message<'_> {
                 w.u8((*batch).into());
                 w.sections(sections)?;
             }
-            Message::Data(bytes) => w.out.extend_from_slice(bytes),
+            Message::Data { bytes, .. } => w.out.extend_from_slice(bytes),
             Message::Reply { call, stamps, retained, sections } => {
                 w.outcome(*call, *stamps, retained)?;
                 w.sections(sections)?;
@@ -485,6 +621,41 @@ impl Message<'_> {
                 w.u32(*signal);
             }
             Message::Kill { worker } => w.u32(*worker),
+            Message::Join(join) => w.join(join)?,
+            Message::Serve(serve) => w.serve(serve)?,
+            Message::Workers { ready, wanted } => {
+                w.u32(*ready);
+                w.u32(*wanted);
+            }
+            Message::NoWorkers(loss) => w.loss(loss),
+            Message::HostCall(call) => w.host_call(call)?,
+            Message::Ended { call, end, loss } => {
+                w.u64(*call);
+                w.u8(*end as u8);
+                w.loss(loss);
+            }
+            Message::Reserve { number } | Message::Dismiss { number } => w.u32(*number),
+            Message::Reserved { number, lost } => {
+                w.u32(*number);
+                w.u8(lost.is_some().into());
+                lost.iter().for_each(|lost| w.loss(lost));
+            }
+            Message::Ping { number } => w.u64(*number),
+            Message::Pong { number, clock } => {
+                w.u64(*number);
+                w.u64(*clock);
+            }
+            Message::Output { worker, stderr, sections } => {
+                w.u32(*worker);
+                w.u8((*stderr).into());
+                w.sections(sections)?;
+            }
+            Message::Retract { calls } | Message::Retracted { calls } => w.numbers(calls)?,
+            Message::Module { hash, name, sections } => {
+                w.text(hash)?;
+                w.text(name)?;
+                w.sections(sections)?;
+            }
         }
         Ok(())
     }
@@ -535,7 +706,10 @@ impl<'a> Message<'a> {
                 batch: r.flag("batch")?,
                 sections: r.sections()?,
             },
-            Kind::Data => Message::Data(r.bytes(frame.body.len(), "data")?),
+            Kind::Data => Message::Data {
+                stream: frame.header.stream,
+                bytes: r.bytes(frame.body.len(), "data")?,
+            },
             Kind::Reply => {
                 let (call, stamps, retained) = r.outcome()?;
                 Message::Reply { call, stamps, retained, sections: r.sections()? }
@@ -598,6 +772,34 @@ impl<'a> Message<'a> {
                 signal: r.u32("signal")?,
             },
             Kind::Kill => Message::Kill { worker: r.u32("worker")? },
+            Kind::Join => Message::Join(r.join()?),
+            Kind::Serve => Message::Serve(r.serve()?),
+            Kind::Workers => Message::Workers { ready: r.u32("ready")?, wanted: r.u32("wanted")? },
+            Kind::NoWorkers => Message::NoWorkers(r.loss()?),
+            Kind::HostCall => Message::HostCall(r.host_call()?),
+            Kind::Ended => {
+                Message::Ended { call: r.u64("call")?, end: r.host_end()?, loss: r.loss()? }
+            }
+            Kind::Reserve => Message::Reserve { number: r.u32("number")? },
+            Kind::Dismiss => Message::Dismiss { number: r.u32("number")? },
+            Kind::Reserved => Message::Reserved {
+                number: r.u32("number")?,
+                lost: if r.flag("lost")? { Some(r.loss()?) } else { None },
+            },
+            Kind::Ping => Message::Ping { number: r.u64("number")? },
+            Kind::Pong => Message::Pong { number: r.u64("number")?, clock: r.u64("clock")? },
+            Kind::Output => Message::Output {
+                worker: r.u32("worker")?,
+                stderr: r.flag("stream")?,
+                sections: r.sections()?,
+            },
+            Kind::Retract => Message::Retract { calls: r.numbers("calls")? },
+            Kind::Retracted => Message::Retracted { calls: r.numbers("calls")? },
+            Kind::Module => Message::Module {
+                hash: r.text("hash")?,
+                name: r.text("module name")?,
+                sections: r.sections()?,
+            },
         };
         r.finish()?;
         Ok(message)
@@ -624,7 +826,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn texts(&mut self, texts: &[&str]) -> Result<(), WireError> {
+    pub(crate) fn texts(&mut self, texts: &[&str]) -> Result<(), WireError> {
         self.count(texts.len(), "number of texts")?;
         texts.iter().try_for_each(|text| self.text(text))
     }
@@ -644,7 +846,7 @@ impl<'a> Reader<'a> {
         Ok((call, stamps, self.leases()?))
     }
 
-    fn flag(&mut self, what: &'static str) -> Result<bool, WireError> {
+    pub(crate) fn flag(&mut self, what: &'static str) -> Result<bool, WireError> {
         match self.u8(what)? {
             0 => Ok(false),
             1 => Ok(true),
@@ -657,7 +859,7 @@ impl<'a> Reader<'a> {
         self.list(count, Reader::lease)
     }
 
-    fn texts(&mut self, what: &'static str) -> Result<Vec<&'a str>, WireError> {
+    pub(crate) fn texts(&mut self, what: &'static str) -> Result<Vec<&'a str>, WireError> {
         let count = self.count(4, ANY_COUNT, what)?;
         self.list(count, |r| r.text(what))
     }

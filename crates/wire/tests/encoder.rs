@@ -18,6 +18,10 @@ fn too_large(what: &'static str, value: u64, limit: u64) -> WireError {
     WireError::TooLarge { what, value, limit }
 }
 
+fn data(bytes: &[u8]) -> Message<'_> {
+    Message::Data { stream: 7, bytes }
+}
+
 fn call(sections: Vec<Section<'_>>) -> Message<'_> {
     Message::Call { call: 1, function: 1, batch: false, sections }
 }
@@ -26,21 +30,24 @@ fn call(sections: Vec<Section<'_>>) -> Message<'_> {
 fn the_longest_body_is_a_frame_and_a_longer_one_is_not() {
     let bytes = vec![7; MAX_BODY + 1];
     let mut out = Vec::new();
-    Message::Data(&bytes[1..]).encode(Order::NATIVE, &mut out).expect("the longest");
+    data(&bytes[1..]).encode(Order::NATIVE, &mut out).expect("the longest");
     let (frame, _) = Frame::parse(&out).expect("valid").expect("whole");
     assert_eq!(frame.body.len(), MAX_BODY);
 
     let (len, limit) = (bytes.len() as u64, MAX_BODY as u64);
-    assert_eq!(refused(&Message::Data(&bytes)), too_large("body length", len, limit));
-    assert_eq!(data_header(Order::NATIVE, bytes.len()), Err(too_large("body length", len, limit)));
+    assert_eq!(refused(&data(&bytes)), too_large("body length", len, limit));
+    assert_eq!(
+        data_header(Order::NATIVE, 7, bytes.len()),
+        Err(too_large("body length", len, limit))
+    );
 }
 
 #[test]
 fn the_header_of_data_is_the_one_that_its_message_gets() {
     for order in [Order::Little, Order::Big] {
         let mut out = Vec::new();
-        Message::Data(b"abc").encode(order, &mut out).expect("short");
-        assert_eq!(data_header(order, 3).expect("short"), out[..16]);
+        data(b"abc").encode(order, &mut out).expect("short");
+        assert_eq!(data_header(order, 7, 3).expect("short"), out[..16]);
     }
 }
 

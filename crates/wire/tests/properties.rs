@@ -90,7 +90,11 @@ proptest! {
         let (frame, used) = Frame::parse(&bytes[before.len()..]).unwrap().unwrap();
         prop_assert_eq!(used, bytes.len() - before.len());
         let body_len = used - HEADER_LEN;
-        let header = Header { order, kind: message.kind(), descriptors, body_len };
+        let stream = match message {
+            Message::Data { stream, .. } => stream,
+            _ => 0,
+        };
+        let header = Header { order, kind: message.kind(), descriptors, body_len, stream };
         prop_assert_eq!(frame.header, header);
         prop_assert_eq!(Message::decode(&frame).unwrap(), message);
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gridrpc_wire::{
-    DType, Frame, Kind, Message, Order, Place, Section, Value, WireError, decode_values,
+    DType, Frame, HostCall, Kind, Message, Order, Place, Section, Value, WireError, decode_values,
     encode_values,
 };
 
@@ -41,7 +41,7 @@ impl Vector {
 }
 
 fn vectors() -> Vec<Vector> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/v2.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/v3.txt");
     let text = std::fs::read_to_string(&path).expect("the file of vectors");
     let mut vectors = vec![Vector(BTreeMap::new())];
     for line in text.lines() {
@@ -170,7 +170,10 @@ fn sections<'m>(message: &'m Message<'static>) -> &'m [Section<'static>] {
         | Message::Failure { sections, .. }
         | Message::Blob { sections, .. }
         | Message::Callback { sections, .. }
-        | Message::CallbackReply { sections, .. } => sections,
+        | Message::CallbackReply { sections, .. }
+        | Message::HostCall(HostCall { sections, .. })
+        | Message::Output { sections, .. }
+        | Message::Module { sections, .. } => sections,
         _ => &[],
     }
 }

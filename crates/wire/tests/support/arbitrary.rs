@@ -3,8 +3,9 @@
 //! What messages borrow is leaked: the cases are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, FunctionForm, Hello, Lease, MAX_DIMENSIONS, MAX_SECTION_LEN, Message, Order,
-    Place, Prepare, Section, Sections, Stamps, Value, Welcome,
+    Array, DType, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, MAX_DIMENSIONS,
+    MAX_SECTION_LEN, Message, Order, Place, Prepare, Section, Sections, Serve, Stamps, Value,
+    Welcome,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ pub fn order() -> impl Strategy<Value = Order> {
 
 /// Any message.
 pub fn message() -> impl Strategy<Value = Message<'static>> {
-    prop_oneof![handshake(), calls(), callbacks(), shared_memory(), spawner()]
+    prop_oneof![handshake(), calls(), callbacks(), shared_memory(), spawner(), hosts()]
 }
 
 /// Any list of values.
@@ -56,7 +57,8 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
     let call = (any::<u64>(), any::<u32>(), any::<bool>(), sections()).prop_map(
         |(call, function, batch, sections)| Message::Call { call, function, batch, sections },
     );
-    let data = payload().prop_map(Message::Data);
+    let data =
+        (any::<u32>(), payload()).prop_map(|(stream, bytes)| Message::Data { stream, bytes });
     let reply = (any::<u64>(), stamps(), leases(), sections()).prop_map(
         |(call, stamps, retained, sections)| Message::Reply { call, stamps, retained, sections },
     );
@@ -114,6 +116,93 @@ fn spawner() -> impl Strategy<Value = Message<'static>> {
     let kill = any::<u32>().prop_map(|worker| Message::Kill { worker });
     let drop_segment = any::<u32>().prop_map(|segment| Message::DropSegment { segment });
     prop_oneof![prepare, spawn, started, exited, kill, drop_segment]
+}
+
+fn hosts() -> impl Strategy<Value = Message<'static>> {
+    let texts = || vec(text(), 0..6);
+    let join = (any::<[u8; 2]>(), any::<[u32; 2]>(), any::<u64>(), text(), text(), text())
+        .prop_map(|([min_version, max_version], [pid, processors], clock, host, boot, program)| {
+            Message::Join(Join {
+                min_version,
+                max_version,
+                pid,
+                processors,
+                clock,
+                host,
+                boot,
+                program,
+            })
+        });
+    let lists = (texts(), texts(), texts(), texts());
+    let serve =
+        (any::<u8>(), any::<[u32; 2]>(), any::<[u64; 5]>(), [text(), text(), text()], lists)
+            .prop_map(|(version, small, large, [program, directory, staging], lists)| {
+                let (arguments, environment, path, modules) = lists;
+                let [shared_threshold, keep_free, grace, calls_per_process, heartbeat] = large;
+                Message::Serve(Serve {
+                    version,
+                    workers: small[0],
+                    shared_threshold,
+                    keep_free,
+                    grace,
+                    retries: small[1],
+                    calls_per_process,
+                    heartbeat,
+                    program,
+                    arguments,
+                    environment,
+                    directory,
+                    path,
+                    modules,
+                    staging,
+                })
+            });
+    let numbers = || vec(any::<u64>(), 0..50);
+    let call = (any::<u64>(), any::<[u32; 2]>(), any::<bool>(), numbers(), sections()).prop_map(
+        |(call, [function, on], idempotent, blobs, sections)| {
+            Message::HostCall(HostCall { call, function, on, idempotent, blobs, sections })
+        },
+    );
+    let end = select(vec![HostEnd::Lost, HostEnd::Cancelled, HostEnd::NoWorkers, HostEnd::Refused]);
+    let ended = (any::<u64>(), end, loss()).prop_map(|(call, end, loss)| Message::Ended {
+        call,
+        end,
+        loss,
+    });
+    let reserved = (any::<u32>(), proptest::option::of(loss()))
+        .prop_map(|(number, lost)| Message::Reserved { number, lost });
+    let module = (text(), text(), sections()).prop_map(|(hash, name, sections)| Message::Module {
+        hash,
+        name,
+        sections,
+    });
+    let output = (any::<u32>(), any::<bool>(), sections())
+        .prop_map(|(worker, stderr, sections)| Message::Output { worker, stderr, sections });
+    let small = prop_oneof![
+        any::<[u32; 2]>().prop_map(|[ready, wanted]| Message::Workers { ready, wanted }),
+        any::<u32>().prop_map(|number| Message::Reserve { number }),
+        any::<u32>().prop_map(|number| Message::Dismiss { number }),
+        any::<u64>().prop_map(|number| Message::Ping { number }),
+        any::<[u64; 2]>().prop_map(|[number, clock]| Message::Pong { number, clock }),
+        numbers().prop_map(|calls| Message::Retract { calls }),
+        numbers().prop_map(|calls| Message::Retracted { calls }),
+        loss().prop_map(Message::NoWorkers),
+    ];
+    prop_oneof![join, serve, call, ended, reserved, module, output, small]
+}
+
+fn loss() -> impl Strategy<Value = HostLoss<'static>> {
+    (any::<[u32; 3]>(), 0..=HostLoss::SHORTAGE, text(), text(), text()).prop_map(
+        |([worker, pid, number], cause, why, host, stderr)| HostLoss {
+            worker,
+            pid,
+            cause,
+            number,
+            why,
+            host,
+            stderr,
+        },
+    )
 }
 
 fn value() -> impl Strategy<Value = Value> {

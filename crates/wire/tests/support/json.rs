@@ -4,8 +4,8 @@
 //! leaked: the vectors are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, FunctionForm, Hello, Lease, Message, Place, Prepare, Section, Sections, Stamps,
-    Value, Welcome,
+    Array, DType, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, Message, Place,
+    Prepare, Section, Sections, Serve, Stamps, Value, Welcome,
 };
 use serde_json::Value as Json;
 
@@ -46,7 +46,10 @@ pub fn message(json: &Json) -> Message<'static> {
             batch: object.bool("batch"),
             sections: object.sections(),
         },
-        "Data" => Message::Data(object.bytes("bytes")),
+        "Data" => Message::Data {
+            stream: json.get("stream").map_or(0, as_int),
+            bytes: object.bytes("bytes"),
+        },
         "Reply" => Message::Reply {
             call: object.int("call"),
             stamps: object.stamps(),
@@ -87,8 +90,8 @@ pub fn message(json: &Json) -> Message<'static> {
         }
         "Prepare" => Message::Prepare(Prepare {
             directory: object.text("directory"),
-            path: object.list("path").iter().map(as_text).collect(),
-            modules: object.list("modules").iter().map(as_text).collect(),
+            path: object.texts("path"),
+            modules: object.texts("modules"),
         }),
         "Spawn" => Message::Spawn { workers: object.list("workers").iter().map(as_int).collect() },
         "Started" => Message::Started {
@@ -103,6 +106,74 @@ pub fn message(json: &Json) -> Message<'static> {
             signal: object.int("signal"),
         },
         "Kill" => Message::Kill { worker: object.int("worker") },
+        "Join" => Message::Join(Join {
+            min_version: object.int("min_version"),
+            max_version: object.int("max_version"),
+            pid: object.int("pid"),
+            processors: object.int("processors"),
+            clock: object.int("clock"),
+            host: object.text("host"),
+            boot: object.text("boot"),
+            program: object.text("program"),
+        }),
+        "Serve" => Message::Serve(Serve {
+            version: object.int("version"),
+            workers: object.int("workers"),
+            shared_threshold: object.int("shared_threshold"),
+            keep_free: object.int("keep_free"),
+            grace: object.int("grace"),
+            retries: object.int("retries"),
+            calls_per_process: object.int("calls_per_process"),
+            heartbeat: object.int("heartbeat"),
+            program: object.text("program"),
+            arguments: object.texts("arguments"),
+            environment: object.texts("environment"),
+            directory: object.text("directory"),
+            path: object.texts("path"),
+            modules: object.texts("modules"),
+            staging: object.text("staging"),
+        }),
+        "Workers" => Message::Workers { ready: object.int("ready"), wanted: object.int("wanted") },
+        "NoWorkers" => Message::NoWorkers(object.loss("loss")),
+        "HostCall" => Message::HostCall(HostCall {
+            call: object.int("call"),
+            function: object.int("function"),
+            on: object.int("on"),
+            idempotent: object.bool("idempotent"),
+            blobs: object.ints("blobs"),
+            sections: object.sections(),
+        }),
+        "Ended" => Message::Ended {
+            call: object.int("call"),
+            end: match object.text("end") {
+                "Lost" => HostEnd::Lost,
+                "Cancelled" => HostEnd::Cancelled,
+                "NoWorkers" => HostEnd::NoWorkers,
+                "Refused" => HostEnd::Refused,
+                other => panic!("end {other}"),
+            },
+            loss: object.loss("loss"),
+        },
+        "Reserve" => Message::Reserve { number: object.int("number") },
+        "Reserved" => Message::Reserved {
+            number: object.int("number"),
+            lost: json.get("lost").map(|_| object.loss("lost")),
+        },
+        "Dismiss" => Message::Dismiss { number: object.int("number") },
+        "Ping" => Message::Ping { number: object.int("number") },
+        "Pong" => Message::Pong { number: object.int("number"), clock: object.int("clock") },
+        "Output" => Message::Output {
+            worker: object.int("worker"),
+            stderr: object.bool("stderr"),
+            sections: object.sections(),
+        },
+        "Retract" => Message::Retract { calls: object.ints("calls") },
+        "Retracted" => Message::Retracted { calls: object.ints("calls") },
+        "Module" => Message::Module {
+            hash: object.text("hash"),
+            name: object.text("name"),
+            sections: object.sections(),
+        },
         other => panic!("kind {other}"),
     }
 }
@@ -209,6 +280,27 @@ impl<'a> Object<'a> {
 
     fn list(&self, name: &str) -> &'a [Json] {
         self.field(name).as_array().expect(name)
+    }
+
+    fn texts(&self, name: &str) -> Vec<&'static str> {
+        self.list(name).iter().map(as_text).collect()
+    }
+
+    fn ints(&self, name: &str) -> Vec<u64> {
+        self.list(name).iter().map(as_int).collect()
+    }
+
+    fn loss(&self, name: &str) -> HostLoss<'static> {
+        let loss = Object(self.field(name));
+        HostLoss {
+            worker: loss.int("worker"),
+            pid: loss.int("pid"),
+            cause: loss.int("cause"),
+            number: loss.int("number"),
+            why: loss.text("why"),
+            host: loss.text("host"),
+            stderr: loss.text("stderr"),
+        }
     }
 
     fn leases(&self, name: &str) -> Vec<Lease> {

@@ -1,0 +1,243 @@
+//! Hosts: executors with many workers, which an agent looks after. They are sent calls for all of their
+//! workers at once, and answer them in any order.
+
+use crate::core::Core;
+use crate::end::{End, Loss};
+use crate::ids::{CallId, Time, WorkerId};
+use crate::interface::Action;
+use crate::workers::{Phase, UnexpectedReply, Worker};
+
+/// What a host has that a process has not.
+#[derive(Debug, Default)]
+pub(crate) struct Host {
+    /// Workers that have answered there.
+    pub(crate) slots: usize,
+    /// Workers that there are to be.
+    pub(crate) wanted: usize,
+    /// How long a message takes to go there and back, ns.
+    pub(crate) round_trip: u64,
+    /// Functions there make calls themselves, and may wait for them: nothing is sent ahead.
+    pub(crate) nests: bool,
+}
+
+impl<T> Worker<T> {
+    /// An executor for a host that is to have so many workers; 0: it is not known yet.
+    pub(crate) fn for_host(wanted: u32) -> Worker<T> {
+        let wanted = wanted.max(1) as usize;
+        Worker { host: Some(Host { wanted, ..Host::default() }), ..Worker::new(u64::MAX) }
+    }
+
+    /// Calls that it has been sent and that its workers cannot all be at.
+    pub(crate) fn surplus(&self) -> usize {
+        self.host.as_ref().map_or(0, |host| self.sent.len().saturating_sub(host.slots))
+    }
+
+    /// Workers of a host that have nothing to do.
+    pub(crate) fn free_slots(&self) -> usize {
+        let ready = self.phase == Phase::Ready;
+        self.host
+            .as_ref()
+            .filter(|_| ready)
+            .map_or(0, |host| host.slots.saturating_sub(self.sent.len()))
+    }
+}
+
+impl<T: Clone> Core<T> {
+    /// An agent has joined its client, with so many workers on the way.
+    pub fn host_joined(&mut self, id: WorkerId, wanted: u32, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        let Some(host) = &mut worker.host else { return };
+        if worker.phase != Phase::Starting {
+            return;
+        }
+        worker.phase = Phase::Ready;
+        worker.failed_starts = 0;
+        worker.has_worked = true;
+        host.slots = 0;
+        self.count_places(id, wanted);
+        let guests = self.guests(id);
+        out.extend(guests.into_iter().map(Action::Start));
+    }
+
+    /// How many workers of a host have answered, and how many there are to be.
+    pub fn host_has(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        ready: u32,
+        wanted: u32,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let worker = &mut self.workers[id.index()];
+        if worker.phase != Phase::Ready {
+            return;
+        }
+        let Some(host) = &mut worker.host else { return };
+        self.host_slots -= host.slots;
+        host.slots = ready as usize;
+        self.host_slots += host.slots;
+        self.count_places(id, wanted);
+        self.pump(now, out);
+    }
+
+    /// How long a message takes to go to a host and back, ns.
+    pub fn host_is_away(&mut self, id: WorkerId, round_trip: u64) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            host.round_trip = round_trip;
+        }
+    }
+
+    /// A host has ended a call without an answer of its function. Returns the caller's own, and whether
+    /// the call was still alive.
+    ///
+    /// # Errors
+    /// When the host does not have this call.
+    pub fn host_ended(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        call: CallId,
+        end: End,
+        out: &mut Vec<Action<T>>,
+    ) -> Result<(T, bool), UnexpectedReply> {
+        let sent = self.workers[id.index()].answered(now, call);
+        let sent = sent.ok_or(UnexpectedReply { worker: id.0, call })?;
+        if !sent.abandoned {
+            self.end(now, call, end, out);
+        }
+        self.refill(now, id, out);
+        Ok((sent.payload, !sent.abandoned))
+    }
+
+    /// Calls that a host has given back: none of its workers has begun them, and none will.
+    pub fn retracted(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        calls: &[CallId],
+        out: &mut Vec<Action<T>>,
+    ) {
+        for call in calls {
+            let Some(sent) = self.workers[id.index()].answered(now, *call) else { continue };
+            if sent.abandoned {
+                out.push(Action::Forget(sent.payload));
+            } else {
+                self.put_back(sent.call, out);
+            }
+        }
+        self.pump(now, out);
+    }
+
+    /// Workers of all hosts that have answered.
+    pub(crate) fn lost_slots(&mut self, id: WorkerId) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            self.host_slots -= std::mem::take(&mut host.slots);
+            host.nests = false;
+        }
+    }
+
+    /// Where the next reserved worker is to live: on this machine, or on the host with the fewest of them.
+    pub(crate) fn next_home(&self) -> Option<WorkerId> {
+        if self.settings.workers > 0 {
+            return None;
+        }
+        let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
+        let hosts = self.hosts.iter().filter(usable);
+        hosts.min_by_key(|id| self.guests(**id).len()).copied()
+    }
+
+    /// Whether a reserved worker can be started now: its home is this machine, or a host that is there.
+    pub(crate) fn home_is_ready(&self, id: WorkerId) -> bool {
+        let home = self.workers[id.index()].home;
+        home.is_none_or(|home| self.workers[home.index()].phase == Phase::Ready)
+    }
+
+    /// The host that a reserved worker lives on; none: this machine.
+    #[must_use]
+    pub fn home(&self, id: WorkerId) -> Option<WorkerId> {
+        self.workers.get(id.index())?.home
+    }
+
+    /// Reserved workers that live on a host, or are to.
+    pub(crate) fn guests(&self, host: WorkerId) -> Vec<WorkerId> {
+        let lives = |worker: &Worker<T>| worker.home == Some(host) && worker.phase != Phase::Absent;
+        let workers = self.workers.iter().enumerate();
+        let guests = workers.filter(|(_, worker)| lives(worker));
+        guests.map(|(index, _)| WorkerId(index as u32)).collect()
+    }
+
+    /// A host is gone, and with it those reserved workers.
+    pub(crate) fn lose_guests(
+        &mut self,
+        now: Time,
+        host: WorkerId,
+        loss: &Loss,
+        out: &mut Vec<Action<T>>,
+    ) {
+        for guest in self.guests(host) {
+            self.worker_lost(now, guest, None, loss.clone(), out);
+        }
+    }
+
+    /// Nothing is sent ahead to a host whose functions make calls, and what has been is wanted back.
+    pub(crate) fn host_nests(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let worker = &mut self.workers[id.index()];
+        if let Some(host) = &mut worker.host
+            && !std::mem::replace(&mut host.nests, true)
+            && worker.surplus() > 0
+        {
+            self.retract(id, usize::MAX, out);
+        }
+    }
+
+    /// Calls wait on one host while workers are free elsewhere: the last ones sent are wanted back.
+    pub(crate) fn even_out(&mut self, out: &mut Vec<Action<T>>) {
+        if self.hosts.is_empty() || self.calls.queued() > 0 {
+            return;
+        }
+        let slots = self.hosts.iter().map(|id| self.workers[id.index()].free_slots());
+        let mut free = self.idle.len() + slots.sum::<usize>();
+        for index in 0..self.hosts.len() {
+            let id = self.hosts[index];
+            let surplus = self.workers[id.index()].surplus();
+            if free > 0 && surplus > 0 {
+                free -= self.retract(id, surplus.min(free), out);
+            }
+        }
+    }
+
+    /// Asks a host for at most so many of the calls that it was sent last. Returns for how many.
+    fn retract(&mut self, host: WorkerId, most: usize, out: &mut Vec<Action<T>>) -> usize {
+        let worker = &mut self.workers[host.index()];
+        let away = worker.host.as_ref().map_or(0, |host| host.round_trip);
+        // What is done before it could be somewhere else stays.
+        let worth = |cost: u64| most == usize::MAX || cost > 4 * away;
+        let wanted: Vec<CallId> = worker
+            .sent
+            .iter_mut()
+            .rev()
+            .filter(|sent| !sent.retracting && !sent.abandoned && worth(sent.cost))
+            .take(most.min(MOST_RETRACTED))
+            .map(|sent| {
+                sent.retracting = true;
+                sent.call
+            })
+            .collect();
+        let count = wanted.len();
+        if count > 0 {
+            out.push(Action::Retract { host, calls: wanted });
+        }
+        count
+    }
+
+    fn count_places(&mut self, id: WorkerId, wanted: u32) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            self.places -= host.wanted;
+            host.wanted = wanted.max(1) as usize;
+            self.places += host.wanted;
+        }
+    }
+}
+
+/// Calls that one message asks for.
+const MOST_RETRACTED: usize = 4096;

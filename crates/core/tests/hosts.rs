@@ -1,0 +1,546 @@
+//! A grid with hosts in a random world: messages take their time and arrive in order, hosts vanish with
+//! all that is on the way and come back, workers come and go, calls are cancelled, time out and are wanted
+//! back. Each run is a pure function of its seed; every invariant is checked after every step.
+
+use std::collections::{HashMap, VecDeque};
+
+use gridrpc_core::{
+    Action, CallId, Cause, Claim, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
+    Standing, Task, Time, Took, WorkerId,
+};
+
+/// What the client says to a host.
+#[derive(Debug)]
+enum Down {
+    Call(CallId, u32, FunctionId),
+    Cancel(CallId),
+    Retract(Vec<CallId>),
+    Reserve(WorkerId),
+    ReservedCall(WorkerId, CallId, u32),
+    Dismiss(WorkerId),
+}
+
+/// What a host says to the client.
+#[derive(Debug)]
+enum Up {
+    Workers(u32),
+    Reply(CallId, Took),
+    Ended(CallId, End),
+    Retracted(Vec<CallId>),
+    Reserved(WorkerId),
+    ReservedReply(WorkerId, CallId),
+    ReservedLost(WorkerId),
+}
+
+/// A host: what its agent knows, and what is on the way.
+#[derive(Default)]
+struct Host {
+    up: bool,
+    joined: bool,
+    /// Calls that wait for one of its workers.
+    queue: VecDeque<(CallId, u32, FunctionId)>,
+    /// What its workers run.
+    running: Vec<(CallId, u32, FunctionId)>,
+    workers: usize,
+    down: VecDeque<Down>,
+    way_up: VecDeque<Up>,
+    /// Reserved workers, and their calls.
+    guests: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
+}
+
+/// What the caller knows of one call.
+struct Wanted {
+    id: CallId,
+    idempotent: bool,
+    on: Option<Reservation>,
+    ran: u32,
+    ended: bool,
+}
+
+struct World {
+    rng: fastrand::Rng,
+    now: Time,
+    core: Core<u32>,
+    settings: Settings,
+    hosts: Vec<Host>,
+    /// Processes of this machine: calls that each has.
+    processes: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
+    starting: Vec<WorkerId>,
+    calls: Vec<Wanted>,
+    reserved: Vec<Reservation>,
+    counts: HashMap<&'static str, u64>,
+}
+
+fn loss(worker: u32) -> Loss {
+    Loss { worker, pid: 0, host: "node".into(), cause: Cause::Exit(1), stderr: String::new() }
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let settings = Settings {
+            workers: if rng.bool() { 0 } else { rng.u32(0..3) },
+            hosts: (0..rng.usize(1..5)).map(|_| rng.u32(0..4)).collect(),
+            cores: 2,
+            retries: rng.u32(0..3),
+            ..Settings::default()
+        };
+        let hosts = settings.hosts.iter().map(|_| Host::default()).collect();
+        let mut world = World {
+            rng,
+            now: Time(1),
+            core: Core::new(settings.clone()),
+            settings,
+            hosts,
+            processes: HashMap::new(),
+            starting: Vec::new(),
+            calls: Vec::new(),
+            reserved: Vec::new(),
+            counts: HashMap::new(),
+        };
+        world.drive(|core, now, out| core.open(now, out));
+        world
+    }
+
+    fn drive<R>(
+        &mut self,
+        step: impl FnOnce(&mut Core<u32>, Time, &mut Vec<Action<u32>>) -> R,
+    ) -> R {
+        let mut out = Vec::new();
+        let result = step(&mut self.core, self.now, &mut out);
+        out.into_iter().for_each(|action| self.perform(action));
+        result
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    fn host(&self, id: WorkerId) -> Option<usize> {
+        let index = (id.0 as usize).checked_sub(self.settings.workers as usize)?;
+        (index < self.hosts.len()).then_some(index)
+    }
+
+    fn id(&self, host: usize) -> WorkerId {
+        WorkerId(self.settings.workers + host as u32)
+    }
+
+    /// The host that a reserved worker lives on.
+    fn home(&self, id: WorkerId) -> Option<usize> {
+        self.core.home(id).and_then(|home| self.host(home))
+    }
+
+    fn tell(&mut self, host: usize, message: Down) {
+        assert!(self.hosts[host].joined, "told before it had joined: {message:?}");
+        self.hosts[host].down.push_back(message);
+    }
+
+    fn perform(&mut self, action: Action<u32>) {
+        match action {
+            Action::Start(id) => match (self.host(id), self.home(id)) {
+                (Some(host), _) => {
+                    assert!(!self.hosts[host].up, "started twice");
+                    self.hosts[host] = Host { up: true, ..Host::default() };
+                }
+                (None, Some(host)) => self.tell(host, Down::Reserve(id)),
+                (None, None) => self.starting.push(id),
+            },
+            Action::Send { worker, call, payload, function, .. } => {
+                assert!(!self.calls[payload as usize].ended, "sent after its end");
+                match (self.host(worker), self.home(worker)) {
+                    (Some(host), _) => self.tell(host, Down::Call(call, payload, function)),
+                    (None, Some(host)) => {
+                        self.tell(host, Down::ReservedCall(worker, call, payload));
+                    }
+                    (None, None) => {
+                        let process = self.processes.get_mut(&worker).expect("a process");
+                        process.push_back((call, payload));
+                    }
+                }
+            }
+            Action::Cancel { worker, call } => {
+                if let Some(host) = self.host(worker) {
+                    self.tell(host, Down::Cancel(call));
+                }
+            }
+            Action::Retract { host, calls } => {
+                let host = self.host(host).expect("a host");
+                self.count("wanted back");
+                self.tell(host, Down::Retract(calls));
+            }
+            Action::Dismiss(id) => {
+                if let Some(host) = self.home(id)
+                    && self.hosts[host].joined
+                {
+                    self.tell(host, Down::Dismiss(id));
+                } else if self.home(id).is_some() {
+                    // There is nothing yet that could be given up: it is told when it is asked for.
+                    self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
+                } else if self.processes.remove(&id).is_some() {
+                    self.drive(|core, now, out| {
+                        core.worker_lost(now, id, Some(0), loss(id.0), out);
+                    });
+                }
+            }
+            Action::Kill(id) => {
+                assert!(self.host(id).is_none() && self.home(id).is_none());
+                let calls = self.processes.remove(&id).expect("a process");
+                for (_, payload) in calls {
+                    self.calls[payload as usize].ran += 1;
+                }
+                self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
+            }
+            Action::End { payload, end, .. } => self.ended(payload, &end),
+            Action::Teach { .. }
+            | Action::Forget(_)
+            | Action::Collect(_)
+            | Action::TakeBack { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ended(&mut self, payload: u32, end: &End) {
+        let wanted = &mut self.calls[payload as usize];
+        assert!(!wanted.ended, "ended twice");
+        wanted.ended = true;
+        self.count(match end {
+            End::WorkerLost(_) => "lost",
+            End::Cancelled => "cancelled",
+            End::DeadlineExceeded(_) => "deadline",
+            End::NoWorkers(_) => "no workers",
+            End::Closed => "closed",
+            other => panic!("{other:?}"),
+        });
+    }
+
+    fn returned(&mut self, worker: WorkerId, call: CallId, took: Took) {
+        let (payload, live) =
+            self.drive(|core, now, out| core.replied(now, worker, call, took, out)).expect("asked");
+        let wanted = &mut self.calls[payload as usize];
+        assert_eq!(live, !wanted.ended);
+        wanted.ended = true;
+        self.count("returned");
+    }
+
+    fn submit(&mut self) {
+        let mut task = Task::new(FunctionId(self.rng.u32(0..3)), self.calls.len() as u32);
+        task.idempotent = self.rng.bool();
+        task.deadline = (self.rng.u32(0..5) == 0).then(|| self.now + self.rng.u64(1..2_000_000));
+        let ready = |of: &&Reservation| {
+            matches!(self.core.standing(**of), Standing::Ready | Standing::Starting)
+        };
+        let on: Vec<Reservation> = self.reserved.iter().filter(ready).copied().collect();
+        task.on = (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
+        let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
+        // Its number is known before it may end in the course of being taken.
+        let id = CallId(u64::MAX);
+        self.calls.push(Wanted { id, idempotent, on, ran: 0, ended: false });
+        let taken = self.drive(|core, now, out| core.submit(now, task, out));
+        match taken {
+            Ok(id) => self.calls.last_mut().expect("it was pushed").id = id,
+            Err(Refusal::NoWorkers(_)) => {
+                self.calls.pop();
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// One thing happens on the way to a host, in it or on the way back.
+    fn host_step(&mut self, index: usize) {
+        let id = self.id(index);
+        if !self.hosts[index].up {
+            return;
+        }
+        if !self.hosts[index].joined {
+            match self.rng.u32(0..8) {
+                0 => self.vanish(index),
+                1..4 => {
+                    self.hosts[index].joined = true;
+                    let wanted = self.rng.u32(1..4);
+                    self.drive(|core, _, out| core.host_joined(id, wanted, out));
+                    let away = self.rng.u64(0..100_000);
+                    self.core.host_is_away(id, away);
+                }
+                _ => {}
+            }
+            return;
+        }
+        match self.rng.u32(0..40) {
+            0 => self.vanish(index),
+            1..3 => {
+                let host = &mut self.hosts[index];
+                host.workers = self.rng.usize(0..4);
+                host.way_up.push_back(Up::Workers(host.workers as u32));
+            }
+            3..15 => self.arrives_there(index),
+            15..27 => self.arrives_here(index),
+            _ => self.works(index),
+        }
+    }
+
+    fn vanish(&mut self, index: usize) {
+        let host = std::mem::take(&mut self.hosts[index]);
+        // What was on its way may have run or not; what its workers were at has.
+        let guests = host.guests.into_values().flatten().map(|(_, payload)| payload);
+        let running = host.running.iter().map(|(_, payload, _)| *payload);
+        let queued = host.queue.iter().map(|(_, payload, _)| *payload);
+        let down = host.down.iter().filter_map(|message| match message {
+            Down::Call(_, payload, _) => Some(*payload),
+            _ => None,
+        });
+        for payload in running.chain(guests).chain(queued).chain(down) {
+            self.calls[payload as usize].ran += 1;
+        }
+        self.count("vanished");
+        let id = self.id(index);
+        self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
+    }
+
+    fn arrives_there(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        match host.down.pop_front() {
+            None => {}
+            Some(Down::Call(call, payload, function)) => {
+                host.queue.push_back((call, payload, function));
+            }
+            Some(Down::Cancel(call)) => {
+                let had = host.queue.len() + host.running.len();
+                host.queue.retain(|(other, _, _)| *other != call);
+                host.running.retain(|(other, _, _)| *other != call);
+                if host.queue.len() + host.running.len() < had {
+                    host.way_up.push_back(Up::Ended(call, End::Cancelled));
+                }
+            }
+            Some(Down::Retract(calls)) => {
+                let (back, queue) =
+                    host.queue.drain(..).partition(|(call, _, _)| calls.contains(call));
+                let back: VecDeque<_> = back;
+                host.queue = queue;
+                let back = back.into_iter().map(|(call, _, _)| call).collect();
+                host.way_up.push_back(Up::Retracted(back));
+            }
+            Some(Down::Reserve(guest)) => {
+                host.guests.insert(guest, VecDeque::new());
+                host.way_up.push_back(Up::Reserved(guest));
+            }
+            Some(Down::ReservedCall(guest, call, payload)) => {
+                if let Some(calls) = host.guests.get_mut(&guest) {
+                    calls.push_back((call, payload));
+                }
+            }
+            Some(Down::Dismiss(guest)) => {
+                if host.guests.remove(&guest).is_some() {
+                    host.way_up.push_back(Up::ReservedLost(guest));
+                }
+            }
+        }
+    }
+
+    fn arrives_here(&mut self, index: usize) {
+        let id = self.id(index);
+        match self.hosts[index].way_up.pop_front() {
+            None => {}
+            Some(Up::Workers(ready)) => {
+                let wanted = ready.max(1);
+                self.drive(|core, now, out| core.host_has(now, id, ready, wanted, out));
+            }
+            Some(Up::Reply(call, took)) => self.returned(id, call, took),
+            Some(Up::Ended(call, end)) => {
+                let ended = self.drive(|core, now, out| core.host_ended(now, id, call, end, out));
+                ended.expect("it had the call");
+            }
+            Some(Up::Retracted(calls)) => {
+                if !calls.is_empty() {
+                    self.count("given back");
+                }
+                self.drive(|core, now, out| core.retracted(now, id, &calls, out));
+            }
+            Some(Up::Reserved(guest)) => {
+                self.drive(|core, now, out| core.worker_ready(now, guest, out));
+            }
+            Some(Up::ReservedReply(guest, call)) => {
+                self.returned(guest, call, Took { ran: 1000, whole: 1000 });
+            }
+            Some(Up::ReservedLost(guest)) => {
+                self.drive(|core, now, out| core.worker_lost(now, guest, None, loss(9), out));
+            }
+        }
+    }
+
+    fn works(&mut self, index: usize) {
+        let host = &mut self.hosts[index];
+        while host.running.len() < host.workers
+            && let Some(next) = host.queue.pop_front()
+        {
+            host.running.push(next);
+        }
+        if !host.running.is_empty() {
+            let at = self.rng.usize(..host.running.len());
+            let (call, payload, function) = host.running.swap_remove(at);
+            self.calls[payload as usize].ran += 1;
+            let ran = [1_000, 100_000, 10_000_000][function.0 as usize];
+            if self.rng.u32(0..20) == 0 {
+                host.way_up.push_back(Up::Ended(call, End::WorkerLost(loss(5).into())));
+            } else {
+                host.way_up.push_back(Up::Reply(call, Took { ran, whole: ran }));
+            }
+        }
+        let guests: Vec<WorkerId> = host.guests.keys().copied().collect();
+        for guest in guests {
+            let next = host.guests.get_mut(&guest).and_then(VecDeque::pop_front);
+            if let Some((call, payload)) = next {
+                self.calls[payload as usize].ran += 1;
+                host.way_up.push_back(Up::ReservedReply(guest, call));
+            }
+        }
+    }
+
+    fn local_step(&mut self) {
+        if let Some(id) = self.starting.pop() {
+            self.processes.insert(id, VecDeque::new());
+            self.drive(|core, now, out| core.worker_ready(now, id, out));
+        }
+        let mut ids: Vec<WorkerId> = self.processes.keys().copied().collect();
+        ids.sort();
+        for id in ids {
+            let next = self.processes.get_mut(&id).and_then(VecDeque::pop_front);
+            if let Some((call, payload)) = next {
+                self.calls[payload as usize].ran += 1;
+                self.returned(id, call, Took { ran: 1000, whole: 1000 });
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.now = self.now + self.rng.u64(1..50_000);
+        match self.rng.u32(0..100) {
+            0..30 => self.submit(),
+            30..33 if !self.calls.is_empty() => {
+                let id = self.calls[self.rng.usize(..self.calls.len())].id;
+                self.drive(|core, now, out| core.cancel(now, id, out));
+            }
+            33 if self.reserved.len() < 6 => {
+                let more = self.drive(|core, _, out| core.reserve(1, out));
+                self.reserved.extend(more);
+            }
+            34 if !self.reserved.is_empty() => {
+                let of = self.reserved.swap_remove(self.rng.usize(..self.reserved.len()));
+                self.drive(|core, now, out| core.release(now, of, out));
+            }
+            35 => self.claim(),
+            36..45 => self.local_step(),
+            _ => {
+                let index = self.rng.usize(..self.hosts.len());
+                self.host_step(index);
+            }
+        }
+        self.drive(|core, now, out| core.tick(now, out));
+        self.core.check();
+    }
+
+    /// A function on a host waits for some call.
+    fn claim(&mut self) {
+        let index = self.rng.usize(..self.hosts.len());
+        if !self.hosts[index].joined || self.calls.is_empty() {
+            return;
+        }
+        let by = self.id(index);
+        let id = self.calls[self.rng.usize(..self.calls.len())].id;
+        if self.calls.iter().any(|call| call.id == id && call.on.is_some()) {
+            return;
+        }
+        self.drive(|core, _, out| core.nests(by, out));
+        let claim = self.drive(|core, _, out| core.claim(id, by, out));
+        if let Claim::Run(payload) = claim {
+            self.calls[payload as usize].ended = true;
+            self.count("run by who waits");
+        }
+    }
+
+    /// Nothing goes wrong any more: all calls end.
+    fn settle(&mut self) {
+        for _ in 0..20_000 {
+            self.now = self.now + 1_000_000;
+            for index in 0..self.hosts.len() {
+                let id = self.id(index);
+                if self.hosts[index].up && !self.hosts[index].joined {
+                    self.hosts[index].joined = true;
+                    self.drive(|core, _, out| core.host_joined(id, 2, out));
+                }
+                if self.hosts[index].joined && self.hosts[index].workers == 0 {
+                    self.hosts[index].workers = 2;
+                    self.hosts[index].way_up.push_back(Up::Workers(2));
+                }
+                self.arrives_there(index);
+                self.arrives_here(index);
+                self.works(index);
+            }
+            self.local_step();
+            self.drive(|core, now, out| core.tick(now, out));
+            self.core.check();
+            if self.core.live() == 0 {
+                break;
+            }
+        }
+        let alive = self.calls.iter().filter(|call| !call.ended).count();
+        assert_eq!(alive, 0, "calls do not end");
+        for call in &self.calls {
+            let most = if call.idempotent { self.settings.retries + 1 } else { 1 };
+            assert!(call.ran <= most, "ran {} times, at most {most}", call.ran);
+        }
+    }
+}
+
+#[test]
+fn every_call_ends_once_whatever_hosts_do() {
+    let runs = std::env::var("GRIDRPC_SIMULATIONS").ok().and_then(|text| text.parse().ok());
+    let mut counts: HashMap<&'static str, u64> = HashMap::new();
+    for seed in 0..runs.unwrap_or(1500) {
+        let mut world = World::new(seed);
+        for _ in 0..300 {
+            world.step();
+        }
+        world.settle();
+        for (what, count) in world.counts {
+            *counts.entry(what).or_default() += count;
+        }
+    }
+    for what in [
+        "returned",
+        "lost",
+        "cancelled",
+        "deadline",
+        "vanished",
+        "wanted back",
+        "given back",
+        "run by who waits",
+        "no workers",
+    ] {
+        assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
+    }
+}
+
+#[test]
+fn calls_are_spread_by_what_hosts_have_to_do() {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![2, 4], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    for (host, workers) in [(0, 2), (1, 4)] {
+        core.host_joined(WorkerId(host), workers, &mut out);
+        core.host_has(Time(1), WorkerId(host), workers, workers, &mut out);
+    }
+    assert_eq!(core.ready(), 6);
+    out.clear();
+    for payload in 0..9 {
+        core.submit(Time(2), Task::new(FunctionId(0), payload), &mut out).expect("taken");
+    }
+    let sent = |host| {
+        let to = |action: &&Action<u32>| {
+            matches!(action, Action::Send { worker, .. } if *worker == WorkerId(host))
+        };
+        out.iter().filter(to).count()
+    };
+    // Nothing is sent ahead of a function that is not known.
+    assert_eq!((sent(0), sent(1), core.queued()), (2, 4, 3));
+}

@@ -1,0 +1,260 @@
+//! The messages between a client and the agent on a host, which runs workers there for it.
+
+use crate::bytes::{Reader, WireError, Writer};
+use crate::section::Sections;
+
+/// The first message of an agent, to the client that it has dialled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Join<'a> {
+    /// Oldest format version that the agent speaks.
+    pub min_version: u8,
+    /// Newest format version that the agent speaks.
+    pub max_version: u8,
+    /// Process id of the agent on its host.
+    pub pid: u32,
+    /// Processors that the agent may use.
+    pub processors: u32,
+    /// The agent's monotonic clock, ns.
+    pub clock: u64,
+    /// Name of its host.
+    pub host: &'a str,
+    /// Names the running instance of the host's kernel: equal ids share a monotonic clock.
+    pub boot: &'a str,
+    /// The version of its program.
+    pub program: &'a str,
+}
+
+/// What workers a client wants of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Serve<'a> {
+    /// The version that both speak from here on.
+    pub version: u8,
+    /// How many workers; 0: one for each processor.
+    pub workers: u32,
+    /// Payload bytes from which on shared memory is used.
+    pub shared_threshold: u64,
+    /// Free shared memory that is kept for later calls, bytes.
+    pub keep_free: u64,
+    /// How long a call that nobody waits for may go on before its worker is ended, ns.
+    pub grace: u64,
+    /// How many workers a call declared idempotent may lose before it fails.
+    pub retries: u32,
+    /// Calls after which a worker's process is replaced by another.
+    pub calls_per_process: u64,
+    /// After how long without a sign of life the other end is taken for lost, ns.
+    pub heartbeat: u64,
+    /// The program that starts workers; empty: the agent's own, whose workers are native.
+    pub program: &'a str,
+    /// Its arguments.
+    pub arguments: Vec<&'a str>,
+    /// Environment variables, `NAME=VALUE`.
+    pub environment: Vec<&'a str>,
+    /// Working directory of the workers; empty: the agent's own.
+    pub directory: &'a str,
+    /// Where Python modules are looked for, before the usual places.
+    pub path: Vec<&'a str>,
+    /// Python modules to import before workers are started.
+    pub modules: Vec<&'a str>,
+    /// The folder for programs and modules; empty: the agent's own choice.
+    pub staging: &'a str,
+}
+
+/// A call for any worker of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostCall<'a> {
+    /// Number of the call, the client's own.
+    pub call: u64,
+    /// Which function.
+    pub function: u32,
+    /// Number of the reserved worker that has to run it; `u32::MAX`: any that is not reserved.
+    pub on: u32,
+    /// Whether it may be run again when its worker is lost.
+    pub idempotent: bool,
+    /// The shared data that it refers to.
+    pub blobs: Vec<u64>,
+    /// The arguments.
+    pub sections: Sections<'a>,
+}
+
+/// How a worker of a host was lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostLoss<'a> {
+    /// The worker's number on its host.
+    pub worker: u32,
+    /// Its process id; 0 if it never had one.
+    pub pid: u32,
+    /// What happened: see [`HostLoss::EXIT`] and those behind it.
+    pub cause: u8,
+    /// Exit status or signal.
+    pub number: u32,
+    /// Why, if `cause` says no more.
+    pub why: &'a str,
+    /// Its host.
+    pub host: &'a str,
+    /// The last lines of its standard error.
+    pub stderr: &'a str,
+}
+
+impl HostLoss<'_> {
+    /// It ended with the exit status `number`.
+    pub const EXIT: u8 = 0;
+    /// Signal `number` ended it.
+    pub const SIGNAL: u8 = 1;
+    /// The same, while the kernel was out of memory.
+    pub const OUT_OF_MEMORY: u8 = 2;
+    /// It failed: `why`.
+    pub const FAILED: u8 = 3;
+    /// The system was short of something: `why`.
+    pub const SHORTAGE: u8 = 4;
+}
+
+/// Why a call on a host has ended without an answer of its function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HostEnd {
+    /// Its worker was lost.
+    Lost = 0,
+    /// It was cancelled.
+    Cancelled = 1,
+    /// The host can start no workers.
+    NoWorkers = 2,
+    /// It could not be taken.
+    Refused = 3,
+}
+
+impl Writer<'_> {
+    pub(crate) fn join(&mut self, join: &Join<'_>) -> Result<(), WireError> {
+        self.u8(join.min_version);
+        self.u8(join.max_version);
+        self.u32(join.pid);
+        self.u32(join.processors);
+        self.u64(join.clock);
+        self.text(join.host)?;
+        self.text(join.boot)?;
+        self.text(join.program)
+    }
+
+    pub(crate) fn serve(&mut self, serve: &Serve<'_>) -> Result<(), WireError> {
+        self.u8(serve.version);
+        self.u32(serve.workers);
+        self.u64(serve.shared_threshold);
+        self.u64(serve.keep_free);
+        self.u64(serve.grace);
+        self.u32(serve.retries);
+        self.u64(serve.calls_per_process);
+        self.u64(serve.heartbeat);
+        self.text(serve.program)?;
+        self.texts(&serve.arguments)?;
+        self.texts(&serve.environment)?;
+        self.text(serve.directory)?;
+        self.texts(&serve.path)?;
+        self.texts(&serve.modules)?;
+        self.text(serve.staging)
+    }
+
+    pub(crate) fn host_call(&mut self, call: &HostCall<'_>) -> Result<(), WireError> {
+        self.u64(call.call);
+        self.u32(call.function);
+        self.u32(call.on);
+        self.u8(call.idempotent.into());
+        self.numbers(&call.blobs)?;
+        self.sections(&call.sections)
+    }
+
+    pub(crate) fn loss(&mut self, loss: &HostLoss<'_>) {
+        self.u32(loss.worker);
+        self.u32(loss.pid);
+        self.u8(loss.cause);
+        self.u32(loss.number);
+        self.prose(loss.why);
+        self.prose(loss.host);
+        self.prose(loss.stderr);
+    }
+
+    pub(crate) fn numbers(&mut self, numbers: &[u64]) -> Result<(), WireError> {
+        self.count(numbers.len(), "number of numbers")?;
+        numbers.iter().for_each(|number| self.u64(*number));
+        Ok(())
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn join(&mut self) -> Result<Join<'a>, WireError> {
+        Ok(Join {
+            min_version: self.u8("oldest version")?,
+            max_version: self.u8("newest version")?,
+            pid: self.u32("pid")?,
+            processors: self.u32("processors")?,
+            clock: self.u64("clock")?,
+            host: self.text("host")?,
+            boot: self.text("boot id")?,
+            program: self.text("program version")?,
+        })
+    }
+
+    pub(crate) fn serve(&mut self) -> Result<Serve<'a>, WireError> {
+        Ok(Serve {
+            version: self.u8("version")?,
+            workers: self.u32("workers")?,
+            shared_threshold: self.u64("threshold")?,
+            keep_free: self.u64("free memory")?,
+            grace: self.u64("grace")?,
+            retries: self.u32("retries")?,
+            calls_per_process: self.u64("calls per process")?,
+            heartbeat: self.u64("heartbeat")?,
+            program: self.text("program")?,
+            arguments: self.texts("arguments")?,
+            environment: self.texts("environment")?,
+            directory: self.text("directory")?,
+            path: self.texts("path")?,
+            modules: self.texts("modules")?,
+            staging: self.text("staging folder")?,
+        })
+    }
+
+    pub(crate) fn host_call(&mut self) -> Result<HostCall<'a>, WireError> {
+        Ok(HostCall {
+            call: self.u64("call")?,
+            function: self.u32("function")?,
+            on: self.u32("reserved worker")?,
+            idempotent: self.flag("idempotent")?,
+            blobs: self.numbers("blobs")?,
+            sections: self.sections()?,
+        })
+    }
+
+    pub(crate) fn loss(&mut self) -> Result<HostLoss<'a>, WireError> {
+        Ok(HostLoss {
+            worker: self.u32("worker")?,
+            pid: self.u32("pid")?,
+            cause: match self.u8("cause")? {
+                cause @ ..=HostLoss::SHORTAGE => cause,
+                other => {
+                    let value = other.into();
+                    return Err(WireError::Meaningless { what: "cause", value });
+                }
+            },
+            number: self.u32("status or signal")?,
+            why: self.text("why")?,
+            host: self.text("host")?,
+            stderr: self.text("standard error")?,
+        })
+    }
+
+    pub(crate) fn host_end(&mut self) -> Result<HostEnd, WireError> {
+        Ok(match self.u8("end")? {
+            0 => HostEnd::Lost,
+            1 => HostEnd::Cancelled,
+            2 => HostEnd::NoWorkers,
+            3 => HostEnd::Refused,
+            other => {
+                return Err(WireError::Meaningless { what: "end", value: other.into() });
+            }
+        })
+    }
+
+    pub(crate) fn numbers(&mut self, what: &'static str) -> Result<Vec<u64>, WireError> {
+        let count = self.count(8, crate::bytes::ANY_COUNT, what)?;
+        self.list(count, |r| r.u64(what))
+    }
+}
