@@ -403,6 +403,13 @@ impl<T: Clone> Core<T> {
         self.calls.get(id).map(|call| &call.task.payload)
     }
 
+    /// Whether a call that has not ended may be run again, and the shared data that it refers to.
+    #[must_use]
+    pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
+        let call = self.calls.get(id)?;
+        Some((call.task.idempotent, &call.task.blobs))
+    }
+
     /// Calls that wait for a worker.
     #[must_use]
     pub fn queued(&self) -> usize {
@@ -425,6 +432,16 @@ impl<T: Clone> Core<T> {
     #[must_use]
     pub fn places(&self) -> usize {
         self.places
+    }
+
+    /// How many of them are to be on hosts.
+    #[must_use]
+    pub fn places_on_hosts(&self) -> usize {
+        let wanted = |id: &WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.host.as_ref().filter(|_| !worker.given_up).map_or(0, |host| host.wanted)
+        };
+        self.hosts.iter().map(wanted).sum()
     }
 
     /// Whether all hosts have told how many workers they are to have, or will not.

@@ -42,6 +42,18 @@ impl<T: Clone> Core<T> {
         Claim::Wait
     }
 
+    /// Takes a call out that waits for any worker, if nothing else depends on it. The core knows it no more.
+    pub fn withdraw(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
+        let call = self.calls.get(id)?;
+        if call.place != Place::Queued || self.dependents.has(id) {
+            return None;
+        }
+        self.forget_wanted(id);
+        let call = self.calls.remove(id)?;
+        self.release_blobs(&call.task.blobs, out);
+        Some(call.task.payload)
+    }
+
     /// A call that was sent and not begun waits for a worker again.
     pub(crate) fn put_back(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
         if !self.is_run_by_who_waits(id, out) {

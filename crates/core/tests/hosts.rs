@@ -191,6 +191,10 @@ impl World {
                 self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
             }
             Action::End { payload, end, .. } => self.ended(payload, &end),
+            Action::Run { payload, .. } => {
+                self.calls[payload as usize].ended = true;
+                self.count("run by who waits");
+            }
             Action::Teach { .. }
             | Action::Forget(_)
             | Action::Collect(_)
@@ -329,9 +333,8 @@ impl World {
                 }
             }
             Some(Down::Dismiss(guest)) => {
-                if host.guests.remove(&guest).is_some() {
-                    host.way_up.push_back(Up::ReservedLost(guest));
-                }
+                let had = host.guests.remove(&guest);
+                host.way_up.extend(had.map(|_| Up::ReservedLost(guest)));
             }
         }
     }
@@ -514,7 +517,6 @@ fn every_call_ends_once_whatever_hosts_do() {
         "wanted back",
         "given back",
         "run by who waits",
-        "no workers",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
     }
@@ -536,11 +538,42 @@ fn calls_are_spread_by_what_hosts_have_to_do() {
         core.submit(Time(2), Task::new(FunctionId(0), payload), &mut out).expect("taken");
     }
     let sent = |host| {
-        let to = |action: &&Action<u32>| {
-            matches!(action, Action::Send { worker, .. } if *worker == WorkerId(host))
-        };
+        let to = |action: &&Action<u32>| matches!(action, Action::Send { worker, .. } if *worker == WorkerId(host));
         out.iter().filter(to).count()
     };
     // Nothing is sent ahead of a function that is not known.
     assert_eq!((sent(0), sent(1), core.queued()), (2, 4, 3));
+}
+
+#[test]
+fn hosts_that_never_come_are_given_up_and_told() {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![0, 2], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    core.submit(Time(1), Task::new(FunctionId(0), 7), &mut out).expect("taken");
+    let guest = core.reserve(1, &mut out)[0];
+    let mut now = Time(1);
+    while core.broken().is_none() {
+        assert!(now < Time(60_000_000_000), "it is tried for ever");
+        let asked: Vec<WorkerId> = out
+            .drain(..)
+            .filter_map(|action| match action {
+                Action::Start(id) => Some(id),
+                _ => None,
+            })
+            .collect();
+        for id in asked {
+            core.worker_lost(now, id, None, loss(id.0), &mut out);
+            core.check();
+        }
+        if let Some(next) = core.next_tick() {
+            now = now.max(next);
+            core.tick(now, &mut out);
+        }
+    }
+    let ended = |action: &Action<u32>| matches!(action, Action::End { end: End::NoWorkers(_), .. });
+    assert!(out.iter().any(ended), "{out:?}");
+    assert!(matches!(core.standing(guest), Standing::Lost(_)), "{:?}", core.standing(guest));
+    assert!(core.knows_places());
 }

@@ -20,11 +20,21 @@ pub struct Source {
 #[derive(Debug)]
 enum Bytes {
     Owned(Vec<u8>),
-    Lent(NonNull<u8>),
+    Lent(Foreign),
+    Held(Box<dyn Held>),
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Foreign(NonNull<u8>);
+
 // SAFETY: lent memory is only read, under the lock, while its owner has promised to keep it.
-unsafe impl Send for Bytes {}
+unsafe impl Send for Foreign {}
+
+/// Something that keeps bytes where they are as long as it lives.
+pub trait Held: std::fmt::Debug + Send {
+    /// The bytes, always the same ones.
+    fn bytes(&self) -> &[u8];
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -43,7 +53,13 @@ impl Source {
     /// They must stay readable and unchanged until the source is dropped or detached.
     #[must_use]
     pub unsafe fn lent(start: NonNull<u8>, len: usize) -> Source {
-        Source { len, bytes: Mutex::new(Bytes::Lent(start)) }
+        Source { len, bytes: Mutex::new(Bytes::Lent(Foreign(start))) }
+    }
+
+    /// Bytes that lie where something keeps them.
+    #[must_use]
+    pub fn held(held: impl Held + 'static) -> Source {
+        Source { len: held.bytes().len(), bytes: Mutex::new(Bytes::Held(Box::new(held))) }
     }
 
     /// How many there are.
@@ -62,7 +78,8 @@ impl Source {
     pub fn with<R>(&self, use_them: impl FnOnce(&[u8]) -> R) -> R {
         match &*lock(&self.bytes) {
             Bytes::Owned(bytes) => use_them(bytes),
-            Bytes::Lent(start) => {
+            Bytes::Held(held) => use_them(held.bytes()),
+            Bytes::Lent(Foreign(start)) => {
                 // SAFETY: lent for as long as this variant is there, see `lent`.
                 use_them(unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) })
             }
@@ -72,7 +89,7 @@ impl Source {
     /// The caller wants its memory back: what may still be sent is copied.
     pub fn detach(&self) {
         let mut bytes = lock(&self.bytes);
-        if let Bytes::Lent(start) = *bytes {
+        if let Bytes::Lent(Foreign(start)) = *bytes {
             // SAFETY: as in `with`.
             let copy = unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }.to_vec();
             *bytes = Bytes::Owned(copy);
@@ -84,7 +101,7 @@ impl Source {
     pub fn into_owned(self) -> Option<Vec<u8>> {
         match self.bytes.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Bytes::Owned(bytes) => Some(bytes),
-            Bytes::Lent(_) => None,
+            Bytes::Lent(_) | Bytes::Held(_) => None,
         }
     }
 }

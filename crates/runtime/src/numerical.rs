@@ -2,7 +2,26 @@
 //! they read when they were loaded.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, OsString, c_int};
+
+/// What tells numerical libraries how many threads to start: as many as there are processors, if nothing
+/// does, in every worker.
+pub const THREADS: [&str; 5] = [
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+];
+
+/// Variables for workers, so that together they have no more threads than there are processors; those that
+/// are set already stay.
+#[must_use]
+pub fn environment(processors: usize, workers: u32) -> Vec<(OsString, OsString)> {
+    let share = (processors / workers.max(1) as usize).max(1).to_string();
+    let unset = THREADS.iter().filter(|name| std::env::var_os(name).is_none());
+    unset.map(|name| (OsString::from(name), OsString::from(&share))).collect()
+}
 
 /// Names that OpenBLAS has for the same two functions, by how it was built.
 const OPENBLAS: [(&CStr, &CStr); 4] = [

@@ -1,5 +1,6 @@
 //! Payloads: what a call or a reply carries, on its way out and as it came in.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireE
 
 use crate::borrowed::{Borrowed, Mapped};
 use crate::link::{LinkError, Sender, Stream};
-use crate::loan::{Sink, Source};
+use crate::loan::{Held, Sink, Source};
 use crate::passing::Passing;
 use crate::segment::{FIRST_OF_ARRAYS, Left, Lent, Pool, Segment};
 use crate::sys;
@@ -344,6 +345,39 @@ impl Payload {
         }
     }
 
+    /// The sections as a message names them to a host, which no memory is shared with.
+    #[must_use]
+    pub fn streamed_sections(&self) -> Sections<'_> {
+        let streamed = |part: &Outgoing| matches!(part, Outgoing::Shared { .. } | Outgoing::Passed(_));
+        let sections = self.sections().into_iter().zip(&self.parts);
+        sections
+            .map(|(section, part)| {
+                if streamed(part) { Section { place: Place::Stream, ..section } } else { section }
+            })
+            .collect()
+    }
+
+    /// The contents of those that are streamed to a host.
+    ///
+    /// # Errors
+    /// When shared memory cannot be mapped.
+    pub fn sources(&self) -> io::Result<VecDeque<Arc<Source>>> {
+        let mut sources = VecDeque::new();
+        for part in &self.parts {
+            match part {
+                Outgoing::Stream(source) => sources.push_back(Arc::clone(source)),
+                Outgoing::Shared { lent, offset, len } => {
+                    sources.push_back(Arc::new(Source::held(Left::new(lent, *offset, *len)?)));
+                }
+                Outgoing::Passed(stretch) => {
+                    sources.push_back(Arc::new(Source::held(Incoming::Shared(stretch.clone()))));
+                }
+                _ => {}
+            }
+        }
+        Ok(sources)
+    }
+
     /// Announces the segments that the receiver does not know yet; `is_new` says which.
     ///
     /// # Errors
@@ -437,6 +471,18 @@ impl Incoming {
             Incoming::Argument(_, len) => *len as usize,
             other => other.bytes().len(),
         }
+    }
+}
+
+impl Held for Incoming {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl Held for Left {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
     }
 }
 

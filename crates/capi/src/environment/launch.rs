@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gridrpc_core::Settings as Bounds;
 use gridrpc_runtime::client::{Config, Launch, Output, Preparation, Transport};
+use gridrpc_runtime::numerical;
 
 use crate::config::{ClientConfig, Debug, ServerSettings};
 use crate::errors::ErrorCode;
@@ -19,15 +20,6 @@ pub const MOST_WORKERS: u32 = 1024;
 const MAX_QUEUED: usize = 1 << 20;
 const SHARED_THRESHOLD: usize = 32 << 10;
 const KEEP_FREE: u64 = 512 << 20;
-
-/// Numerical libraries start as many threads as there are processors, in every worker.
-const THREADS: [&str; 5] = [
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-];
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -70,6 +62,8 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
         shared_threshold: SHARED_THRESHOLD,
         keep_free: KEEP_FREE,
         output: if settings.redirect_outerr { Output::Labelled } else { Output::Kept },
+        servers: None,
+        upstream: None,
     })
 }
 
@@ -79,10 +73,7 @@ fn environment(
     processors: usize,
     workers: u32,
 ) -> Vec<(OsString, OsString)> {
-    let share = (processors / workers as usize).max(1).to_string();
-    let threads = THREADS.iter().filter(|name| std::env::var_os(name).is_none());
-    let mut environment: Vec<(OsString, OsString)> =
-        threads.map(|name| (OsString::from(name), OsString::from(&share))).collect();
+    let mut environment = numerical::environment(processors, workers);
     if let Some(debug) = debug(&settings.debug) {
         environment.push(("GRIDRPC_DEBUG".into(), debug.into()));
     }

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 16;
 struct Answer {
     worker: u32,
     generation: u32,
-    number: u64,
+    number: u32,
 }
 
 /// What waits, first come first served, and what has been asked for.
@@ -81,7 +81,7 @@ mod tests {
 
     const MB: usize = 1 << 20;
 
-    fn announced(number: u64, total: usize) -> Option<Coming> {
+    fn announced(number: u32, total: usize) -> Option<Coming> {
         Some(Coming { number, total, left: total })
     }
 

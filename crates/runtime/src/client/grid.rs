@@ -17,8 +17,9 @@ use thiserror::Error;
 use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
-use crate::client::function::{Function, FunctionRef, Unused};
+use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::client::gather::Dependency;
+use crate::client::hosts::{self, Servers};
 use crate::client::launch::Forked;
 use crate::client::nodes::{self, Node, NodeError};
 use crate::client::output::Output;
@@ -26,6 +27,7 @@ use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::client::upstream::Upstream;
 use crate::forks;
 use crate::loan::{Sink, Source};
 use crate::nesting;
@@ -83,6 +85,28 @@ pub struct Config {
     pub keep_free: u64,
     /// Where the workers' output goes.
     pub output: Output,
+    /// Hosts with more workers.
+    pub servers: Option<Servers>,
+    /// Whom this grid works for, if it is an agent's.
+    pub(crate) upstream: Option<Arc<dyn Upstream>>,
+}
+
+impl Config {
+    /// A grid of this machine alone.
+    #[must_use]
+    pub fn here(launch: Launch, settings: Settings) -> Config {
+        Config {
+            launch,
+            transport: Transport::Unix,
+            namespaces: Vec::new(),
+            settings,
+            shared_threshold: 32 << 10,
+            keep_free: 512 << 20,
+            output: Output::Plain,
+            servers: None,
+            upstream: None,
+        }
+    }
 }
 
 /// Why a grid cannot do what it was asked.
@@ -177,6 +201,10 @@ pub(crate) struct Common {
     /// Whether workers can share memory, and from how many bytes on sections lie there.
     shared_memory: bool,
     shared_threshold: usize,
+    /// Files of modules for hosts, if there are any.
+    staged: Option<StagedFiles>,
+    /// Whom this grid works for, if it is an agent's.
+    pub(crate) upstream: Option<Arc<dyn Upstream>>,
 }
 
 impl Common {
@@ -201,8 +229,13 @@ impl Common {
         }
         let to_run = std::mem::take(&mut state.to_run);
         let aftermath = state.aftermath();
+        let hosts = std::mem::take(&mut state.to_flush);
         drop(state);
+        hosts.iter().for_each(|host| host.flush());
         let (freed, unwanted) = aftermath.settle();
+        if let Some(upstream) = &self.upstream {
+            upstream.settle();
+        }
         if !to_run.is_empty() {
             self.tell_to_run(to_run);
         }
@@ -252,9 +285,14 @@ impl Common {
         form: FunctionForm,
         body: Vec<u8>,
     ) -> Arc<FunctionRef> {
+        let staged = match &self.staged {
+            // A file that cannot be read is told of by whoever is to load it.
+            Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
+            _ => None,
+        };
         let mut state = self.lock();
-        let function =
-            Function { name: name.to_owned(), form, body: Arc::new(Source::owned(body)) };
+        let body = Arc::new(Source::owned(body));
+        let function = Function { name: name.to_owned(), form, body, staged };
         let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let id = if let Some(id) = free {
             state.core.replace_function(id);
@@ -376,18 +414,25 @@ impl Grid {
     /// # Errors
     /// As [`Grid::open`]; then the forked process ends.
     pub fn open_with(config: Config, forked: Option<Forked>) -> Result<Grid, GridError> {
+        let mut config = config;
+        if let Some(servers) = &config.servers {
+            config.settings.hosts = hosts::expected(&servers.list);
+        }
         let workers = config.settings.workers;
         nesting::check().map_err(GridError::TooDeep)?;
         sys::open_standard_streams()
             .map_err(|error| GridError::System { what: "opening /dev/null", error })?;
         let nodes = open_nodes(&config)?;
-        check_workers(workers)?;
+        if config.settings.hosts.is_empty() || workers > 0 {
+            check_workers(workers)?;
+        }
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
         let alarm =
             EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
                 .map_err(|errno| system("making an event descriptor")(errno.into()))?;
-        let shared_memory = config.transport == Transport::Unix;
+        // Hosts are sent what lies in the caller's memory.
+        let shared_memory = config.transport == Transport::Unix && workers > 0;
         let mut state = State::new(config.settings.clone(), shared_memory)
             .map_err(system("making an event queue"))?;
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
@@ -400,6 +445,8 @@ impl Grid {
             unused: Unused::default(),
             shared_memory,
             shared_threshold: config.shared_threshold,
+            staged: config.servers.as_ref().map(|_| StagedFiles::default()),
+            upstream: config.upstream.clone(),
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
@@ -432,10 +479,60 @@ impl Grid {
         self.common.finish(state);
     }
 
-    /// How many workers it was opened with.
+    /// How many workers it is to have, those of hosts as far as they have told.
     #[must_use]
     pub fn workers(&self) -> u32 {
-        self.workers.load(Ordering::Relaxed)
+        let here = self.workers.load(Ordering::Relaxed);
+        here + self.common.lock().core.places_on_hosts() as u32
+    }
+
+    /// Why there are no workers at all, if none can be started.
+    #[must_use]
+    pub(crate) fn broken(&self) -> Option<Arc<Loss>> {
+        self.common.lock().core.broken().cloned()
+    }
+
+    /// Where memory for arguments comes from.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.common.pool
+    }
+
+    /// Where memory for shared data comes from.
+    pub(crate) fn shared_pool(&self) -> &Arc<Pool> {
+        &self.common.shared_pool
+    }
+
+    /// From how many bytes on sections lie in shared memory.
+    pub(crate) fn shared_threshold(&self) -> usize {
+        self.common.shared_threshold
+    }
+
+    /// Shares data under a number of the caller's.
+    pub(crate) fn share_as(&self, blob: BlobId, data: SharedData) {
+        let mut state = self.common.lock();
+        state.shared.insert(blob, Arc::new(data));
+        state.core.share(blob);
+    }
+
+    /// Shares such data no more.
+    pub(crate) fn unshare_named(&self, blob: BlobId) {
+        let mut state = self.common.lock();
+        state.drive(|core, out| core.unshare(blob, out));
+        self.common.finish(state);
+    }
+
+    /// Submits a call however many wait.
+    pub(crate) fn submit_at_once(&self, request: Request) -> Result<Arc<Call>, SubmitError> {
+        self.common.submit(request, false)
+    }
+
+    /// Takes a call back that no worker has been given. Nothing is told of it any more.
+    pub(crate) fn withdraw(&self, call: &Call) -> bool {
+        let Some(id) = call.id() else { return false };
+        let mut state = self.common.lock();
+        let withdrawn = state.drive(|core, out| core.withdraw(id, out));
+        self.common.finish(state);
+        withdrawn.is_some()
     }
 
     /// How it is getting on.
@@ -480,7 +577,7 @@ impl Grid {
     /// # Errors
     /// When not all can be started, or the grid has been closed.
     pub fn wait_until_ready(&self, timeout: Duration) -> Result<bool, GridError> {
-        self.wait_for_workers(self.workers() as usize, timeout)
+        self.wait_for(None, timeout)
     }
 
     /// Waits, at most so long, until so many workers have answered. Returns whether they have.
@@ -488,12 +585,23 @@ impl Grid {
     /// # Errors
     /// When so many cannot be started, or the grid has been closed.
     pub fn wait_for_workers(&self, wanted: usize, timeout: Duration) -> Result<bool, GridError> {
+        self.wait_for(Some(wanted), timeout)
+    }
+
+    /// Waits for so many workers, or for all.
+    fn wait_for(&self, wanted: Option<usize>, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
         let state = self.common.lock();
-        let hopeless =
-            |state: &State| state.core.broken().is_some() || state.core.too_few(wanted).is_some();
-        let waiting =
-            |state: &mut State| state.core.ready() < wanted && !hopeless(state) && !state.closing;
+        let wanted = |state: &State| wanted.unwrap_or_else(|| state.core.places());
+        let unknown = |state: &State| !state.core.knows_places();
+        let hopeless = |state: &State| {
+            state.core.broken().is_some() || state.core.too_few(wanted(state)).is_some()
+        };
+        let waiting = |state: &mut State| {
+            (state.core.ready() < wanted(state) || unknown(state))
+                && !hopeless(state)
+                && !state.closing
+        };
         let waited = self.common.changed.wait_timeout_while(state, timeout, waiting);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         if let Some(loss) = state.core.broken() {
@@ -502,9 +610,10 @@ impl Grid {
         if state.closing {
             return Err(Refusal::Closed.into());
         }
+        let wanted = wanted(&state);
         match state.core.too_few(wanted) {
             Some(loss) => Err(GridError::TooFewWorkers(Arc::clone(loss))),
-            None => Ok(state.core.ready() >= wanted),
+            None => Ok(state.core.ready() >= wanted && !unknown(&state)),
         }
     }
 
@@ -648,7 +757,12 @@ impl Waiter {
             return true;
         }
         // What is waited for may be a call that still waits for others to be sent with.
-        self.seat.alarm().lock().flush_all();
+        let alarm = self.seat.alarm();
+        let mut state = alarm.lock();
+        state.flush_all();
+        let hosts = std::mem::take(&mut state.to_flush);
+        drop(state);
+        hosts.iter().for_each(|host| host.flush());
         self.seat.wait(Instant::now() + timeout, ready, sleep)
     }
 }

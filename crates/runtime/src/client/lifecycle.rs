@@ -14,7 +14,7 @@ use nix::unistd::Pid;
 use crate::borrowed::Mapped;
 use crate::client::grid::{Common, Transport};
 use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
-use crate::client::output::{self, Output, Passing, Stream};
+use crate::client::output::{self, Output, Passing, Stream, Upward};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::shortage;
 use crate::client::state::Outlet;
@@ -30,7 +30,7 @@ use crate::worker::progress::{self, GivingBack};
 /// enlarges the table of a process with threads, which takes it 16 ms.
 const BATCH: usize = 16;
 /// The longest result that is taken, bytes: the address space sets the real bound.
-const MAX_PAYLOAD: u64 = 1 << 40;
+pub(super) const MAX_PAYLOAD: u64 = 1 << 40;
 /// In a grid of so many workers and fewer, large messages do not get into each other's way.
 const FEW: usize = 16;
 /// Where a message needs longer than this to go there and back, they wait for no turn: they do not meet,
@@ -204,6 +204,12 @@ impl Reactor {
             let passing = match output {
                 Output::Plain => Passing::AsItComes,
                 Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
+                Output::Upstream => match &self.config.upstream {
+                    Some(client) => {
+                        Passing::Up(Upward { client: Arc::clone(client), worker: index })
+                    }
+                    None => Passing::Not,
+                },
                 Output::Kept => Passing::Not,
             };
             let watch = |pipe, stream, token: Token| -> io::Result<output::Outlet> {
@@ -393,6 +399,9 @@ impl Reactor {
         // What the worker still read goes back to the pool, outside the lock.
         drop(outlet);
         self.common.changed.notify_all();
+        if let Some(upstream) = &self.common.upstream {
+            upstream.changed();
+        }
     }
 
     /// The spawner is gone, and so are its workers: the kernel ends them with it.
@@ -481,7 +490,7 @@ fn own_stdout() -> io::Result<Arc<OwnedFd>> {
 }
 
 /// Has results that callers want in memory of their own received there.
-fn placement(common: &Arc<Common>) -> Placement {
+pub(super) fn placement(common: &Arc<Common>) -> Placement {
     let common = Arc::downgrade(common);
     Box::new(move |message, lengths| {
         let Message::Reply { call, sections, .. } = message else { return Vec::new() };

@@ -12,6 +12,7 @@ mod fetching;
 mod function;
 mod gather;
 mod grid;
+pub(crate) mod hosts;
 pub mod invoke;
 mod launch;
 mod lifecycle;
@@ -27,6 +28,7 @@ mod shortage;
 mod state;
 pub(crate) mod sync;
 mod turns;
+pub(crate) mod upstream;
 
 pub(crate) use arrays::tell;
 pub use arrays::{SharedArray, find as find_shared};
@@ -37,6 +39,7 @@ pub use gather::{Dependency, Hold};
 pub use grid::{
     Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
 };
+pub use hosts::{PythonWorkers, RemoteWorkers, Servers};
 pub use launch::Forked;
 pub use nodes::NodeError;
 pub use output::Output;

@@ -50,7 +50,10 @@ impl Common {
     /// Does what a running function asks for.
     pub(crate) fn serve_nested(self: &Arc<Common>, wanted: &Wanted) {
         let Wanted { worker, call: root, index, arguments, .. } = wanted;
-        let answer = if self.lock().progress.is_none() {
+        let state = self.lock();
+        let cannot = state.progress.is_none() && !state.hosts.is_host(*worker);
+        drop(state);
+        let answer = if cannot {
             Err("functions can make calls only on grids with transport=\"unix\"".to_owned())
         } else {
             let texts = arguments.first().and_then(|section| decode(section.bytes()));

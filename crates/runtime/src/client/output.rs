@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::client::printer::Printer;
+use crate::client::upstream::Upstream;
 
 /// What is kept, bytes.
 const KEEP: usize = 4096;
@@ -21,19 +22,30 @@ pub enum Output {
     Plain,
     /// Both come line by line, each line with its worker before it.
     Labelled,
+    /// Both go to the client that this grid works for.
+    Upstream,
     /// Neither comes; only the last lines of the standard error are kept, for error messages.
     Kept,
 }
 
 /// What becomes of what is read from a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Passing {
     /// It is passed on as it comes.
     AsItComes,
     /// It is passed on line by line, with this before each.
     Labelled(String),
+    /// It goes to the client that this grid works for, as that of this worker.
+    Up(Upward),
     /// It is not passed on.
     Not,
+}
+
+/// The way to the client that a grid works for.
+#[derive(Clone, Debug)]
+pub(crate) struct Upward {
+    pub(crate) client: Arc<dyn Upstream>,
+    pub(crate) worker: u32,
 }
 
 /// One of the two streams of a process.
@@ -65,6 +77,16 @@ impl Printers {
         }
     }
 
+    /// Writes to one of them as it comes.
+    pub(crate) fn print(&self, stderr: bool, bytes: &[u8]) {
+        self.of(if stderr { Stream::Stderr } else { Stream::Stdout }).print(bytes);
+    }
+
+    /// Writes lines to one of them, with a label before each.
+    pub(crate) fn print_labelled(&self, stderr: bool, label: &str, lines: &[u8]) {
+        self.print(stderr, &labelled(label, lines));
+    }
+
     /// Waits until what has come is written, but not for ever.
     pub(crate) fn settle(&self) {
         self.stdout.settle();
@@ -77,6 +99,7 @@ impl Printers {
 pub(crate) struct Outlet {
     pipe: std::fs::File,
     printer: Arc<Printer>,
+    stream: Stream,
     passing: Passing,
     /// A line whose end has not come, if lines are labelled.
     begun: Vec<u8>,
@@ -91,7 +114,7 @@ impl Outlet {
         printers: &Printers,
     ) -> Outlet {
         let printer = Arc::clone(printers.of(stream));
-        Outlet { pipe: pipe.into(), printer, passing, begun: Vec::new(), kept: Vec::new() }
+        Outlet { pipe: pipe.into(), printer, stream, passing, begun: Vec::new(), kept: Vec::new() }
     }
 
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
@@ -121,6 +144,9 @@ impl Outlet {
         let label = match &self.passing {
             Passing::AsItComes => return self.printer.print(bytes),
             Passing::Labelled(label) => label,
+            Passing::Up(up) => {
+                return up.client.said(up.worker, self.stream == Stream::Stderr, bytes);
+            }
             Passing::Not => return,
         };
         self.begun.extend_from_slice(bytes);

@@ -17,6 +17,7 @@ use crate::client::callbacks::{Runner, Wanted};
 use crate::client::connecting::Connecting;
 use crate::client::fetching::Fetching;
 use crate::client::grid::{Common, Config, Transport};
+use crate::client::hosts::{Hosts, Wishes};
 use crate::client::launch::{Forked, Spawner};
 use crate::client::lifecycle::Asked;
 use crate::client::nodes::Node;
@@ -43,6 +44,7 @@ pub(super) enum Token {
     WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
     Node { index: u32 },
+    Host { index: u32, generation: u32 },
 }
 
 /// Generations are compared by their low bits: events are at most a queue's length old.
@@ -62,7 +64,13 @@ impl Token {
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
             Token::WorkerStdout { index, generation } => pack(5, index, generation),
             Token::Node { index } => pack(6, index, 0),
+            Token::Host { index, generation } => pack(7, index, generation),
         }
+    }
+
+    /// Whether a generation as a token carries it is this one.
+    pub(super) fn is_generation(whole: u32, carried: u32) -> bool {
+        whole & ((1 << GENERATION_BITS) - 1) == carried
     }
 
     pub(super) fn decode(raw: u64) -> Option<Token> {
@@ -76,6 +84,7 @@ impl Token {
             4 => Token::WorkerStderr { index, generation },
             5 => Token::WorkerStdout { index, generation },
             6 => Token::Node { index },
+            7 => Token::Host { index, generation },
             _ => return None,
         })
     }
@@ -120,6 +129,9 @@ pub(crate) struct Reactor {
     pub(super) config: Config,
     /// The nodes that workers live in, if they do.
     pub(super) connecting: Connecting,
+    /// The hosts, if there are any.
+    pub(super) hosts: Option<Hosts>,
+    pub(super) wishes: Wishes,
     /// The first spawner, if the client has forked it.
     pub(super) forked: Option<Forked>,
     pub(super) spawner: Option<Spawner>,
@@ -173,6 +185,7 @@ impl Read for Reactor {
     /// `false`: the grid has been closed and its workers are gone.
     fn turn(&mut self, until: Option<Instant>) -> bool {
         let connecting = self.start_connected();
+        self.hear_of_hosts();
         let mut timeout = self.prepare_to_wait();
         if self.finished {
             return false;
@@ -181,8 +194,9 @@ impl Read for Reactor {
         let lines = self.end_lines();
         let fetching = self.fetch();
         let unanswered = self.see_to_unanswered();
-        for until in [until, leaving, lines, connecting, fetching, unanswered].into_iter().flatten()
-        {
+        let hosts = self.see_to_hosts();
+        let dues = [until, leaving, lines, connecting, fetching, unanswered, hosts];
+        for until in dues.into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
             if timeout.is_none() || left < timeout {
@@ -244,7 +258,13 @@ impl Reactor {
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.alarm.as_fd(), wake)?;
         let connecting = Connecting::new(Arc::clone(&epoll), nodes)?;
+        let wishes = Wishes::new(&config);
+        let first = config.settings.workers;
+        let servers = config.servers.clone();
+        let hosts = servers.map(|servers| Hosts::new(servers, first, &common));
         Ok(Reactor {
+            hosts,
+            wishes,
             common,
             epoll,
             config,
@@ -287,7 +307,9 @@ impl Reactor {
             state.note_all_progress(now);
             state.drive(|core, out| core.tick(now, out));
         }
-        self.to_start.extend(state.to_start.drain(..));
+        let is_host = |id: &WorkerId| self.hosts.as_ref().is_some_and(|hosts| hosts.has(*id));
+        let (hosts, here): (Vec<_>, Vec<_>) = state.to_start.drain(..).partition(is_host);
+        self.to_start.extend(here);
         let to_collect = std::mem::take(&mut state.to_collect);
         let unsendable = std::mem::take(&mut state.unsendable);
         let to_kill = std::mem::take(&mut state.to_kill);
@@ -296,6 +318,7 @@ impl Reactor {
             self.closing = Some(Instant::now() + CLOSE_GRACE);
             self.connecting.clear();
             self.say_goodbye();
+            self.dismiss_hosts();
         }
         let idle = self.to_start.is_empty() && to_kill.is_empty();
         self.lone = (state.core.live() == 1).then_some(state.last_sent);
@@ -313,6 +336,9 @@ impl Reactor {
             self.kill(&to_kill);
         }
         if self.closing.is_none() {
+            if !hosts.is_empty() {
+                self.start_hosts(&hosts);
+            }
             self.start_next();
         } else {
             self.to_start.clear();
@@ -324,13 +350,15 @@ impl Reactor {
 
     fn timeout(&mut self, until: Option<Time>, now: Time) -> EpollTimeout {
         if let Some(deadline) = self.closing {
-            if self.spawner.is_none() {
+            if self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone) {
+                self.end_hosts();
                 self.printers.settle();
                 self.finished = true;
                 return EpollTimeout::ZERO;
             }
             if Instant::now() >= deadline {
                 self.bury_spawner();
+                self.end_hosts();
                 self.printers.settle();
                 self.finished = true;
                 return EpollTimeout::ZERO;
@@ -352,6 +380,14 @@ impl Reactor {
             }
             Token::Spawner => self.hear_spawner(),
             Token::Node { index } => self.connecting.hear(index),
+            Token::Host { index, generation } => {
+                if self.is_current_host(index, generation) {
+                    if event.events().contains(EpollFlags::EPOLLOUT) {
+                        self.send_to_host(index);
+                    }
+                    self.hear_host(index);
+                }
+            }
             Token::SpawnerStderr => {
                 if self.spawner_tail.as_mut().is_some_and(|tail| !tail.read()) {
                     self.stop_watching_spawner_stderr();
@@ -477,6 +513,9 @@ impl Reactor {
 
     /// Ends a worker that was to be sent what the format does not hold.
     fn give_up(&mut self, worker: WorkerId, error: &WireError) {
+        if self.hosts.as_ref().is_some_and(|hosts| hosts.has(worker)) {
+            return self.give_up_host(worker, error);
+        }
         let Some(inlet) = self.inlets[worker.0 as usize].as_mut() else { return };
         inlet.broken.get_or_insert(format!("a message for it cannot be sent: {error}"));
         let _ = self.epoll.delete(inlet.receiver.socket());
@@ -573,6 +612,10 @@ impl Reactor {
                     state.drive(|core, out| core.blob_dropped(worker, BlobId(blob), unread, out));
                 }
                 Event::Callback { call: id, index, arguments } => {
+                    if is_request(index) && self.common.upstream.is_some() {
+                        // The client of this agent serves it; nothing is to wait behind it here.
+                        state.drive(|core, out| core.nests(worker, out));
+                    }
                     match state.core.payload(CallId(id)).cloned() {
                         Some(call) => wanted.push(Wanted { worker, id, call, index, arguments }),
                         None => {
@@ -620,11 +663,18 @@ impl Reactor {
         let waiting = state.waiting_for_room > 0 && state.core.has_room(0);
         let ready = std::mem::take(&mut state.to_gather);
         self.common.finish(state);
+        let upstream = self.common.upstream.is_some();
         let (nested, wanted): (Vec<_>, Vec<_>) =
-            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
+            wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index) && !upstream);
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish(outcome, Some(stamps));
+        }
+        if let Some(upstream) = &self.common.upstream {
+            upstream.settle();
+            if changed {
+                upstream.changed();
+            }
         }
         self.common.gather(ready);
         nested.iter().for_each(|wanted| self.common.serve_nested(wanted));

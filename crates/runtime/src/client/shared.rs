@@ -3,13 +3,14 @@
 //! New memory takes several times as long as a copy into memory that is there. So the memory of shared
 //! data is kept when all workers have said that they read it no more, and takes up later data.
 
+use std::collections::VecDeque;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
-use crate::loan::Source;
+use crate::loan::{Held, Sink, Source};
 use crate::segment::{Lent, Pool, Segment};
 
 /// Parts start at multiples of this, so that arrays of any type lie well.
@@ -32,19 +33,45 @@ impl SharedData {
     /// # Errors
     /// When there is no memory for them.
     pub(crate) fn new(parts: &[&[u8]], pool: &Arc<Pool>) -> io::Result<SharedData> {
-        let mut placed = Vec::with_capacity(parts.len());
-        let mut end = 0_u64;
-        for part in parts {
-            placed.push((end, part.len() as u64));
-            end = (end + part.len() as u64).next_multiple_of(ALIGNMENT);
-        }
-        let lent = pool.take(end.max(1))?;
+        let (placed, end) = placed(parts.iter().map(|part| part.len() as u64));
+        let lent = pool.take(end)?;
         for (part, (offset, _)) in parts.iter().zip(&placed) {
             lent.write_at(*offset, part)?;
         }
         lent.protect()?;
         let (hash, streams) = (OnceLock::new(), OnceLock::new());
         Ok(SharedData { lent, parts: placed, hash, streams })
+    }
+
+    /// Memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn to_be_filled(lengths: &[usize], pool: &Arc<Pool>) -> io::Result<SharedData> {
+        let (placed, end) = placed(lengths.iter().map(|len| *len as u64));
+        let lent = pool.take(end)?;
+        // So that it can be written to.
+        lent.start(end)?;
+        let (hash, streams) = (OnceLock::new(), OnceLock::new());
+        Ok(SharedData { lent, parts: placed, hash, streams })
+    }
+
+    /// Where the parts are to be written. Nobody reads them before that is over.
+    pub(crate) fn sinks(&self) -> Vec<Arc<Sink>> {
+        let sink = |&(offset, len): &(u64, u64)| {
+            let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
+            // SAFETY: the stretch lies in memory that is this data's alone, and mapped as long as it lives.
+            Arc::new(unsafe { Sink::new(start, len as usize) })
+        };
+        self.parts.iter().map(sink).collect()
+    }
+
+    /// Has nobody write to it from now on.
+    ///
+    /// # Errors
+    /// When its memory cannot be sealed.
+    pub(crate) fn protect(&self) -> io::Result<()> {
+        self.lent.protect()
     }
 
     /// Whether it consists of parts of these lengths.
@@ -95,12 +122,44 @@ impl SharedData {
         })
     }
 
+    /// The parts where they lie, for hosts.
+    pub(crate) fn sources(self: &Arc<SharedData>) -> VecDeque<Arc<Source>> {
+        let part = |index| Part { data: Arc::clone(self), index };
+        (0..self.parts.len()).map(|index| Arc::new(Source::held(part(index)))).collect()
+    }
+
     fn read(&self, offset: u64, len: u64) -> &[u8] {
         // It was written to when this was made.
         let start = self.lent.stretch(offset, len).unwrap_or(NonNull::dangling());
         // SAFETY: `stretch` has checked the place; nobody writes there as long as this lives.
         unsafe { std::slice::from_raw_parts(start.as_ptr(), len as usize) }
     }
+}
+
+/// One part of shared data, on its way.
+#[derive(Debug)]
+struct Part {
+    data: Arc<SharedData>,
+    index: usize,
+}
+
+impl Held for Part {
+    fn bytes(&self) -> &[u8] {
+        let (offset, len) = self.data.parts[self.index];
+        self.data.read(offset, len)
+    }
+}
+
+/// The place of each part, and what they take in all.
+fn placed(lengths: impl Iterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
+    let mut end = 0_u64;
+    let place = |len| {
+        let start = end;
+        end = (end + len).next_multiple_of(ALIGNMENT);
+        (start, len)
+    };
+    let placed = lengths.map(place).collect();
+    (placed, end.max(1))
 }
 
 /// Names the parts: their lengths first, so that no two divisions of the same bytes are equal.

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-use gridrpc_core::{Action, BlobId, CallId, Core, End, FunctionId, Settings, Time, WorkerId};
+use gridrpc_core::{
+    Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Settings, Time, WorkerId,
+};
 use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -13,11 +15,12 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use crate::borrowed::Returns;
 use crate::client::call::{Call, Outcome};
 use crate::client::function::{Function, FunctionRef};
+use crate::client::hosts::{HostsOut, Terms};
 use crate::client::nested::Waiting;
 use crate::client::sending::Sending;
 use crate::client::shared::SharedData;
 use crate::client::turns::LARGE;
-use crate::link::Sender;
+use crate::link::{Outbound, Sender};
 use crate::payload::{Payload, announce};
 use crate::sys::{Mapping, monotonic_ns};
 use crate::worker::progress;
@@ -199,6 +202,8 @@ pub(crate) struct State {
     pub(crate) progress: Option<Arc<Mapping>>,
     /// Workers whose calls were taken back: how many they had begun, and below which count.
     taken_back: Vec<(WorkerId, u32, u64)>,
+    /// Reserved workers that are given up before they were asked for.
+    gone: Vec<WorkerId>,
     /// Large messages over a network.
     pub(super) sending: Sending,
     /// Scratch for the core's actions.
@@ -215,6 +220,9 @@ pub(crate) struct State {
     pub(super) to_run: Vec<(CallId, Arc<Call>)>,
     /// Functions of such calls, by name and pickle.
     pub(super) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
+    /// The ways out to hosts, and those of them that have something to send when the lock is free.
+    pub(crate) hosts: HostsOut,
+    pub(crate) to_flush: Vec<Arc<Outbound>>,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
@@ -253,7 +261,10 @@ impl Aftermath {
 impl State {
     pub(crate) fn new(settings: Settings, shared_memory: bool) -> io::Result<State> {
         let workers = settings.workers as usize;
+        let hosts = HostsOut::new(settings.workers, settings.hosts.len());
         Ok(State {
+            hosts,
+            to_flush: Vec::new(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
             outlets: (0..workers).map(|_| None).collect(),
@@ -270,6 +281,7 @@ impl State {
             forked: false,
             progress: None,
             taken_back: Vec::new(),
+            gone: Vec::new(),
             sending: Sending::default(),
             actions: Vec::new(),
             dirty: Vec::new(),
@@ -321,19 +333,44 @@ impl State {
                 self.perform(action);
             }
         }
+        while let Some(worker) = self.gone.pop() {
+            let loss = never_started(worker);
+            self.core.worker_lost(Time(monotonic_ns()), worker, None, loss, &mut actions);
+            for action in actions.drain(..) {
+                self.perform(action);
+            }
+        }
         self.actions = actions;
         result
     }
 
     fn perform(&mut self, action: Action<Arc<Call>>) {
         match action {
+            Action::Start(worker) if self.core.home(worker).is_some() => {
+                let home = self.core.home(worker).unwrap_or(worker);
+                self.push(home, &Message::Reserve { number: worker.0 });
+            }
             Action::Start(worker) => {
                 let places = self.outlets.len().max(worker.0 as usize + 1);
                 self.outlets.resize_with(places, || None);
                 self.to_start.push(worker);
             }
             Action::Cancel { worker, call } => {
+                let worker = self.core.home(worker).unwrap_or(worker);
                 self.push(worker, &Message::Cancel { call: call.0 });
+            }
+            Action::Dismiss(worker) if self.core.home(worker).is_some() => {
+                let home = self.core.home(worker).unwrap_or(worker);
+                if self.hosts.get(home).is_some() {
+                    self.push(home, &Message::Dismiss { number: worker.0 });
+                } else {
+                    // Its host has not come: there is nothing to be given up there.
+                    self.gone.push(worker);
+                }
+            }
+            Action::Retract { host, calls } => {
+                let calls = calls.into_iter().map(|call| call.0).collect();
+                self.push(host, &Message::Retract { calls });
             }
             Action::Dismiss(worker) => {
                 if self.outlets[worker.0 as usize].is_some() {
@@ -393,6 +430,17 @@ impl State {
         batch: bool,
         call: &Arc<Call>,
     ) {
+        if !self.hosts.is_empty() {
+            let home = self.core.home(worker);
+            let host = home.unwrap_or(worker);
+            if self.hosts.is_host(host) {
+                let State { core, hosts, .. } = self;
+                let Some((idempotent, blobs)) = core.terms(id) else { return };
+                let terms = Terms { idempotent, blobs };
+                let sent = hosts.send(host, home.map(|_| worker), id, function, batch, call, terms);
+                return self.pushed_to_host(host, sent);
+            }
+        }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(payload) = call.send(worker.0, outlet.pid) else { return };
         self.last_sent = worker;
@@ -415,6 +463,10 @@ impl State {
 
     /// Sends the results of a callback.
     pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
+        if self.hosts.is_host(worker) {
+            let pushed = self.hosts.answer_callback(worker, call, payload);
+            return self.pushed_to_host(worker, pushed);
+        }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let released = outlet.push_releases();
         let Outlet { sender, segments, .. } = outlet;
@@ -440,6 +492,13 @@ impl State {
     }
 
     fn teach(&mut self, worker: WorkerId, number: FunctionId) {
+        let host = self.core.home(worker).unwrap_or(worker);
+        if self.hosts.is_host(host) {
+            let State { hosts, functions, .. } = self;
+            let Some(function) = functions.get(number.0 as usize) else { return };
+            let pushed = hosts.teach(host, number, function);
+            return self.pushed_to_host(host, pushed);
+        }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(function) = self.functions.get(number.0 as usize) else { return };
         let body = Section { len: function.body.len() as u64, place: Place::Stream };
@@ -457,6 +516,13 @@ impl State {
     }
 
     fn give(&mut self, worker: WorkerId, blob: BlobId) {
+        let host = self.core.home(worker).unwrap_or(worker);
+        if self.hosts.is_host(host) {
+            let State { hosts, shared, .. } = self;
+            let Some(data) = shared.get(&blob) else { return };
+            let pushed = hosts.share(host, blob.0, data);
+            return self.pushed_to_host(host, pushed);
+        }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(data) = self.shared.get(&blob) else { return };
         let message = Message::Blob { blob: blob.0, sections: data.sections(self.shared_memory) };
@@ -477,6 +543,13 @@ impl State {
     }
 
     pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
+        if self.hosts.is_host(worker) {
+            let pushed = self.hosts.push(worker, message);
+            return self.pushed_to_host(worker, pushed);
+        }
+        if worker.0 as usize >= self.outlets.len() {
+            return;
+        }
         if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
             let pushed = outlet.sender.push(message);
             self.pushed(worker, pushed, true);
@@ -513,6 +586,13 @@ impl State {
         }
     }
 
+    /// The same of a host, which ends with all of its workers.
+    fn pushed_to_host(&mut self, host: WorkerId, pushed: Result<(), WireError>) {
+        if let Err(error) = pushed {
+            self.unsendable.push((host, error));
+        }
+    }
+
     /// Something has been pushed; `urgent`: it cannot wait.
     fn mark(&mut self, worker: WorkerId, urgent: bool) {
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
@@ -545,6 +625,9 @@ impl State {
     /// calls may wait for others, to go with them: to send takes longer than to run them.
     pub(crate) fn flush(&mut self) {
         let submitting = std::mem::take(&mut self.submitting);
+        if self.hosts.has_unsent() {
+            self.to_flush.extend(self.hosts.to_flush(submitting));
+        }
         self.send_large();
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
@@ -568,6 +651,7 @@ impl State {
                 outlet.urgent = true;
             }
         }
+        self.hosts.hurry();
         self.flush();
     }
 
@@ -605,4 +689,10 @@ impl State {
     pub(crate) fn next_tick(&self) -> Option<Time> {
         self.core.next_tick().into_iter().chain(self.sending.due()).min()
     }
+}
+
+/// How a reserved worker is lost that was given up before its host had come.
+fn never_started(worker: WorkerId) -> Loss {
+    let cause = Cause::Failed("it was given up before it was started".to_owned());
+    Loss { worker: worker.0, pid: 0, host: String::new(), cause, stderr: String::new() }
 }

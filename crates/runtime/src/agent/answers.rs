@@ -1,0 +1,210 @@
+//! What comes of the client's calls, on its way back.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_core::{Cause, End, Loss};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections};
+use nix::sys::eventfd::EventFd;
+
+use crate::client::upstream::Upstream;
+use crate::client::{Call, Outcome, Watcher};
+use crate::link::Outbound;
+use crate::loan::Source;
+use crate::payload::Incoming;
+use crate::segment::{Left, Lent};
+
+/// Bytes that a frame carries inline at most, all sections together, and the longest of those sections.
+const MAX_INLINE: usize = 512 << 10;
+const INLINE: usize = 32 << 10;
+
+/// A call of the client's that the grid has.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) call: Arc<Call>,
+    /// Where its sections lie in shared memory: results may be left there.
+    pub(super) lent: Vec<Option<Arc<Lent>>>,
+}
+
+/// The way back to the client.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) up: Outbound,
+    calls: Mutex<HashMap<u64, Running>>,
+    unsent: AtomicBool,
+    /// Wakes the agent's own thread.
+    pub(super) wake: EventFd,
+    changed: AtomicBool,
+}
+
+impl Answers {
+    pub(super) fn new(up: Outbound, wake: EventFd) -> Answers {
+        let (unsent, changed) = (AtomicBool::new(false), AtomicBool::new(true));
+        Answers { up, calls: Mutex::default(), unsent, wake, changed }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has what comes of a call go to the client.
+    pub(super) fn expect(self: &Arc<Answers>, id: u64, running: Running) {
+        let call = Arc::clone(&running.call);
+        self.calls().insert(id, running);
+        call.watch(self, id);
+    }
+
+    /// The grid's call for one of the client's.
+    pub(super) fn call(&self, id: u64) -> Option<Arc<Call>> {
+        self.calls().get(&id).map(|running| Arc::clone(&running.call))
+    }
+
+    /// Forgets a call that goes back to the client.
+    pub(super) fn forget(&self, id: u64) {
+        self.calls().remove(&id);
+    }
+
+    /// Sends a message without sections.
+    pub(super) fn tell(&self, message: &Message<'_>) {
+        // Texts are cut when they are encoded, and there is nothing else that could be too long.
+        let pushed = self.up.push(message);
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+        self.unsent.store(true, Ordering::Release);
+    }
+
+    /// A call that could not be taken.
+    pub(super) fn refuse(&self, call: u64, why: &str) {
+        let loss = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
+        self.tell(&Message::Ended { call, end: HostEnd::Refused, loss });
+    }
+
+    /// Whether workers have come or gone since this was asked last.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    fn answer(&self, id: u64, running: &Running) -> io::Result<()> {
+        let stamps = running.call.profile().stamps;
+        let retained = Vec::new();
+        match running.call.take_outcome() {
+            None => {}
+            Some(Outcome::Returned(parts)) => {
+                let parts = in_place(parts, &running.lent)?;
+                let (sections, streams) = divide(&parts);
+                self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
+            }
+            Some(Outcome::Raised { error, message, trace, sections }) => {
+                let parts = in_place(sections, &running.lent)?;
+                let (sections, streams) = divide(&parts);
+                let (error, message, trace) = (&error, &message, &trace);
+                let failure =
+                    Message::Failure { call: id, stamps, retained, error, message, trace, sections };
+                self.push(failure, streams)?;
+            }
+            Some(Outcome::Ended(end)) => self.tell_end(id, &end),
+        }
+        Ok(())
+    }
+
+    fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
+        self.up.push_with(&message, streams).map_err(io::Error::other)?;
+        self.unsent.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    fn tell_end(&self, call: u64, end: &End) {
+        let (end, loss) = match end {
+            End::WorkerLost(loss) => (HostEnd::Lost, loss_on_the_wire(loss)),
+            End::NoWorkers(loss) => (HostEnd::NoWorkers, loss_on_the_wire(loss)),
+            End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
+            other => return self.refuse(call, &format!("{other:?}")),
+        };
+        self.tell(&Message::Ended { call, end, loss });
+    }
+}
+
+impl Watcher for Answers {
+    fn ended(&self, id: u64) {
+        let running = self.calls().remove(&id);
+        let Some(running) = running else { return };
+        if let Err(error) = self.answer(id, &running) {
+            let failure = Message::Failure {
+                call: id,
+                stamps: running.call.profile().stamps,
+                retained: Vec::new(),
+                error: RemoteError::OutOfMemory.name(),
+                message: &format!("the result cannot be sent: {error}"),
+                trace: "",
+                sections: Vec::new(),
+            };
+            self.tell(&failure);
+        }
+    }
+}
+
+impl Upstream for Answers {
+    fn settle(&self) {
+        if self.unsent.swap(false, Ordering::AcqRel) {
+            self.up.flush();
+        }
+    }
+
+    fn changed(&self) {
+        self.changed.store(true, Ordering::Release);
+        // Fails only when the counter is full, and then the agent is awake.
+        let _ = self.wake.write(1);
+    }
+
+    fn said(&self, worker: u32, stderr: bool, bytes: &[u8]) {
+        for piece in bytes.chunks(MAX_INLINE) {
+            self.tell(&Message::Output { worker, stderr, sections: vec![Section::inline(piece)] });
+        }
+        self.up.flush();
+    }
+}
+
+/// Results that were left where arguments lie are there.
+fn in_place(parts: Vec<Incoming>, lent: &[Option<Arc<Lent>>]) -> io::Result<Vec<Incoming>> {
+    let find = |part: Incoming| match part {
+        Incoming::Argument(index, len) => {
+            let lent = lent.get(usize::from(index)).and_then(Option::as_ref);
+            let lent = lent.ok_or(io::ErrorKind::InvalidInput)?;
+            Ok(Incoming::Left(Left::new(lent, 0, len)?))
+        }
+        other => Ok(other),
+    };
+    parts.into_iter().map(find).collect()
+}
+
+/// The sections as a message names them, and what of them is streamed.
+pub(super) fn divide(parts: &[Incoming]) -> (Sections<'_>, VecDeque<Arc<Source>>) {
+    let mut inline = 0;
+    let mut streams = VecDeque::new();
+    let mut sections = Vec::with_capacity(parts.len());
+    for part in parts {
+        let bytes = part.bytes();
+        if bytes.len() < INLINE && inline + bytes.len() <= MAX_INLINE {
+            inline += bytes.len();
+            sections.push(Section::inline(bytes));
+        } else {
+            sections.push(Section { len: bytes.len() as u64, place: Place::Stream });
+            streams.push_back(Arc::new(Source::held(part.clone())));
+        }
+    }
+    (sections, streams)
+}
+
+/// A loss as the client is told of it.
+pub(super) fn loss_on_the_wire(loss: &Loss) -> HostLoss<'_> {
+    let Loss { worker, pid, host, cause, stderr } = loss;
+    let (cause, number, why) = match cause {
+        Cause::Exit(status) => (HostLoss::EXIT, *status, ""),
+        Cause::Signal { signal, out_of_memory: false } => (HostLoss::SIGNAL, *signal, ""),
+        Cause::Signal { signal, out_of_memory: true } => (HostLoss::OUT_OF_MEMORY, *signal, ""),
+        Cause::Failed(why) => (HostLoss::FAILED, 0, why.as_str()),
+        Cause::Shortage(why) => (HostLoss::SHORTAGE, 0, why.as_str()),
+    };
+    HostLoss { worker: *worker, pid: *pid, cause, number, why, host, stderr }
+}

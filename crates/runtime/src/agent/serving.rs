@@ -1,0 +1,572 @@
+//! Serving one client: its calls go to the grid of this host.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use gridrpc_core::{BlobId, Reservation, Settings, Standing};
+use gridrpc_wire::{
+    FunctionForm, HostCall, HostLoss, Join, Message, Section, Serve, Stamps, VERSION,
+};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::agent::AgentError;
+use crate::agent::answers::{Answers, Running, loss_on_the_wire};
+use crate::agent::arrivals::Places;
+use crate::agent::callbacks::{Backwards, Waiting};
+use crate::agent::modules::ModuleFiles;
+use crate::client::upstream::Upstream;
+use crate::client::{
+    Callbacks, Config, FunctionRef, Grid, Launch, Output, Preparation, Request, SharedData,
+    Transport,
+};
+use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
+use crate::numerical;
+use crate::payload::Payload;
+use crate::segment::Lent;
+use crate::sys::{self, monotonic_ns};
+
+/// The longest payload that is taken, bytes: the address space sets the real bound.
+const MAX_PAYLOAD: u64 = 1 << 40;
+/// How long the client may take to say what it wants.
+const GREETING: Duration = Duration::from_secs(30);
+/// As often each end looks whether the other is there, in the time after which that is taken for lost.
+const LOOKS: u32 = 3;
+
+/// A function of the client's.
+#[derive(Debug)]
+enum Known {
+    Function(Arc<FunctionRef>),
+    /// Its module cannot be had.
+    Broken(String),
+}
+
+/// A call that has come before something that it needs.
+#[derive(Debug)]
+struct Arrived {
+    call: u64,
+    function: u32,
+    on: u32,
+    idempotent: bool,
+    blobs: Vec<u64>,
+    payload: Payload,
+    lent: Vec<Option<Arc<Lent>>>,
+}
+
+/// A connection to a client, and the grid that serves it.
+struct Agent {
+    grid: Arc<Grid>,
+    answers: Arc<Answers>,
+    waiting: Arc<Waiting>,
+    places: Places,
+    modules: ModuleFiles,
+    functions: HashMap<u32, Known>,
+    blobs: HashSet<u64>,
+    early: Vec<Arrived>,
+    /// Reserved workers, by the client's numbers, and whether it has been told that they are ready.
+    guests: HashMap<u32, (Reservation, bool)>,
+    /// What the client has been told: workers that have answered.
+    ready: Option<u32>,
+    ended: bool,
+}
+
+/// Serves the client at the other end of `socket`, which does not block, until it is gone.
+///
+/// # Errors
+/// When it breaks the protocol, vanishes, or wants workers that cannot be had.
+pub(super) fn serve(socket: Socket) -> Result<(), AgentError> {
+    let system = |what| move |error| AgentError::System { what, error };
+    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+    let wake = EventFd::from_value_and_flags(0, flags)
+        .map_err(|errno| system("making an event descriptor")(errno.into()))?;
+    let blocked = Arc::new(AtomicBool::new(false));
+    let watched = Arc::clone(&blocked);
+    let (answers, to_wake) = {
+        let cell: Arc<OnceLock<Arc<Answers>>> = Arc::default();
+        let waker = Arc::clone(&cell);
+        let watch = move |is_blocked| {
+            watched.store(is_blocked, Ordering::Release);
+            if let Some(answers) = waker.get() {
+                let _ = answers.wake.write(1);
+            }
+        };
+        let up = Outbound::new(Arc::clone(&socket), Box::new(watch));
+        (Arc::new(Answers::new(up, wake)), cell)
+    };
+    // The other reference is for waking only, and goes with the process.
+    let _ = to_wake.set(Arc::clone(&answers));
+    let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
+    let wanted = greet(&mut receiver, &answers, &socket)?;
+    let grid = Arc::new(Grid::open(wanted.config(&answers))?);
+    let places = Places::default();
+    receiver.place_streams(places.placement(&grid));
+    let mut agent = Agent {
+        grid,
+        answers: Arc::clone(&answers),
+        waiting: Arc::default(),
+        places,
+        modules: ModuleFiles::new(&wanted.staging),
+        functions: HashMap::new(),
+        blobs: HashSet::new(),
+        early: Vec::new(),
+        guests: HashMap::new(),
+        ready: None,
+        ended: false,
+    };
+    let served = agent.serve(&mut receiver, &socket, &blocked, wanted.heartbeat);
+    agent.waiting.give_up();
+    agent.grid.close();
+    served
+}
+
+/// What the client wants.
+struct Wanted {
+    launch: Launch,
+    settings: Settings,
+    shared_threshold: usize,
+    keep_free: u64,
+    heartbeat: Option<Duration>,
+    staging: String,
+}
+
+impl Wanted {
+    fn new(serve: &Serve<'_>) -> io::Result<Wanted> {
+        let processors = processors();
+        let workers = if serve.workers == 0 { processors as u32 } else { serve.workers };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let native = serve.program.is_empty();
+        let program: PathBuf =
+            if native { std::env::current_exe()? } else { PathBuf::from(serve.program) };
+        let mut environment = numerical::environment(processors, workers);
+        let given = serve.environment.iter().filter_map(|text| text.split_once('='));
+        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let arguments: Vec<String> =
+            if native { vec!["spawner".to_owned()] } else { texts(&serve.arguments) };
+        Ok(Wanted {
+            launch: Launch {
+                program,
+                arguments: arguments.into_iter().map(Into::into).collect(),
+                environment,
+                preparation: Preparation {
+                    directory: serve.directory.to_owned(),
+                    path: texts(&serve.path),
+                    modules: texts(&serve.modules),
+                },
+            },
+            settings: Settings {
+                workers,
+                cores: processors,
+                grace: serve.grace,
+                retries: serve.retries,
+                calls_per_process: serve.calls_per_process,
+                ..Settings::default()
+            },
+            shared_threshold: usize::try_from(serve.shared_threshold).unwrap_or(usize::MAX),
+            keep_free: serve.keep_free,
+            heartbeat: (serve.heartbeat > 0).then(|| Duration::from_nanos(serve.heartbeat)),
+            staging: serve.staging.to_owned(),
+        })
+    }
+
+    fn config(&self, answers: &Arc<Answers>) -> Config {
+        let upstream: Arc<dyn Upstream> = Arc::clone(answers) as _;
+        Config {
+            launch: self.launch.clone(),
+            transport: Transport::Unix,
+            namespaces: Vec::new(),
+            settings: self.settings.clone(),
+            shared_threshold: self.shared_threshold,
+            keep_free: self.keep_free,
+            output: Output::Upstream,
+            servers: None,
+            upstream: Some(upstream),
+        }
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Says who this is, and waits for what the client wants.
+fn greet(
+    receiver: &mut Receiver,
+    answers: &Answers,
+    socket: &Socket,
+) -> Result<Wanted, AgentError> {
+    answers.tell(&Message::Join(Join {
+        min_version: VERSION,
+        max_version: VERSION,
+        pid: std::process::id(),
+        processors: processors() as u32,
+        clock: monotonic_ns(),
+        host: &sys::host_name(),
+        boot: &sys::boot_id(),
+        program: env!("CARGO_PKG_VERSION"),
+    }));
+    answers.settle();
+    let until = Instant::now() + GREETING;
+    let mut wanted = None;
+    while wanted.is_none() {
+        if Instant::now() >= until {
+            return Err(AgentError::Silent(GREETING));
+        }
+        if !receiver.has_more() {
+            let mut waited = [PollFd::new(socket.socket(), PollFlags::POLLIN)];
+            let _ = poll(&mut waited, PollTimeout::from(100_u8));
+        }
+        match receiver.fill() {
+            Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => continue,
+            Err(error) => return Err(LinkError::Io(error).into()),
+        }
+        receiver.drain_one(&mut |received: Received<'_>| match received.message {
+            Message::Serve(serve) => {
+                wanted = Some(Wanted::new(&serve).map_err(LinkError::Io)?);
+                Ok(())
+            }
+            other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+        })?;
+    }
+    wanted.ok_or(AgentError::Silent(GREETING))
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+impl Agent {
+    fn serve(
+        &mut self,
+        receiver: &mut Receiver,
+        socket: &Socket,
+        blocked: &AtomicBool,
+        heartbeat: Option<Duration>,
+    ) -> Result<(), AgentError> {
+        let mut heard = Instant::now();
+        let mut asked = heard;
+        let mut pings = 0;
+        while !self.ended {
+            if self.answers.take_changed() {
+                self.tell_workers();
+            }
+            self.answers.settle();
+            let mut flags = PollFlags::POLLIN;
+            flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
+            let mut waited = [
+                PollFd::new(socket.socket(), flags),
+                PollFd::new(self.answers.wake.as_fd(), PollFlags::POLLIN),
+            ];
+            let timeout = match heartbeat {
+                None => PollTimeout::NONE,
+                Some(heartbeat) => {
+                    let left = (heartbeat / LOOKS).saturating_sub(asked.elapsed());
+                    PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            let timeout = if receiver.has_more() { PollTimeout::ZERO } else { timeout };
+            let _ = poll(&mut waited, timeout);
+            let ready = |at: usize| waited[at].revents().unwrap_or(PollFlags::empty());
+            if ready(1).contains(PollFlags::POLLIN) {
+                let _ = self.answers.wake.read();
+            }
+            if ready(0).contains(PollFlags::POLLOUT) {
+                self.answers.up.flush();
+            }
+            if !ready(0).is_empty() || receiver.has_more() {
+                match receiver.fill() {
+                    Ok(0) => return Ok(()),
+                    Ok(_) => {
+                        heard = Instant::now();
+                        receiver.drain(|received| self.take(received))?;
+                    }
+                    Err(error) if is_passing(&error) => {}
+                    Err(error) => return Err(LinkError::Io(error).into()),
+                }
+            }
+            if let Some(heartbeat) = heartbeat {
+                if heard.elapsed() > heartbeat {
+                    return Err(AgentError::Silent(heartbeat));
+                }
+                if asked.elapsed() >= heartbeat / LOOKS {
+                    asked = Instant::now();
+                    pings += 1;
+                    self.answers.tell(&Message::Ping { number: pings });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the client how many workers there are, and which of the reserved ones.
+    fn tell_workers(&mut self) {
+        let wanted = self.grid.workers();
+        let ready = self.grid.counts().ready as u32;
+        if let Some(loss) = self.grid.broken() {
+            self.answers.tell(&Message::NoWorkers(loss_on_the_wire(&loss)));
+            return;
+        }
+        if self.ready != Some(ready) {
+            self.ready = Some(ready);
+            self.answers.tell(&Message::Workers { ready, wanted });
+        }
+        let Agent { grid, answers, guests, .. } = self;
+        guests.retain(|number, (reservation, told)| {
+            let number = *number;
+            match grid.standing(*reservation) {
+                Standing::Starting => true,
+                Standing::Ready => {
+                    if !std::mem::replace(told, true) {
+                        answers.tell(&Message::Reserved { number, lost: None });
+                    }
+                    true
+                }
+                Standing::Lost(loss) => {
+                    let lost = Some(loss_on_the_wire(&loss));
+                    answers.tell(&Message::Reserved { number, lost });
+                    grid.release(*reservation);
+                    false
+                }
+                Standing::Released => {
+                    answers.tell(&Message::Reserved { number, lost: Some(given_up()) });
+                    false
+                }
+            }
+        });
+    }
+
+    fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
+        let Received { message, streams, .. } = received;
+        match message {
+            Message::HostCall(call) => self.arrived(&call, streams),
+            Message::Function { function, form, name, sections } => {
+                self.learn(function, form, name, &sections, streams);
+                self.try_early();
+            }
+            Message::Module { hash, name, sections } => {
+                let content = whole(&sections, streams);
+                self.modules.keep(hash, name, &content);
+            }
+            Message::Blob { blob, sections } => {
+                self.share(blob, &sections, streams)?;
+                self.try_early();
+            }
+            Message::DropBlob { blob } => {
+                if self.blobs.remove(&blob) {
+                    self.grid.unshare_named(BlobId(blob));
+                }
+                self.answers.tell(&Message::BlobDropped { blob, unread: true });
+            }
+            Message::Cancel { call } => {
+                if let Some(call) = self.answers.call(call) {
+                    self.grid.cancel(&call);
+                } else if let Some(at) = self.early.iter().position(|early| early.call == call) {
+                    self.early.remove(at);
+                    self.answers.refuse(call, "it was cancelled");
+                }
+            }
+            Message::Retract { calls } => self.retract(calls),
+            Message::CallbackReply { call, sections } => {
+                let payload = self.places.arguments(&self.grid, None, &sections, streams);
+                let answer = payload.map(|(payload, _)| payload).map_err(|error| error.to_string());
+                self.waiting.answer(call, answer);
+            }
+            Message::CallbackFailure { call, message } => {
+                self.waiting.answer(call, Err(message.to_owned()));
+            }
+            Message::Reserve { number } => self.reserve(number),
+            Message::Dismiss { number } => {
+                if let Some((reservation, _)) = self.guests.remove(&number) {
+                    self.grid.release(reservation);
+                }
+                self.answers.tell(&Message::Reserved { number, lost: Some(given_up()) });
+            }
+            Message::Prepare(prepare) => {
+                prepare.modules.iter().for_each(|module| self.grid.prepare(module));
+            }
+            Message::Ping { number } => {
+                self.answers.tell(&Message::Pong { number, clock: monotonic_ns() });
+                self.answers.settle();
+            }
+            Message::Pong { .. } => {}
+            Message::Goodbye => self.ended = true,
+            other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+        }
+        Ok(())
+    }
+
+    fn learn(
+        &mut self,
+        number: u32,
+        form: FunctionForm,
+        name: &str,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+    ) {
+        let body = whole(sections, streams);
+        let body = match form {
+            FunctionForm::Library => {
+                let hash = String::from_utf8_lossy(&body);
+                self.modules.find(&hash).map(|file| file.into_os_string().into_encoded_bytes())
+            }
+            _ => Ok(body),
+        };
+        let known = match body {
+            Ok(body) => Known::Function(self.grid.register(name, form, body)),
+            Err(why) => Known::Broken(why),
+        };
+        self.functions.insert(number, known);
+    }
+
+    fn share(
+        &mut self,
+        blob: u64,
+        sections: &[Section<'_>],
+        streams: Vec<Stream>,
+    ) -> Result<(), LinkError> {
+        let data = match self.places.take_blob(blob) {
+            Some(data) => {
+                data.protect()?;
+                data
+            }
+            None => {
+                let parts = all(sections, streams);
+                let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+                SharedData::new(&parts, self.grid.shared_pool())?
+            }
+        };
+        self.grid.share_as(BlobId(blob), data);
+        self.blobs.insert(blob);
+        Ok(())
+    }
+
+    fn arrived(&mut self, message: &HostCall<'_>, streams: Vec<Stream>) {
+        let HostCall { call, function, on, idempotent, ref blobs, ref sections } = *message;
+        match self.places.arguments(&self.grid, Some(call), sections, streams) {
+            Ok((payload, lent)) => {
+                let blobs = blobs.clone();
+                self.submit(Arrived { call, function, on, idempotent, blobs, payload, lent });
+            }
+            Err(error) => {
+                self.answers.refuse(call, &format!("its arguments cannot be taken: {error}"));
+            }
+        }
+    }
+
+    fn try_early(&mut self) {
+        for arrived in std::mem::take(&mut self.early) {
+            self.submit(arrived);
+        }
+    }
+
+    /// Gives a call to the grid, or keeps it until what it needs has come.
+    fn submit(&mut self, arrived: Arrived) {
+        let here = arrived.blobs.iter().all(|blob| self.blobs.contains(blob));
+        let function = match self.functions.get(&arrived.function) {
+            Some(Known::Function(function)) if here => Arc::clone(function),
+            Some(Known::Broken(why)) => {
+                let failure = Message::Failure {
+                    call: arrived.call,
+                    stamps: now(),
+                    retained: Vec::new(),
+                    error: gridrpc_wire::RemoteError::FunctionNotFound.name(),
+                    message: why,
+                    trace: "",
+                    sections: Vec::new(),
+                };
+                return self.answers.tell(&failure);
+            }
+            _ => return self.early.push(arrived),
+        };
+        let Arrived { call, on, idempotent, blobs, payload, lent, .. } = arrived;
+        let on = match on {
+            u32::MAX => None,
+            number => match self.guests.get(&number) {
+                Some((reservation, _)) => Some(*reservation),
+                None => return self.answers.refuse(call, "its worker was given up"),
+            },
+        };
+        let backwards =
+            Backwards { call, answers: Arc::clone(&self.answers), waiting: Arc::clone(&self.waiting) };
+        let request = Request {
+            function,
+            payload,
+            blobs: blobs.into_iter().map(BlobId).collect(),
+            deadline: None,
+            idempotent,
+            priority: 0,
+            on,
+            callbacks: Some(Callbacks(Arc::new(backwards))),
+            sinks: Vec::new(),
+            after: Vec::new(),
+        };
+        match self.grid.submit_at_once(request) {
+            Ok(taken) => self.answers.expect(call, Running { call: taken, lent }),
+            Err(error) => self.answers.refuse(call, &error.to_string()),
+        }
+    }
+
+    fn retract(&mut self, calls: Vec<u64>) {
+        let mut back = calls;
+        back.retain(|id| {
+            if let Some(at) = self.early.iter().position(|early| early.call == *id) {
+                self.early.remove(at);
+                return true;
+            }
+            let withdrawn =
+                self.answers.call(*id).is_some_and(|call| self.grid.withdraw(&call));
+            if withdrawn {
+                self.answers.forget(*id);
+            }
+            withdrawn
+        });
+        if !back.is_empty() {
+            self.answers.tell(&Message::Retracted { calls: back });
+        }
+    }
+
+    fn reserve(&mut self, number: u32) {
+        match self.grid.reserve(1) {
+            Ok(reserved) => {
+                self.guests.extend(reserved.first().map(|one| (number, (*one, false))));
+            }
+            Err(error) => {
+                let why = &error.to_string();
+                let lost = HostLoss { cause: HostLoss::FAILED, why, ..HostLoss::default() };
+                self.answers.tell(&Message::Reserved { number, lost: Some(lost) });
+            }
+        }
+    }
+}
+
+fn given_up() -> HostLoss<'static> {
+    HostLoss { cause: HostLoss::FAILED, why: "it was given up", ..HostLoss::default() }
+}
+
+fn now() -> Stamps {
+    let now = monotonic_ns();
+    Stamps { received: now, calc_in: now, calc_out: now, ..Stamps::default() }
+}
+
+/// The bytes of each section.
+fn all(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<Vec<u8>> {
+    let mut streams = streams.into_iter();
+    sections
+        .iter()
+        .map(|section| match section.place {
+            gridrpc_wire::Place::Inline(bytes) => bytes.to_vec(),
+            _ => streams.next().map(Stream::into_bytes).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The bytes of the first section.
+fn whole(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<u8> {
+    all(sections, streams).into_iter().next().unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! What an agent says, as events for the core.
+
+use std::sync::Arc;
+
+use gridrpc_core::{Cause, End, Loss};
+use gridrpc_wire::{HostEnd, HostLoss, Message, RemoteError, Stamps, VERSION};
+
+use crate::borrowed::Mapped;
+use crate::client::call::Outcome;
+use crate::link::{LinkError, Received, Receiver};
+use crate::payload::{Incoming, take_sections};
+
+/// What an agent has said.
+#[derive(Debug)]
+pub(crate) enum HostEvent {
+    Join { pid: u32, processors: u32, clock: u64, host: String, boot: String },
+    Workers { ready: u32, wanted: u32 },
+    NoWorkers(Loss),
+    Answer { call: u64, stamps: Stamps, outcome: Outcome },
+    Ended { call: u64, end: EndThere },
+    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
+    Reserved { number: u32, lost: Option<Loss> },
+    Retracted(Vec<u64>),
+    BlobDropped { blob: u64, unread: bool },
+    Output { worker: u32, stderr: bool, bytes: Vec<u8> },
+    Ping(u64),
+    Pong { number: u64, clock: u64 },
+}
+
+/// How a call has ended there.
+#[derive(Debug)]
+pub(crate) enum EndThere {
+    End(End),
+    /// It was not taken: why.
+    Refused(String),
+}
+
+/// The receiving half of a connection to an agent.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    pub(crate) receiver: Receiver,
+    /// Why it cannot go on.
+    pub(crate) broken: Option<String>,
+}
+
+impl Conversation {
+    pub(crate) fn new(receiver: Receiver) -> Conversation {
+        Conversation { receiver, broken: None }
+    }
+
+    /// What has come in whole. A message that makes no sense marks the conversation as broken.
+    pub(crate) fn events(&mut self) -> Vec<HostEvent> {
+        let mut events = Vec::new();
+        let drained = self.receiver.drain(|received| -> Result<(), LinkError> {
+            events.push(understand(received)?);
+            Ok(())
+        });
+        if let Err(error) = drained {
+            self.broken.get_or_insert(error.to_string());
+        }
+        events
+    }
+}
+
+fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
+    let Received { message, streams, .. } = received;
+    let mapped = Mapped::default();
+    let no_blobs = |_, _| None;
+    Ok(match message {
+        Message::Join(join) => {
+            if !(join.min_version..=join.max_version).contains(&VERSION) {
+                let text = format!(
+                    "an agent of version {}, whose messages this client does not understand",
+                    join.program
+                );
+                return Err(LinkError::Unexpected(text));
+            }
+            HostEvent::Join {
+                pid: join.pid,
+                processors: join.processors,
+                clock: join.clock,
+                host: join.host.to_owned(),
+                boot: join.boot.to_owned(),
+            }
+        }
+        Message::Workers { ready, wanted } => HostEvent::Workers { ready, wanted },
+        Message::NoWorkers(loss) => HostEvent::NoWorkers(told(&loss)),
+        Message::Reply { call, stamps, sections, .. } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Answer { call, stamps, outcome: Outcome::Returned(sections) }
+        }
+        Message::Failure { call, stamps, error, message, trace, sections, .. } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            let (error, message, trace) = (error.to_owned(), message.to_owned(), trace.to_owned());
+            let outcome = Outcome::Raised { error, message, trace, sections };
+            HostEvent::Answer { call, stamps, outcome }
+        }
+        Message::Ended { call, end, loss } => {
+            let end = match end {
+                HostEnd::Lost => EndThere::End(End::WorkerLost(Arc::new(told(&loss)))),
+                HostEnd::NoWorkers => EndThere::End(End::NoWorkers(Arc::new(told(&loss)))),
+                HostEnd::Cancelled => EndThere::End(End::Cancelled),
+                HostEnd::Refused => EndThere::Refused(loss.why.to_owned()),
+            };
+            HostEvent::Ended { call, end }
+        }
+        Message::Callback { call, index, sections } => {
+            let arguments = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Callback { call, index, arguments }
+        }
+        Message::Reserved { number, lost } => {
+            HostEvent::Reserved { number, lost: lost.as_ref().map(told) }
+        }
+        Message::Retracted { calls } => HostEvent::Retracted(calls),
+        Message::BlobDropped { blob, unread } => HostEvent::BlobDropped { blob, unread },
+        Message::Output { worker, stderr, sections } => {
+            let parts = take_sections(&sections, streams, &mapped, no_blobs)?;
+            let bytes = parts.iter().flat_map(|part| part.bytes()).copied().collect();
+            HostEvent::Output { worker, stderr, bytes }
+        }
+        Message::Ping { number } => HostEvent::Ping(number),
+        Message::Pong { number, clock } => HostEvent::Pong { number, clock },
+        other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
+    })
+}
+
+/// What has not been taken there is an error of the call.
+pub(crate) fn refused(why: String) -> Outcome {
+    Outcome::Raised {
+        error: RemoteError::OutOfMemory.name().to_owned(),
+        message: format!("the host could not take the call: {why}"),
+        trace: String::new(),
+        sections: Vec::new(),
+    }
+}
+
+fn told(loss: &HostLoss<'_>) -> Loss {
+    let cause = match loss.cause {
+        HostLoss::EXIT => Cause::Exit(loss.number),
+        HostLoss::SIGNAL => Cause::Signal { signal: loss.number, out_of_memory: false },
+        HostLoss::OUT_OF_MEMORY => Cause::Signal { signal: loss.number, out_of_memory: true },
+        HostLoss::SHORTAGE => Cause::Shortage(loss.why.to_owned()),
+        _ => Cause::Failed(loss.why.to_owned()),
+    };
+    Loss {
+        worker: loss.worker,
+        pid: loss.pid,
+        host: loss.host.to_owned(),
+        cause,
+        stderr: loss.stderr.to_owned(),
+    }
+}

@@ -1,0 +1,275 @@
+//! The ways out to hosts, under the lock of the state. Messages are put into queues; they are encrypted and
+//! sent when the lock is free.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use gridrpc_core::{BlobId, CallId, FunctionId, WorkerId};
+use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
+
+use crate::client::call::Call;
+use crate::client::function::Function;
+use crate::client::shared::SharedData;
+use crate::link::Outbound;
+use crate::loan::Source;
+use crate::payload::Payload;
+
+/// What a call's function may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    /// Whether it may be run again.
+    pub(crate) idempotent: bool,
+    /// The shared data that it refers to.
+    pub(crate) blobs: &'a [BlobId],
+}
+
+/// The way out to the agent of a host.
+#[derive(Debug)]
+pub(crate) struct HostOut {
+    pub(crate) up: Arc<Outbound>,
+    pub(crate) pid: u32,
+    /// Workers that have answered there.
+    pub(crate) slots: u32,
+    /// Modules that it has been sent, by hash.
+    modules: HashSet<String>,
+    /// Calls for reserved workers there.
+    guests: HashMap<u64, WorkerId>,
+    /// Calls that it was sent, those of them that have been given to the connection, and those that have
+    /// been answered.
+    sent: u64,
+    flushed: u64,
+    pub(crate) answered: u64,
+    urgent: bool,
+    dirty: bool,
+}
+
+/// Calls that are held back to be sent together, at most, and how large they may be, bytes.
+const TOGETHER: u64 = 32;
+const SMALL: u64 = 4096;
+/// As long as each of its workers has so many calls at hand, those behind them can wait.
+const AT_HAND: u64 = 4;
+
+impl HostOut {
+    pub(crate) fn new(up: Arc<Outbound>, pid: u32) -> HostOut {
+        HostOut {
+            up,
+            pid,
+            slots: 0,
+            modules: HashSet::new(),
+            guests: HashMap::new(),
+            sent: 0,
+            flushed: 0,
+            answered: 0,
+            urgent: false,
+            dirty: false,
+        }
+    }
+
+    /// Which executor has to answer this call: the host, or a reserved worker there.
+    pub(crate) fn executor(&mut self, call: u64, host: WorkerId) -> WorkerId {
+        if self.guests.is_empty() { host } else { self.guests.remove(&call).unwrap_or(host) }
+    }
+
+    fn can_wait(&self, submitting: bool) -> bool {
+        let at_hand = self.flushed.saturating_sub(self.answered);
+        submitting
+            && !self.urgent
+            && self.sent - self.flushed < TOGETHER
+            && at_hand >= AT_HAND * u64::from(self.slots.max(1))
+    }
+}
+
+/// The ways out to all hosts.
+#[derive(Debug, Default)]
+pub(crate) struct HostsOut {
+    first: u32,
+    list: Vec<Option<HostOut>>,
+    /// Those with something to send.
+    dirty: Vec<WorkerId>,
+}
+
+impl HostsOut {
+    /// For so many hosts, the first of which has this number.
+    pub(crate) fn new(first: u32, count: usize) -> HostsOut {
+        HostsOut { first, list: (0..count).map(|_| None).collect(), dirty: Vec::new() }
+    }
+
+    fn index(&self, id: WorkerId) -> Option<usize> {
+        let index = id.0.checked_sub(self.first)? as usize;
+        (index < self.list.len()).then_some(index)
+    }
+
+    /// Whether this executor is a host.
+    pub(crate) fn is_host(&self, id: WorkerId) -> bool {
+        self.index(id).is_some()
+    }
+
+    /// The way to a host that is there.
+    pub(crate) fn get(&mut self, id: WorkerId) -> Option<&mut HostOut> {
+        let index = self.index(id)?;
+        self.list[index].as_mut()
+    }
+
+    /// A host is there, or gone.
+    pub(crate) fn set(&mut self, id: WorkerId, host: Option<HostOut>) {
+        if let Some(index) = self.index(id) {
+            self.list[index] = host;
+        }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// All that are there.
+    pub(crate) fn ids(&self) -> Vec<WorkerId> {
+        let there = self.list.iter().enumerate().filter(|(_, host)| host.is_some());
+        there.map(|(index, _)| WorkerId(self.first + index as u32)).collect()
+    }
+
+    fn mark(&mut self, id: WorkerId, urgent: bool) {
+        let Some(host) = self.get(id) else { return };
+        host.urgent |= urgent;
+        if !std::mem::replace(&mut host.dirty, true) {
+            self.dirty.push(id);
+        }
+    }
+
+    /// The connections with something to send that cannot wait: to be flushed when the lock is free.
+    pub(crate) fn to_flush(&mut self, submitting: bool) -> Vec<Arc<Outbound>> {
+        let mut ready = Vec::new();
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(host) = self.get(id) else { continue };
+            if host.can_wait(submitting) {
+                self.dirty.push(id);
+                continue;
+            }
+            (host.dirty, host.urgent) = (false, false);
+            host.flushed = host.sent;
+            ready.push(Arc::clone(&host.up));
+        }
+        ready
+    }
+
+    /// Whether something waits to be sent.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Nothing can wait any longer.
+    pub(crate) fn hurry(&mut self) {
+        for id in self.dirty.clone() {
+            self.mark(id, true);
+        }
+    }
+
+    /// Sends a call to any worker of a host, or to a reserved one.
+    #[allow(clippy::too_many_arguments)] // the fields of one message
+    pub(crate) fn send(
+        &mut self,
+        host: WorkerId,
+        on: Option<WorkerId>,
+        id: CallId,
+        function: FunctionId,
+        batch: bool,
+        call: &Call,
+        terms: Terms<'_>,
+    ) -> Result<(), WireError> {
+        let Some(out) = self.get(host) else { return Ok(()) };
+        let Some(payload) = call.send(on.unwrap_or(host).0, out.pid) else { return Ok(()) };
+        let Terms { idempotent, blobs } = terms;
+        let blobs = blobs.iter().map(|blob| blob.0).collect();
+        let message = Message::HostCall(HostCall {
+            call: id.0,
+            function: function.0,
+            on: on.map_or(u32::MAX, |on| on.0),
+            idempotent,
+            blobs,
+            sections: payload.streamed_sections(),
+        });
+        let streams = payload.sources().map_err(no_memory)?;
+        let can_wait = batch && payload.bytes <= SMALL;
+        out.up.push_with(&message, streams)?;
+        out.sent += 1;
+        if let Some(on) = on {
+            out.guests.insert(id.0, on);
+        }
+        self.mark(host, !can_wait);
+        Ok(())
+    }
+
+    /// Tells a host a function, and before it the file of its module.
+    pub(crate) fn teach(
+        &mut self,
+        host: WorkerId,
+        number: FunctionId,
+        function: &Function,
+    ) -> Result<(), WireError> {
+        let Some(out) = self.get(host) else { return Ok(()) };
+        let mut body = Arc::clone(&function.body);
+        if let Some(staged) = &function.staged {
+            if out.modules.insert(staged.hash.clone()) {
+                let place = Place::Stream;
+                let sections = vec![Section { len: staged.content.len() as u64, place }];
+                let message =
+                    Message::Module { hash: &staged.hash, name: &staged.name, sections };
+                out.up.push_in_line(&message, [Arc::clone(&staged.content)].into())?;
+            }
+            body = Arc::new(Source::owned(staged.hash.clone().into_bytes()));
+        }
+        let streamed = function.form != FunctionForm::Named;
+        let section = Section { len: body.len() as u64, place: Place::Stream };
+        let message = Message::Function {
+            function: number.0,
+            form: function.form,
+            name: &function.name,
+            sections: if streamed { vec![section] } else { Vec::new() },
+        };
+        let streams = if streamed { [body].into() } else { VecDeque::new() };
+        out.up.push_in_line(&message, streams)?;
+        self.mark(host, true);
+        Ok(())
+    }
+
+    /// Gives a host shared data.
+    pub(crate) fn share(
+        &mut self,
+        host: WorkerId,
+        blob: u64,
+        data: &Arc<SharedData>,
+    ) -> Result<(), WireError> {
+        let Some(out) = self.get(host) else { return Ok(()) };
+        let message = Message::Blob { blob, sections: data.sections(false) };
+        out.up.push_with(&message, data.sources())?;
+        self.mark(host, true);
+        Ok(())
+    }
+
+    /// Sends the results of a callback.
+    pub(crate) fn answer_callback(
+        &mut self,
+        host: WorkerId,
+        call: u64,
+        payload: &Payload,
+    ) -> Result<(), WireError> {
+        let Some(out) = self.get(host) else { return Ok(()) };
+        let message = Message::CallbackReply { call, sections: payload.streamed_sections() };
+        out.up.push_with(&message, payload.sources().map_err(no_memory)?)?;
+        self.mark(host, true);
+        Ok(())
+    }
+
+    /// Sends a message without streams.
+    pub(crate) fn push(&mut self, host: WorkerId, message: &Message<'_>) -> Result<(), WireError> {
+        let Some(out) = self.get(host) else { return Ok(()) };
+        out.up.push(message)?;
+        self.mark(host, true);
+        Ok(())
+    }
+}
+
+/// What is to be sent cannot be read.
+fn no_memory(_: std::io::Error) -> WireError {
+    WireError::Truncated("shared memory that cannot be mapped")
+}
