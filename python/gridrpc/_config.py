@@ -24,11 +24,15 @@ class Config:
     """The configuration of a grid; also the keys of `[grid]` in a configuration file (TOML)."""
 
     workers: int = 0
-    """How many worker processes; 0: as many as there are processors."""
+    """How many worker processes on this machine; 0: as many as there are processors, or none if there
+    are servers."""
     worker: WorkerKind = "python"
     """What they run: Python functions, or the built-in native ones."""
     transport: Transport = "unix"
     """Unix sockets with shared memory, or TCP on the loopback interface without."""
+    servers: tuple[str, ...] = ()
+    """Other places with workers: URLs such as "ssh://node1", or names of servers in the configuration
+    file; without any, all of the file's."""
     namespaces: tuple[str, ...] = ()
     """Files of network namespaces, such as /run/netns/NAME, that workers live in, one after the
     other, instead of the client's; with TCP only, and for root."""
@@ -74,7 +78,7 @@ class Config:
 
     def resolved(self) -> Config:
         """The same with the number of workers filled in."""
-        return self if self.workers else replace(self, workers=processors())
+        return self if self.workers or self.servers else replace(self, workers=processors())
 
 
 def processors() -> int:
@@ -110,7 +114,9 @@ def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Conf
     """
     values: dict[str, Any] = {}
     if file is not None:
-        values = _read(file)
+        values, servers = _read(file)
+        if servers:
+            values.setdefault("servers", servers)
         try:
             _build(values)
         except ConfigError as error:
@@ -133,7 +139,8 @@ def _build(values: dict[str, Any]) -> Config:
     return Config(**{**values, **lists})
 
 
-def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
+def _read(file: str | os.PathLike[str]) -> tuple[dict[str, Any], list[str]]:
+    """The values of [grid], and the names of the servers."""
     import tomllib  # takes longer than the rest of this file, and most grids have no configuration
 
     try:
@@ -143,14 +150,17 @@ def _read(file: str | os.PathLike[str]) -> dict[str, Any]:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: is no TOML: {error}") from None
-    unknown = [key for key in document if key != "grid"]
+    unknown = [key for key in document if key not in ("grid", "defaults", "server")]
     table = document.get("grid", {})
     if unknown or not isinstance(table, dict):
         wrong = unknown[0] if unknown else "grid"
-        raise ConfigError(f"{file}: unknown part `{wrong}`: there is only the table [grid]")
+        raise ConfigError(
+            f"{file}: unknown part `{wrong}`: there are [grid], [defaults] and [server.NAME]"
+        )
     known = {field.name for field in fields(Config)}
     for key in table:
         if key not in known:
             names = ", ".join(sorted(known))
             raise ConfigError(f"{file}: unknown key `{key}` in [grid]; the keys are {names}")
-    return table
+    servers = document.get("server", {})
+    return table, list(servers) if isinstance(servers, dict) else []

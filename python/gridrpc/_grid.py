@@ -19,6 +19,7 @@ from gridrpc._dataflow import NotAnArgument
 from gridrpc._functions import Functions
 from gridrpc._grain import Grain
 from gridrpc._launch import launch
+from gridrpc._launch import servers as servers_of
 from gridrpc._map import Map, Results, arguments, known_length, shown
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call
@@ -48,9 +49,10 @@ class Grid:
     Use it as a context manager, or call `close`; an open grid is closed when the interpreter
     ends, and its workers end with this process however that ends.
 
-    `workers`: how many processes (default: one per processor); `config`: a TOML file whose
-    table [grid] holds values for `Config`; `worker`: "python" or "native"; `transport`: "unix"
-    or "tcp"; `modules`: files of compiled modules, and folders with them; `namespaces`: files of
+    `workers`: how many processes on this machine (default: one per processor, or none if there are
+    servers); `servers`: other places with workers, such as "ssh://node1"; `config`: a TOML file whose
+    table [grid] holds values for `Config`, and whose tables [server.NAME] describe servers; `worker`:
+    "python" or "native"; `transport`: "unix" or "tcp"; `modules`: files of compiled modules, and folders with them; `namespaces`: files of
     network namespaces that workers live in; `initializer`: what each worker calls with `initargs`
     before its first call. Arguments go above the file.
 
@@ -66,6 +68,7 @@ class Grid:
         worker: WorkerKind | None = None,
         transport: Transport | None = None,
         modules: Iterable[str | os.PathLike[str]] | None = None,
+        servers: str | Iterable[str] | None = None,
         namespaces: Iterable[str | os.PathLike[str]] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: Iterable[Any] = (),
@@ -74,6 +77,8 @@ class Grid:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
         if modules is not None:
             arguments["modules"] = _places(modules)
+        if servers is not None:
+            arguments["servers"] = (servers,) if isinstance(servers, str) else tuple(servers)
         if namespaces is not None:
             arguments["namespaces"] = _texts(namespaces)
         unknown = set(settings) - set(Config.__slots__)
@@ -100,6 +105,7 @@ class Grid:
             calls_per_process=self.config.max_tasks_per_child or MANY,
             labelled=self.config.output == "labelled",
             **launch(self.config, self._initializer.path if self._initializer else None),
+            **servers_of(self.config, config),
         )
         self._typed = self.config.worker == "native"
         self._functions = Functions(self._native, self._typed)

@@ -79,12 +79,39 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
     }
 
 
+def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, Any]:
+    """The servers of the configuration, as arguments of the native grid.
+
+    Raises ConfigError for what is no server, with all that is wrong with the file.
+    """
+    if not config.servers:
+        return {}
+    known: dict[str, _native.Server] = {}
+    if file is not None:
+        with open(file, encoding="utf-8-sig") as opened:
+            read = _native.read_servers(opened.read(), os.fspath(file))
+        known = {server.name: server for server in read}
+    found = [known.get(name) or _native.server_from_url(name) for name in config.servers]
+    python = config.worker == "python"
+    return {
+        "servers": found,
+        "agent": program(),
+        "here": sys.executable if python else "",
+        "elsewhere": ["-P", "-c", "from gridrpc._worker import main; main()"],
+        "remote_environment": [
+            *([(name, str(config.threads)) for name in THREADS] if config.threads else []),
+            ("GRIDRPC_LEFTOVERS", config.leftovers),
+            ("GRIDRPC_STALL", str(config.stall)),
+        ],
+    }
+
+
 def _fork(config: Config) -> _native.ForkedSpawner | None:
     """A spawner that is forked from the client, if there is to be one.
 
     Raises ConfigError if the configuration wants one and there can be none.
     """
-    if config.start_method == "spawn" or config.namespaces:
+    if config.start_method == "spawn" or config.namespaces or not config.workers:
         return None
     from gridrpc import _forking
 
@@ -134,7 +161,7 @@ def _main_has_functions() -> bool:
 def _threads(config: Config) -> list[tuple[str, str]]:
     if config.threads:
         return [(name, str(config.threads)) for name in THREADS]
-    share = str(max(1, processors() // config.workers))
+    share = str(max(1, processors() // max(1, config.workers)))
     theirs = {name for name in THREADS if name in os.environ}
     if "OMP_NUM_THREADS" in theirs:
         theirs.update(HEED_OMP)

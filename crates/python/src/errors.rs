@@ -24,6 +24,11 @@ use crate::package;
 /// Lines of a worker's standard error in a message; all that are known are in the exception.
 const MESSAGE_LINES: usize = 20;
 
+/// A configuration that makes no sense.
+pub fn config(text: &str) -> PyErr {
+    Python::attach(|py| new(py, package::config_error(py), (text,)))
+}
+
 /// Why the grid does not do what it was asked.
 pub fn grid(error: &GridError) -> PyErr {
     Python::attach(|py| match error {

@@ -8,7 +8,8 @@ use gridrpc_core::{BlobId, Refusal, Settings, Standing};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
-    Config, FunctionRef, GridError, Launch, Output, Preparation, Request, SubmitError, Transport,
+    Config, FunctionRef, GridError, Launch, Output, Preparation, PythonWorkers, RemoteWorkers,
+    Request, Servers, SubmitError, Transport,
 };
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT};
@@ -24,6 +25,7 @@ use crate::errors;
 use crate::forking::ForkedSpawner;
 use crate::modules::{self, Modules, Reserved, Target};
 use crate::plain;
+use crate::servers::Server;
 use crate::values;
 
 /// A registered function.
@@ -103,7 +105,8 @@ impl Grid {
     #[new]
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
                         tcp, namespaces, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
-                        retries, calls_per_process, labelled, forked=None))]
+                        retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
+                        elsewhere=Vec::new(), remote_environment=Vec::new(), forked=None))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -125,32 +128,54 @@ impl Grid {
         retries: u32,
         calls_per_process: u64,
         labelled: bool,
+        servers: Vec<PyRef<'_, Server>>,
+        agent: &str,
+        here: &str,
+        elsewhere: Vec<String>,
+        remote_environment: Vec<(String, String)>,
         forked: Option<&ForkedSpawner>,
     ) -> PyResult<Grid> {
+        let servers = (!servers.is_empty()).then(|| Servers {
+            list: servers.iter().map(|server| server.0.clone()).collect(),
+            program: agent.into(),
+            workers: RemoteWorkers {
+                python: (!here.is_empty()).then(|| PythonWorkers {
+                    here: here.to_owned(),
+                    arguments: elsewhere,
+                    arguments_here: arguments.clone(),
+                    path: path.clone(),
+                    modules: modules.clone(),
+                }),
+                environment: remote_environment,
+                directory: directory.clone(),
+            },
+        });
         let environment =
             environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let launch = Launch {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            environment,
+            preparation: Preparation { directory, path, modules },
+        };
+        let settings = Settings {
+            workers,
+            cores,
+            max_queued,
+            max_queued_bytes,
+            grace: (grace * 1e9) as u64,
+            retries,
+            calls_per_process,
+            ..Settings::default()
+        };
         let config = Config {
-            launch: Launch {
-                program: program.into(),
-                arguments: arguments.into_iter().map(Into::into).collect(),
-                environment,
-                preparation: Preparation { directory, path, modules },
-            },
             transport: if tcp { Transport::Tcp } else { Transport::Unix },
             namespaces,
-            settings: Settings {
-                workers,
-                cores,
-                max_queued,
-                max_queued_bytes,
-                grace: (grace * 1e9) as u64,
-                retries,
-                calls_per_process,
-                ..Settings::default()
-            },
             shared_threshold,
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
+            servers,
+            ..Config::here(launch, settings)
         };
         let forked = forked.and_then(ForkedSpawner::take);
         // It waits for nodes to answer.

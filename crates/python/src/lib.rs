@@ -15,6 +15,7 @@ mod modules;
 mod package;
 mod plain;
 mod results;
+mod servers;
 mod values;
 mod worker;
 
@@ -33,6 +34,8 @@ mod _native {
     use crate::grid::{Function, Grid};
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
+    #[pymodule_export]
+    use crate::servers::{Server, read_servers, server_from_url};
     #[pymodule_export]
     use crate::values::plain_bytes;
     #[pymodule_export]

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use gridrpc_idl::Dialect;
+use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
 use gridrpc_runtime::tool::{catalogue, compile, config, describe, makefile};
@@ -103,6 +104,11 @@ enum Command {
     /// Start native workers for a client; not for people
     #[command(hide = true)]
     Spawner,
+    /// Run workers on this host for a client elsewhere; launchers start it
+    ///
+    /// Reads one line from its standard input: the ticket that the client has made for it. Then it dials the
+    /// client, runs workers for it, and ends when the client has no more use for them or is gone.
+    Agent,
 }
 
 fn dialect(name: &str) -> Result<Dialect, String> {
@@ -123,8 +129,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    if let Command::Spawner = command {
-        return serve();
+    match command {
+        Command::Spawner => return serve(),
+        Command::Agent => return Ok(agent::run()?),
+        _ => {}
     }
     // Whoever reads what is printed may stop reading: this program ends then, as others do.
     // SAFETY: no handler is set.
@@ -175,7 +183,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Functions => Ok(builtin_names().iter().map(|name| format!("{name}\n")).collect()),
-        Command::Spawner => Ok(String::new()),
+        Command::Spawner | Command::Agent => Ok(String::new()),
     }
 }
 

@@ -348,12 +348,19 @@ impl Payload {
     /// The sections as a message names them to a host, which no memory is shared with.
     #[must_use]
     pub fn streamed_sections(&self) -> Sections<'_> {
-        let streamed = |part: &Outgoing| matches!(part, Outgoing::Shared { .. } | Outgoing::Passed(_));
+        let streamed =
+            |part: &Outgoing| matches!(part, Outgoing::Shared { .. } | Outgoing::Passed(_));
         let sections = self.sections().into_iter().zip(&self.parts);
         sections
-            .map(|(section, part)| {
-                if streamed(part) { Section { place: Place::Stream, ..section } } else { section }
-            })
+            .map(
+                |(section, part)| {
+                    if streamed(part) {
+                        Section { place: Place::Stream, ..section }
+                    } else {
+                        section
+                    }
+                },
+            )
             .collect()
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gridrpc_core::Settings as Bounds;
-use gridrpc_runtime::client::{Config, Launch, Output, Preparation, Transport};
+use gridrpc_runtime::client::{Config, Launch, Output, Preparation};
 use gridrpc_runtime::numerical;
 
 use crate::config::{ClientConfig, Debug, ServerSettings};
@@ -18,8 +18,6 @@ pub const MOST_WORKERS: u32 = 1024;
 
 /// Calls that may wait for workers before those that make more have to wait.
 const MAX_QUEUED: usize = 1 << 20;
-const SHARED_THRESHOLD: usize = 32 << 10;
-const KEEP_FREE: u64 = 512 << 20;
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
@@ -41,30 +39,18 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
     };
     let directory =
         settings.work_directory.as_ref().map(|directory| directory.display().to_string());
-    Ok(Config {
-        launch: Launch {
-            program: program()?,
-            arguments: vec!["spawner".into()],
-            environment: environment(client, settings, processors, workers),
-            preparation: Preparation {
-                directory: directory.unwrap_or_default(),
-                ..Preparation::default()
-            },
+    let launch = Launch {
+        program: program()?,
+        arguments: vec!["spawner".into()],
+        environment: environment(client, settings, processors, workers),
+        preparation: Preparation {
+            directory: directory.unwrap_or_default(),
+            ..Preparation::default()
         },
-        transport: Transport::Unix,
-        namespaces: Vec::new(),
-        settings: Bounds {
-            workers,
-            cores: processors,
-            max_queued: MAX_QUEUED,
-            ..Bounds::default()
-        },
-        shared_threshold: SHARED_THRESHOLD,
-        keep_free: KEEP_FREE,
-        output: if settings.redirect_outerr { Output::Labelled } else { Output::Kept },
-        servers: None,
-        upstream: None,
-    })
+    };
+    let bounds = Bounds { workers, cores: processors, max_queued: MAX_QUEUED, ..Bounds::default() };
+    let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
+    Ok(Config { output, ..Config::here(launch, bounds) })
 }
 
 fn environment(

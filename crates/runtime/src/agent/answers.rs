@@ -99,8 +99,15 @@ impl Answers {
                 let parts = in_place(sections, &running.lent)?;
                 let (sections, streams) = divide(&parts);
                 let (error, message, trace) = (&error, &message, &trace);
-                let failure =
-                    Message::Failure { call: id, stamps, retained, error, message, trace, sections };
+                let failure = Message::Failure {
+                    call: id,
+                    stamps,
+                    retained,
+                    error,
+                    message,
+                    trace,
+                    sections,
+                };
                 self.push(failure, streams)?;
             }
             Some(Outcome::Ended(end)) => self.tell_end(id, &end),

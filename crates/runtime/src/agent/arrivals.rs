@@ -43,7 +43,8 @@ impl Places {
         let threshold = grid.shared_threshold();
         Box::new(move |message, lengths| match message {
             Message::HostCall(HostCall { call, .. }) => {
-                let lents: Vec<_> = lengths.iter().map(|len| take(&pool, *len, threshold)).collect();
+                let lents: Vec<_> =
+                    lengths.iter().map(|len| take(&pool, *len, threshold)).collect();
                 let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
                     let lent = lent.as_ref()?;
                     let start = lent.start(*len as u64).ok()?;
@@ -56,7 +57,8 @@ impl Places {
             }
             Message::Blob { blob, sections } => {
                 let all_come = sections.iter().all(|section| section.place == Place::Stream);
-                let data = SharedData::to_be_filled(lengths, &shared_pool).ok().filter(|_| all_come);
+                let data =
+                    SharedData::to_be_filled(lengths, &shared_pool).ok().filter(|_| all_come);
                 let Some(data) = data else { return Vec::new() };
                 let sinks = data.sinks().into_iter().map(Some).collect();
                 places.lock().insert(Key::Blob(*blob), Kept::Shared(data));

@@ -64,6 +64,6 @@ pub fn run() -> Result<(), AgentError> {
         return Err(AgentError::NoTicket(io::ErrorKind::UnexpectedEof.into()));
     }
     let ticket = Ticket::decode(&word)?;
-    let dialled = dial::dial(&ticket, DIAL)?;
+    let dialled = dial::dial(&ticket, DIAL, false)?;
     serving::serve(dialled.transport)
 }

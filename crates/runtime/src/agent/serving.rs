@@ -23,7 +23,6 @@ use crate::agent::modules::ModuleFiles;
 use crate::client::upstream::Upstream;
 use crate::client::{
     Callbacks, Config, FunctionRef, Grid, Launch, Output, Preparation, Request, SharedData,
-    Transport,
 };
 use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
 use crate::numerical;
@@ -102,7 +101,8 @@ pub(super) fn serve(socket: Socket) -> Result<(), AgentError> {
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let wanted = greet(&mut receiver, &answers, &socket)?;
-    let grid = Arc::new(Grid::open(wanted.config(&answers))?);
+    let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
+    let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
     let places = Places::default();
     receiver.place_streams(places.placement(&grid));
     let mut agent = Agent {
@@ -173,18 +173,12 @@ impl Wanted {
         })
     }
 
-    fn config(&self, answers: &Arc<Answers>) -> Config {
-        let upstream: Arc<dyn Upstream> = Arc::clone(answers) as _;
+    fn config(&self) -> Config {
         Config {
-            launch: self.launch.clone(),
-            transport: Transport::Unix,
-            namespaces: Vec::new(),
-            settings: self.settings.clone(),
             shared_threshold: self.shared_threshold,
             keep_free: self.keep_free,
             output: Output::Upstream,
-            servers: None,
-            upstream: Some(upstream),
+            ..Config::here(self.launch.clone(), self.settings.clone())
         }
     }
 }
@@ -267,7 +261,8 @@ impl Agent {
                 None => PollTimeout::NONE,
                 Some(heartbeat) => {
                     let left = (heartbeat / LOOKS).saturating_sub(asked.elapsed());
-                    PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
+                    PollTimeout::try_from(left + Duration::from_millis(1))
+                        .unwrap_or(PollTimeout::MAX)
                 }
             };
             let timeout = if receiver.has_more() { PollTimeout::ZERO } else { timeout };
@@ -492,8 +487,11 @@ impl Agent {
                 None => return self.answers.refuse(call, "its worker was given up"),
             },
         };
-        let backwards =
-            Backwards { call, answers: Arc::clone(&self.answers), waiting: Arc::clone(&self.waiting) };
+        let backwards = Backwards {
+            call,
+            answers: Arc::clone(&self.answers),
+            waiting: Arc::clone(&self.waiting),
+        };
         let request = Request {
             function,
             payload,
@@ -519,8 +517,7 @@ impl Agent {
                 self.early.remove(at);
                 return true;
             }
-            let withdrawn =
-                self.answers.call(*id).is_some_and(|call| self.grid.withdraw(&call));
+            let withdrawn = self.answers.call(*id).is_some_and(|call| self.grid.withdraw(&call));
             if withdrawn {
                 self.answers.forget(*id);
             }

@@ -87,8 +87,6 @@ pub struct Config {
     pub output: Output,
     /// Hosts with more workers.
     pub servers: Option<Servers>,
-    /// Whom this grid works for, if it is an agent's.
-    pub(crate) upstream: Option<Arc<dyn Upstream>>,
 }
 
 impl Config {
@@ -104,7 +102,6 @@ impl Config {
             keep_free: 512 << 20,
             output: Output::Plain,
             servers: None,
-            upstream: None,
         }
     }
 }
@@ -414,7 +411,15 @@ impl Grid {
     /// # Errors
     /// As [`Grid::open`]; then the forked process ends.
     pub fn open_with(config: Config, forked: Option<Forked>) -> Result<Grid, GridError> {
-        let mut config = config;
+        Grid::open_for(config, forked, None)
+    }
+
+    /// The same for an agent, whose client is told what happens.
+    pub(crate) fn open_for(
+        mut config: Config,
+        forked: Option<Forked>,
+        upstream: Option<Arc<dyn Upstream>>,
+    ) -> Result<Grid, GridError> {
         if let Some(servers) = &config.servers {
             config.settings.hosts = hosts::expected(&servers.list);
         }
@@ -446,7 +451,7 @@ impl Grid {
             shared_memory,
             shared_threshold: config.shared_threshold,
             staged: config.servers.as_ref().map(|_| StagedFiles::default()),
-            upstream: config.upstream.clone(),
+            upstream,
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);

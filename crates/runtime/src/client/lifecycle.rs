@@ -204,7 +204,7 @@ impl Reactor {
             let passing = match output {
                 Output::Plain => Passing::AsItComes,
                 Output::Labelled => Passing::Labelled(format!("[worker {index}] ")),
-                Output::Upstream => match &self.config.upstream {
+                Output::Upstream => match &self.common.upstream {
                     Some(client) => {
                         Passing::Up(Upward { client: Arc::clone(client), worker: index })
                     }

@@ -153,7 +153,7 @@ impl Held for Part {
 /// The place of each part, and what they take in all.
 fn placed(lengths: impl Iterator<Item = u64>) -> (Vec<(u64, u64)>, u64) {
     let mut end = 0_u64;
-    let place = |len| {
+    let place = |len: u64| {
         let start = end;
         end = (end + len).next_multiple_of(ALIGNMENT);
         (start, len)

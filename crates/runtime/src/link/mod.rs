@@ -58,6 +58,5 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
     }
 }
 
-
 #[cfg(test)]
 mod tests;

@@ -205,8 +205,10 @@ impl Sender {
     pub fn flush(&mut self) -> io::Result<bool> {
         loop {
             let front = usize::from(matches!(self.queue.front(), Some(Out::Descriptors(_))));
+            if self.queue.is_empty() && self.next_piece() {
+                continue;
+            }
             let left = match self.queue.get(front) {
-                None if self.next_piece() => continue,
                 None => return self.flush_transport(),
                 Some(Out::Gate) => return self.flush_transport().map(|_| false),
                 Some(Out::Bytes(bytes)) => bytes.len() - self.sent,
@@ -320,7 +322,8 @@ impl Sender {
     /// How much waits to be sent, bytes.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        let left = |bulk: &Bulk| bulk.parts.iter().map(|part| part.len()).sum::<usize>() - bulk.taken;
+        let left =
+            |bulk: &Bulk| bulk.parts.iter().map(|part| part.len()).sum::<usize>() - bulk.taken;
         self.queue.iter().map(Out::len).sum::<usize>() + self.bulks.iter().map(left).sum::<usize>()
     }
 

@@ -18,7 +18,6 @@ use crate::client::hosts::outgoing::HostOut;
 use crate::client::hosts::{RemoteWorkers, Servers};
 use crate::client::lifecycle::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
-use crate::client::seat::Wake;
 use crate::launcher::Event;
 use crate::link::{Outbound, Receiver};
 use crate::nested::is_request;
@@ -88,8 +87,7 @@ impl Hosts {
         let Servers { list, program, workers } = servers;
         let plans = plans(&list);
         let inbox = Arc::<Inbox>::default();
-        let wake: Arc<dyn Wake + Send + Sync> = Arc::clone(common) as _;
-        let launching = Launching::new(list, program, Arc::clone(&inbox), wake);
+        let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
         let place = |_: &Plan| Place {
             generation: 0,
             agent: None,
@@ -253,7 +251,8 @@ impl Reactor {
                 place.agent = None;
                 match &place.stage {
                     Stage::Asked(_) => {
-                        let why = format!("its agent ended before it had dialled this client: {how}");
+                        let why =
+                            format!("its agent ended before it had dialled this client: {how}");
                         self.lose_host(index, Cause::Failed(why));
                     }
                     // Its connection tells.
@@ -339,10 +338,8 @@ impl Reactor {
             let filled = peer.conversation.receiver.fill();
             match filled {
                 Ok(0) => {
-                    return self.lose_host(
-                        index,
-                        Cause::Failed("its agent closed the connection".into()),
-                    );
+                    return self
+                        .lose_host(index, Cause::Failed("its agent closed the connection".into()));
                 }
                 Ok(_) => {
                     peer.heard = Instant::now();
@@ -552,7 +549,9 @@ impl Reactor {
                 }
                 self.lose_host(index, Cause::Failed(why));
             }
-            HostEvent::Output { worker, stderr, bytes } => self.print_of_host(index, worker, stderr, &bytes),
+            HostEvent::Output { worker, stderr, bytes } => {
+                self.print_of_host(index, worker, stderr, &bytes)
+            }
             HostEvent::Pong { number, .. } => {
                 let now = monotonic_ns();
                 let Some(peer) = self.peer(index) else { return };

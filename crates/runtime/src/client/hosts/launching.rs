@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,11 +11,12 @@ use std::time::Duration;
 use nix::ifaddrs::getifaddrs;
 
 use crate::agent::{SECRET, Ticket};
-use crate::client::seat::Wake;
+use crate::client::grid::Common;
+use crate::client::seat::Wake as _;
 use crate::launcher::{self, Event, Launcher, Report, Start};
 use crate::servers::{LauncherKind, Server};
+use crate::transport::Keys;
 use crate::transport::door::{Admitted, Door};
-use crate::transport::keys::Keys;
 
 /// Something that other threads have to tell the reactor of an agent.
 #[derive(Debug)]
@@ -67,6 +68,10 @@ pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
     plans(servers).into_iter().map(|plan| plan.workers).collect()
 }
 
+/// What a door is for: whether connections are encrypted, the ports it may have, and whether agents come from
+/// this machine only.
+type Port = (bool, Option<(u16, u16)>, bool);
+
 /// Asks for agents.
 #[derive(Debug)]
 pub(super) struct Launching {
@@ -74,9 +79,9 @@ pub(super) struct Launching {
     program: PathBuf,
     inbox: Arc<Inbox>,
     tell: Report,
-    wake: Arc<dyn Wake + Send + Sync>,
+    wake: Arc<Common>,
     /// Doors by whether connections are encrypted, opened when the first agent is asked for.
-    doors: HashMap<(bool, Option<(u16, u16)>), (Door, Option<Arc<Keys>>)>,
+    doors: HashMap<Port, (Door, Option<Arc<Keys>>)>,
     launchers: Vec<Option<Box<dyn Launcher>>>,
 }
 
@@ -85,7 +90,7 @@ impl Launching {
         servers: Vec<Server>,
         program: PathBuf,
         inbox: Arc<Inbox>,
-        wake: Arc<dyn Wake + Send + Sync>,
+        wake: Arc<Common>,
     ) -> Launching {
         let (told, waker) = (Arc::clone(&inbox), Arc::clone(&wake));
         let tell = Report(Arc::new(move |agent, event| {
@@ -127,7 +132,8 @@ impl Launching {
 
     fn ticket(&mut self, agent: u32, server: usize) -> io::Result<Ticket> {
         let server = &self.servers[server];
-        let key = (server.encryption, server.ports);
+        let here = is_here(server);
+        let key = (server.encryption, server.ports, here);
         if !self.doors.contains_key(&key) {
             let keys = match server.encryption {
                 true => Some(Arc::new(Keys::generate().map_err(io::Error::other)?)),
@@ -138,13 +144,17 @@ impl Launching {
                 inbox.lock().push(News::Admitted(admitted));
                 wake.wake();
             };
-            let door = Door::open(server.ports, keys.clone(), admit)?;
+            let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
+            let at: &[IpAddr] = if here { &loopback } else { &[] };
+            let door = Door::open(at, server.ports, keys.clone(), admit)?;
             self.doors.insert(key, (door, keys));
         }
-        let Some((door, keys)) = self.doors.get(&key) else { return Err(io::ErrorKind::Other.into()) };
+        let Some((door, keys)) = self.doors.get(&key) else {
+            return Err(io::ErrorKind::Other.into());
+        };
         let mut secret = [0; SECRET];
         File::open("/dev/urandom")?.read_exact(&mut secret)?;
-        door.invite(agent, secret);
+        door.invite(agent, &secret);
         let port = door.port();
         let addresses = addresses(server).into_iter();
         let addresses = addresses.map(|host| match host.contains(':') {
@@ -179,13 +189,18 @@ impl Launching {
     }
 }
 
+/// Whether agents dial from where this process is.
+fn is_here(server: &Server) -> bool {
+    server.addresses.is_empty()
+        && matches!(&server.launcher, LauncherKind::Local { prefix } if prefix.is_empty())
+}
+
 /// Names and addresses by which agents may reach this machine, the most likely first.
 fn addresses(server: &Server) -> Vec<String> {
     if !server.addresses.is_empty() {
         return server.addresses.clone();
     }
-    let here = matches!(&server.launcher, LauncherKind::Local { prefix } if prefix.is_empty());
-    if here {
+    if is_here(server) {
         return vec!["127.0.0.1".to_owned()];
     }
     let own = getifaddrs().into_iter().flatten().filter_map(|interface| {

@@ -212,8 +212,7 @@ impl HostsOut {
             if out.modules.insert(staged.hash.clone()) {
                 let place = Place::Stream;
                 let sections = vec![Section { len: staged.content.len() as u64, place }];
-                let message =
-                    Message::Module { hash: &staged.hash, name: &staged.name, sections };
+                let message = Message::Module { hash: &staged.hash, name: &staged.name, sections };
                 out.up.push_in_line(&message, [Arc::clone(&staged.content)].into())?;
             }
             body = Arc::new(Source::owned(staged.hash.clone().into_bytes()));
