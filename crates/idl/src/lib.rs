@@ -43,6 +43,7 @@ pub use module::{
     Backend, Body, Class, Dialect, Dimension, Distribution, Function, Kind, Language, Mode, Module,
     Parameter, Range,
 };
+pub use names::nearest;
 pub use stub::stub_source;
 pub use types::Type;
 

@@ -65,7 +65,7 @@ pub(crate) fn is_cpp_keyword(name: &str) -> bool {
 }
 
 /// The candidate that is nearest to what was written, if one is near.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -1,6 +1,31 @@
 //! Servers: places with workers, as a configuration names them.
+//!
+//! They are read from a file ([`read_file`]; docs/grid-toml.md is its reference) or made of a URL ([`from_url`]).
+
+mod hosts;
+mod keys;
+mod problems;
+mod read;
+#[cfg(test)]
+mod tests;
+mod url;
+mod values;
+mod write;
 
 use std::time::Duration;
+
+pub use hosts::HostFault;
+pub use problems::{Fault, Part, Problem, Problems};
+pub use read::{read, read_file};
+pub use url::from_url;
+pub use write::write;
+
+/// How long an agent may take to dial, unless something else is said.
+pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may take to end.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// After how long a silent one is lost.
+pub const HEARTBEAT: Duration = Duration::from_secs(6);
 
 /// A server: hosts that are started alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +66,32 @@ pub struct Server {
     pub compression: Compression,
 }
 
+impl Server {
+    /// A server of which nothing else is said.
+    #[must_use]
+    pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> Server {
+        Server {
+            name: name.into(),
+            launcher,
+            hosts,
+            workers: 0,
+            python: None,
+            program: None,
+            directory: None,
+            environment: Vec::new(),
+            addresses: Vec::new(),
+            ports: None,
+            start_timeout: START_TIMEOUT,
+            stop_timeout: STOP_TIMEOUT,
+            heartbeat: HEARTBEAT,
+            staging: None,
+            output: ServerOutput::default(),
+            encryption: true,
+            compression: Compression::default(),
+        }
+    }
+}
+
 /// A host of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -48,6 +99,14 @@ pub struct Host {
     pub name: String,
     /// How many workers; none: as the server says.
     pub workers: Option<u32>,
+}
+
+impl Host {
+    /// A host with as many workers as its server says.
+    #[must_use]
+    pub fn named(name: impl Into<String>) -> Host {
+        Host { name: name.into(), workers: None }
+    }
 }
 
 /// What starts agents.

@@ -1,0 +1,308 @@
+//! The keys of a server, and how those of `[defaults]` and what is built in stand in for missing ones.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+use super::hosts::{MOST_WORKERS, patterns};
+use super::problems::{Fault, Part, Report};
+use super::values::{Entry, in_order, shown};
+use super::{Compression, Host, LauncherKind, Server, ServerOutput};
+
+/// The most hosts of a file.
+pub(super) const MOST_HOSTS: u64 = 100_000;
+/// The longest time that may be waited for anything, seconds.
+const LONGEST_WAIT: f64 = 1e9;
+
+/// What a key's value is, for those who write it without TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Number,
+    List,
+    Table,
+}
+
+/// All keys.
+const KEYS: [(&str, Kind); 18] = [
+    ("launcher", Kind::Text),
+    ("hosts", Kind::List),
+    ("workers", Kind::Number),
+    ("command", Kind::Text),
+    ("prefix", Kind::Text),
+    ("python", Kind::Text),
+    ("program", Kind::Text),
+    ("directory", Kind::Text),
+    ("environment", Kind::Table),
+    ("addresses", Kind::List),
+    ("ports", Kind::Text),
+    ("start_timeout", Kind::Number),
+    ("stop_timeout", Kind::Number),
+    ("heartbeat", Kind::Number),
+    ("staging", Kind::Text),
+    ("output", Kind::Text),
+    ("encryption", Kind::Text),
+    ("compression", Kind::Text),
+];
+
+/// The names of all keys.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().map(|(name, _)| *name)
+}
+
+/// What the value of a key is; none: there is no such key.
+pub(super) fn kind(key: &str) -> Option<Kind> {
+    KEYS.iter().find(|(name, _)| *name == key).map(|(_, kind)| *kind)
+}
+
+pub(super) fn unknown(key: &str) -> Fault {
+    Fault::UnknownKey { key: key.into(), near: gridrpc_idl::nearest(key, names()) }
+}
+
+/// A launcher by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Launcher {
+    Local,
+    Ssh,
+    Program,
+}
+
+const LAUNCHERS: [(&str, Launcher); 3] =
+    [("local", Launcher::Local), ("ssh", Launcher::Ssh), ("program", Launcher::Program)];
+const OUTPUTS: [(&str, ServerOutput); 3] = [
+    ("labelled", ServerOutput::Labelled),
+    ("plain", ServerOutput::Plain),
+    ("kept", ServerOutput::Kept),
+];
+const ENCRYPTIONS: [(&str, bool); 2] = [("tls", true), ("none", false)];
+const COMPRESSIONS: [(&str, Compression); 3] =
+    [("auto", Compression::Auto), ("zstd", Compression::On), ("none", Compression::Off)];
+
+impl Launcher {
+    fn name(self) -> &'static str {
+        match self {
+            Launcher::Local => "local",
+            Launcher::Ssh => "ssh",
+            Launcher::Program => "program",
+        }
+    }
+}
+
+/// The word of a table for what it stands for.
+pub(super) fn output_name(output: ServerOutput) -> &'static str {
+    OUTPUTS.iter().find(|(_, one)| *one == output).map_or("labelled", |(name, _)| name)
+}
+
+/// The word of a table for what it stands for.
+pub(super) fn compression_name(compression: Compression) -> &'static str {
+    COMPRESSIONS.iter().find(|(_, one)| *one == compression).map_or("auto", |(name, _)| name)
+}
+
+/// What one table says: only what is there. Values that were wrong are missing, and have been told.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    launcher: Option<Launcher>,
+    /// What launcher is meant is not known, so that nothing can be said of what it takes.
+    launcher_is_wrong: bool,
+    hosts: Option<Vec<Host>>,
+    workers: Option<u32>,
+    /// With their places.
+    command: Option<(usize, Vec<String>)>,
+    command_is_wrong: bool,
+    prefix: Option<(usize, Vec<String>)>,
+    python: Option<String>,
+    program: Option<String>,
+    directory: Option<String>,
+    environment: Vec<(String, String)>,
+    addresses: Option<Vec<String>>,
+    ports: Option<(u16, u16)>,
+    start_timeout: Option<Duration>,
+    stop_timeout: Option<Duration>,
+    heartbeat: Option<Duration>,
+    staging: Option<String>,
+    output: Option<ServerOutput>,
+    encryption: Option<bool>,
+    compression: Option<Compression>,
+}
+
+impl Draft {
+    /// Reads a table; `left` is how many hosts there may still be.
+    pub(super) fn read(table: &DeTable<'_>, left: &mut u64, report: &mut Report<'_>) -> Draft {
+        let mut draft = Draft::default();
+        for (name, value) in in_order(table) {
+            let key: &str = name.get_ref();
+            let entry = Entry { key, value };
+            match key {
+                "hosts" if report.part == Part::Defaults => {
+                    report.add(name.span().start, Fault::DefaultHosts);
+                }
+                "hosts" => draft.hosts = Some(hosts(&entry, left, report)),
+                "addresses" => draft.addresses = Some(entry.addresses(report)),
+                "environment" => draft.environment = entry.variables(report),
+                _ if kind(key).is_none() => report.add(name.span().start, unknown(key)),
+                _ => {
+                    if let Err(fault) = draft.set(&entry) {
+                        report.add(entry.at(), fault);
+                    }
+                }
+            }
+        }
+        draft
+    }
+
+    /// Takes the value of a key in of which one thing can be wrong at most.
+    fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
+        match entry.key {
+            "launcher" => {
+                let launcher = entry.choice(&LAUNCHERS);
+                self.launcher_is_wrong = launcher.is_err();
+                self.launcher = Some(launcher?);
+            }
+            "command" => {
+                let words = entry.words();
+                self.command_is_wrong = words.is_err();
+                self.command = Some((entry.at(), words?));
+            }
+            "prefix" => self.prefix = Some((entry.at(), entry.words()?)),
+            "workers" => self.workers = Some(entry.number(MOST_WORKERS)?),
+            "python" => self.python = Some(entry.text()?),
+            "program" => self.program = Some(entry.text()?),
+            "directory" => self.directory = Some(entry.text()?),
+            "ports" => self.ports = Some(entry.ports()?),
+            "start_timeout" => self.start_timeout = Some(entry.seconds(0.1, LONGEST_WAIT)?),
+            "stop_timeout" => self.stop_timeout = Some(entry.seconds(0.0, LONGEST_WAIT)?),
+            "heartbeat" => self.heartbeat = Some(entry.seconds(0.1, LONGEST_WAIT)?),
+            "staging" => self.staging = Some(entry.text()?),
+            "output" => self.output = Some(entry.choice(&OUTPUTS)?),
+            "encryption" => self.encryption = Some(entry.choice(&ENCRYPTIONS)?),
+            "compression" => self.compression = Some(entry.choice(&COMPRESSIONS)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Tells which keys the table's launcher does not have; in `[defaults]` as well.
+    pub(super) fn check(&self, defaults: Option<&Draft>, report: &mut Report<'_>) {
+        if self.launcher_is_wrong || defaults.is_some_and(|defaults| defaults.launcher_is_wrong) {
+            return;
+        }
+        let launcher = self.launcher(defaults);
+        let name = launcher.name();
+        if let Some((at, _)) = self.command.as_ref().filter(|_| launcher == Launcher::Local) {
+            let fits = "\"ssh\" and \"program\"";
+            report.add(*at, Fault::NotForLauncher { key: "command", launcher: name, fits });
+        }
+        if let Some((at, _)) = self.prefix.as_ref().filter(|_| launcher != Launcher::Local) {
+            let fits = "\"local\"";
+            report.add(*at, Fault::NotForLauncher { key: "prefix", launcher: name, fits });
+        }
+    }
+
+    fn launcher(&self, defaults: Option<&Draft>) -> Launcher {
+        let inherited = defaults.and_then(|defaults| defaults.launcher);
+        self.launcher.or(inherited).unwrap_or(Launcher::Ssh)
+    }
+
+    /// The server, with the defaults above what is built in; `at` is where its table begins.
+    pub(super) fn server(
+        self,
+        name: &str,
+        at: usize,
+        defaults: &Draft,
+        report: &mut Report<'_>,
+    ) -> Server {
+        self.check(Some(defaults), report);
+        let is_known = !self.launcher_is_wrong && !defaults.launcher_is_wrong;
+        let launcher = self.launcher(Some(defaults));
+        // A command is one of its launcher: ssh's is not that of another program.
+        let is_the_defaults = launcher == defaults.launcher(None);
+        let inherited = |words: &Option<(usize, Vec<String>)>| {
+            words.as_ref().filter(|_| is_the_defaults).map(|(_, words)| words.clone())
+        };
+        let command = self.command.map(|(_, words)| words).or_else(|| inherited(&defaults.command));
+        let prefix = self.prefix.map(|(_, words)| words).or_else(|| inherited(&defaults.prefix));
+        let lacks_command =
+            command.is_none() && !self.command_is_wrong && !defaults.command_is_wrong;
+        if is_known && launcher == Launcher::Program && lacks_command {
+            report.add(at, Fault::NoCommand);
+        }
+        if is_known && launcher != Launcher::Local && self.hosts.is_none() {
+            report.add(at, Fault::NoHosts);
+        }
+        let launcher = match launcher {
+            Launcher::Local => LauncherKind::Local { prefix: prefix.unwrap_or_default() },
+            Launcher::Ssh => {
+                LauncherKind::Ssh { command: command.unwrap_or_else(|| vec!["ssh".into()]) }
+            }
+            Launcher::Program => LauncherKind::Program { command: command.unwrap_or_default() },
+        };
+        let mut environment = defaults.environment.clone();
+        environment.retain(|(name, _)| self.environment.iter().all(|(own, _)| own != name));
+        environment.extend(self.environment);
+        let hosts = self.hosts.unwrap_or_else(|| vec![Host::named("localhost")]);
+        let built_in = Server::new(name, launcher, hosts);
+        let or =
+            |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());
+        Server {
+            workers: self.workers.or(defaults.workers).unwrap_or(built_in.workers),
+            python: or(self.python, &defaults.python),
+            program: or(self.program, &defaults.program),
+            directory: or(self.directory, &defaults.directory),
+            environment,
+            addresses: self.addresses.or_else(|| defaults.addresses.clone()).unwrap_or_default(),
+            ports: self.ports.or(defaults.ports),
+            start_timeout: self
+                .start_timeout
+                .or(defaults.start_timeout)
+                .unwrap_or(built_in.start_timeout),
+            stop_timeout: self
+                .stop_timeout
+                .or(defaults.stop_timeout)
+                .unwrap_or(built_in.stop_timeout),
+            heartbeat: self.heartbeat.or(defaults.heartbeat).unwrap_or(built_in.heartbeat),
+            staging: or(self.staging, &defaults.staging),
+            output: self.output.or(defaults.output).unwrap_or_default(),
+            encryption: self.encryption.or(defaults.encryption).unwrap_or(built_in.encryption),
+            compression: self.compression.or(defaults.compression).unwrap_or_default(),
+            ..built_in
+        }
+    }
+}
+
+/// The hosts of a server, each once.
+fn hosts(entry: &Entry<'_>, left: &mut u64, report: &mut Report<'_>) -> Vec<Host> {
+    const EXPECTED: &str = "a list of hosts, such as [\"node1\", \"gpu[01-08]\"]";
+    let mut hosts: Vec<Host> = Vec::new();
+    let mut seen = HashSet::new();
+    let texts = entry.texts(EXPECTED, report);
+    let is_empty = entry.value.get_ref().as_array().is_some_and(|list| list.is_empty());
+    if is_empty {
+        report.add(entry.at(), Fault::EmptyHosts);
+    }
+    for (at, text) in texts {
+        let patterns = match patterns(text) {
+            Ok(patterns) => patterns,
+            Err(fault) => {
+                report.add(at, Fault::Host { text: shown(text), fault });
+                continue;
+            }
+        };
+        for pattern in patterns {
+            let count = pattern.count();
+            if count > *left {
+                report.add(at, Fault::TooManyHosts { most: MOST_HOSTS });
+                return hosts;
+            }
+            *left -= count;
+            for host in pattern.hosts() {
+                if seen.insert(host.name.clone()) {
+                    hosts.push(host);
+                } else {
+                    report.add(at, Fault::HostTwice { host: host.name });
+                }
+            }
+        }
+    }
+    hosts
+}

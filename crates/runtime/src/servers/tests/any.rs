@@ -1,0 +1,119 @@
+//! What holds of any text, and of any servers.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Texts that come near to being a file.
+fn nearly() -> impl Strategy<Value = String> {
+    let pieces = prop_oneof![
+        Just("[server.a]\n".to_owned()),
+        Just("[defaults]\n".to_owned()),
+        Just("hosts = ['a[1-3]:2', 'b']\n".to_owned()),
+        Just("[[server.b]]\n".to_owned()),
+        Just("environment = { A = 1 }\n".to_owned()),
+        "(hosts|workers|ports|command|launcher|heartbeat|addresses|environment) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
+        "\\PC{0,20}",
+    ];
+    prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z0-9 /'\"#\\\\\u{7}\n=é-]{1,20}", "[a-z]{1,8}"]
+}
+
+fn host() -> impl Strategy<Value = Host> {
+    let name = prop_oneof![
+        "[a-z][a-z0-9.-]{0,10}",
+        "[a-z]{1,4}@[a-z0-9]{1,8}",
+        Just("fd00::7".into()),
+        Just("ann@fe80::1%eth0".into())
+    ];
+    (name, prop::option::of(1_u32..=100_000)).prop_map(|(name, workers)| Host { name, workers })
+}
+
+fn launcher() -> impl Strategy<Value = LauncherKind> {
+    let words = || prop::collection::vec(text(), 1..4);
+    prop_oneof![
+        prop::collection::vec(text(), 0..3).prop_map(|prefix| LauncherKind::Local { prefix }),
+        words().prop_map(|command| LauncherKind::Ssh { command }),
+        words().prop_map(|command| LauncherKind::Program { command }),
+    ]
+}
+
+fn server() -> impl Strategy<Value = Server> {
+    let hosts = prop::collection::hash_map("[a-z]{1,6}", host(), 1..4).prop_map(|hosts| {
+        let mut hosts: Vec<Host> = hosts.into_values().collect();
+        hosts.sort_by(|a, b| a.name.cmp(&b.name));
+        hosts.dedup_by(|a, b| a.name == b.name);
+        hosts
+    });
+    let environment = prop::collection::btree_map("[A-Z_]{1,6}|[a-z .é]{1,4}", text(), 0..4);
+    let time = || (100_u64..10_000_000).prop_map(Duration::from_millis);
+    let option = || prop::option::of(text());
+    (
+        ("[a-zé.@:-]{1,9}", launcher(), hosts, 0_u32..=100_000),
+        (option(), option(), option(), option(), environment),
+        (prop::collection::vec("[a-z0-9.]{1,9}", 0..3), prop::option::of((1_u16.., 1_u16..))),
+        (time(), time(), time(), any::<bool>(), 0..3_usize, 0..3_usize),
+    )
+        .prop_map(|(first, texts, (addresses, ports), rest)| {
+            let (name, launcher, hosts, workers) = first;
+            let (python, program, directory, staging, environment) = texts;
+            let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) = rest;
+            Server {
+                workers,
+                python,
+                program,
+                directory,
+                staging,
+                environment: environment.into_iter().collect(),
+                addresses,
+                ports: ports.map(|(a, b)| (a.min(b), a.max(b))),
+                start_timeout,
+                stop_timeout,
+                heartbeat,
+                encryption,
+                output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept][output],
+                compression: [Compression::Auto, Compression::On, Compression::Off][compression],
+                ..Server::new(name, launcher, hosts)
+            }
+        })
+}
+
+proptest! {
+    #[test]
+    fn no_text_is_a_panic(text in "\\PC{0,200}") {
+        let _ = read(&text, "file").map_err(|problems| problems.to_string());
+        let _ = from_url(&text).map_err(|problem| problem.to_string());
+    }
+
+    #[test]
+    fn no_text_that_is_nearly_a_file_is_a_panic(text in nearly()) {
+        if let Err(problems) = read(&text, "file") {
+            prop_assert!(!problems.told.is_empty());
+            prop_assert!(problems.to_string().lines().count() >= problems.told.len());
+        }
+    }
+
+    #[test]
+    fn no_url_is_a_panic(
+        text in "(ssh://|local:|program:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
+    ) {
+        if let Ok(server) = from_url(&text) {
+            prop_assert_eq!(read(&write(&[server.clone()]), "").unwrap(), vec![server]);
+        }
+    }
+
+    #[test]
+    fn no_list_of_hosts_is_a_panic(text in "[a-c0-9@:,%\\[\\]-]{0,20}") {
+        let _ = read(&format!("server.a.hosts = '{text}'"), "");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again(server in server()) {
+        let text = write(std::slice::from_ref(&server));
+        let again = read(&text, "file").map_err(|problems| TestCaseError::fail(problems.to_string()))?;
+        prop_assert_eq!(again, vec![server], "{}", text);
+    }
+}

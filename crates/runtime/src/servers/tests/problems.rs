@@ -1,0 +1,229 @@
+//! Each thing that can be wrong with a file, as it is told.
+
+use super::*;
+
+fn told(text: &str) -> String {
+    read(text, "grid.toml").unwrap_err().to_string()
+}
+
+/// What is told of a server with these lines behind its hosts.
+fn of_server(lines: &str) -> String {
+    let text = told(&format!("[server.fast]\nhosts = ['node1']\n{lines}"));
+    let prefix = "grid.toml:3: server \"fast\": ";
+    let parts: Vec<&str> =
+        text.lines().map(|line| line.strip_prefix(prefix).expect(&text)).collect();
+    parts.join("\n")
+}
+
+#[test]
+fn all_is_told_at_once() {
+    let text = "\
+[grid]
+anything = 1
+[defaults]
+hosts = ['a']
+output = 'plan'
+[sever.slow]
+[server.fast]
+hosts = ['node1', 'gpu[8-1]',
+         'node1']
+wrokers = 4
+heartbeat = 'often'
+[server.far]
+";
+    let expected = "\
+grid.toml:4: [defaults]: `hosts` cannot be in [defaults]: write the hosts of each server into its own table
+grid.toml:5: [defaults]: `output` is \"plan\": write one of \"labelled\", \"plain\", \"kept\": is \"plain\" meant?
+grid.toml:6: there is no table [sever]: did you mean [server.NAME]?
+grid.toml:8: server \"fast\": `hosts` has \"gpu[8-1]\": a range ends before it begins: write the smaller number first
+grid.toml:9: server \"fast\": `hosts` has \"node1\" twice: name it once; \"node1:8\" gives it 8 workers
+grid.toml:10: server \"fast\": there is no key `wrokers`: did you mean `workers`?
+grid.toml:11: server \"fast\": `heartbeat` is \"often\": write seconds, a number from 0.1 to 1000000000
+grid.toml:12: server \"far\": there are no `hosts`: name them, as in hosts = [\"node1\", \"node2\"], or write launcher = \"local\" for workers on this machine";
+    assert_eq!(told(text), expected);
+}
+
+#[test]
+fn what_is_no_toml() {
+    let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
+    for line in text.lines() {
+        assert!(line.contains(": is no TOML: "), "{text}");
+    }
+    assert!(told("a = ").starts_with("grid.toml:1: is no TOML: "));
+    let twice = "`fast` is there twice: take one of the two out, or give it another name";
+    let text = told("[server.fast]\nhosts = 'a'\n[server.fast]\nhosts = 'b'");
+    assert_eq!(text, format!("grid.toml:3: {twice}"));
+    let text = told("[server.a]\nworkers = 1\nworkers = 2");
+    assert!(text.starts_with("grid.toml:3: `workers` is there twice"), "{text}");
+}
+
+#[test]
+fn tables() {
+    let text = told("whatever = 1\nserver = 3");
+    let expected = "\
+grid.toml:1: there is no table [whatever]: a file has the tables [grid], [defaults] and [server.NAME]
+grid.toml:2: `server` is 3: write a table, as in [server.NAME]";
+    assert_eq!(text, expected);
+    let text = told("grid = 1\ndefaults = []\n[[server.a]]");
+    let expected = "\
+grid.toml:1: `grid` is 1: write a table, as in [grid]
+grid.toml:2: `defaults` is a list: write a table, as in [defaults]
+grid.toml:3: `server.a` is a list: write a table, as in [server.NAME]";
+    assert_eq!(text, expected);
+    assert!(told("[server]\nhosts = ['a']").contains("`server.hosts` is a list: write a table"));
+    let many: String = (0..1001).map(|n| format!("[server.s{n}]\nhosts = ['a']\n")).collect();
+    let expected =
+        "grid.toml:2001: there are more than 1000 servers: put hosts that are alike into one";
+    assert_eq!(told(&many), expected);
+    let text = told("[server.'a b']\nhosts = ['a']");
+    let expected = "grid.toml:1: server \"a b\": the name is \"a b\": choose one of 1 to 255 bytes \
+                    without blanks and control characters";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn values_that_keys_cannot_have() {
+    let number = "write a whole number from 0 to 100000; 0 is one for each processor";
+    let port = "write a port from 1 to 65535, or first and last, as in \"40000-40100\"";
+    for (line, expected) in [
+        ("workers = 'four'", format!("`workers` is \"four\": {number}")),
+        ("workers = -1", format!("`workers` is -1: {number}")),
+        ("workers = 2.0", format!("`workers` is 2.0: {number}")),
+        ("workers = 0xfffffff", format!("`workers` is 0xfffffff: {number}")),
+        ("workers = 99999999999999999999", format!("`workers` is 99999999999999999999: {number}")),
+        ("ports = 0", format!("`ports` is 0: {port}")),
+        ("ports = 70000", format!("`ports` is 70000: {port}")),
+        ("ports = '2-1'", format!("`ports` is \"2-1\": {port}")),
+        ("ports = '1-2-3'", format!("`ports` is \"1-2-3\": {port}")),
+        ("ports = '+1-2'", format!("`ports` is \"+1-2\": {port}")),
+        ("ports = [1, 2]", format!("`ports` is a list: {port}")),
+        ("python = 3", "`python` is 3: write a text in quotes".into()),
+        ("staging = ''", "`staging` is \"\": write a text, or leave the key out".into()),
+        (r#"directory = "a\u0000b""#, "`directory` has a zero byte: take it out".into()),
+        (
+            "encryption = false",
+            "`encryption` is false: write one of \"tls\", \"none\"".into(),
+        ),
+        (
+            "launcher = 'shh'",
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\": is \"ssh\" meant?"
+                .into(),
+        ),
+        (
+            "command = 'ssh \"a'",
+            "`command` is \"ssh \\\"a\", in which a quote is not closed: close it, or write a list \
+             of words"
+                .into(),
+        ),
+        (
+            "command = []",
+            "`command` is empty: write the program's name and its arguments, or leave the key out"
+                .into(),
+        ),
+        (
+            "command = ['ssh', 1]",
+            "`command` is a list: write a command: a text, or a list of texts".into(),
+        ),
+        (r#"command = ["a\u0000"]"#, "`command` has a zero byte: take it out".into()),
+        (
+            "addresses = ['10.0.0.1:22']",
+            "`addresses` is \"10.0.0.1:22\": write a name or an address, without a port; those are \
+             in `ports`"
+                .into(),
+        ),
+        (
+            "addresses = [1]",
+            "`addresses` is 1: write a list of names and addresses, such as [\"10.0.0.1\"]".into(),
+        ),
+        (
+            "environment = 'A=1'",
+            "`environment` is \"A=1\": write a table, as in { OMP_NUM_THREADS = \"1\" }".into(),
+        ),
+        (
+            "environment = { 'A=' = 1, B = [], C = 2020-01-01 }",
+            "`environment` has the name \"A=\": write one with at least a letter and without `=`\n\
+             `environment.B` is a list: write a text, a number, true or false\n\
+             `environment.C` is a date: write a text, a number, true or false"
+                .into(),
+        ),
+    ] {
+        assert_eq!(of_server(line), expected, "{line}");
+    }
+    for line in ["start_timeout = 0", "heartbeat = inf", "heartbeat = nan", "stop_timeout = -1"] {
+        assert!(of_server(line).contains("write seconds, a number from 0"), "{line}");
+    }
+    let long = format!("staging = '{}'", "x".repeat(4097));
+    assert_eq!(of_server(&long), "`staging` has more than 4096 bytes: write less");
+    let long = format!("environment.A = '{}'", "x".repeat(128 << 10));
+    assert_eq!(of_server(&long), "`environment` has more than 131072 bytes: write less");
+    let long = format!("command = 'a {}'", "x".repeat(128 << 10));
+    assert_eq!(of_server(&long), "`command` has more than 131072 bytes: write less");
+}
+
+#[test]
+fn long_values_are_cut() {
+    let text = of_server(&format!("output = '{}'", "é".repeat(1000)));
+    assert!(text.contains(&format!("is \"{}\"...: write", "é".repeat(60))), "{text}");
+}
+
+#[test]
+fn unknown_keys_have_the_list_of_those_there_are() {
+    let text = of_server("colour = 1");
+    assert!(
+        text.starts_with("there is no key `colour`: the keys of a server are launcher, hosts,")
+    );
+}
+
+#[test]
+fn hosts() {
+    let expected = "grid.toml:1: server \"a\": `hosts` is empty: name at least one host";
+    assert_eq!(told("server.a = { launcher = 'local', hosts = [] }"), expected);
+    let text = told("server.a.hosts = 7");
+    assert!(
+        text.ends_with("`hosts` is 7: write a list of hosts, such as [\"node1\", \"gpu[01-08]\"]")
+    );
+    let text = told("server.a.hosts = ['a', 7]");
+    assert!(text.contains("`hosts` is 7: write"), "{text}");
+    let slip =
+        "there are more than 100000 hosts up to here: look for a slip in the ranges of `hosts`";
+    let text = told("[server.a]\nhosts = ['a[1-60000]']\n[server.b]\nhosts = ['a[1-60000]']");
+    assert_eq!(text, format!("grid.toml:4: server \"b\": {slip}"));
+    let text = told("server.a.hosts = ['a[0-999999999999999999]b[0-999999999999999999]']");
+    assert!(text.ends_with(slip), "{text}");
+}
+
+#[test]
+fn keys_of_other_launchers() {
+    let expected = "`prefix` has no meaning for the launcher \"ssh\", only for \"local\": take it out, \
+                    or choose another `launcher`";
+    assert_eq!(of_server("prefix = 'ip'"), expected);
+    let text = told("[defaults]\nprefix = 'ip'");
+    assert_eq!(text, format!("grid.toml:2: [defaults]: {expected}"));
+    let text = told("[server.a]\nlauncher = 'local'\ncommand = 'ssh'");
+    let expected = "grid.toml:3: server \"a\": `command` has no meaning for the launcher \"local\", only \
+                    for \"ssh\" and \"program\": take it out, or choose another `launcher`";
+    assert_eq!(text, expected);
+    let text = told("[server.a]\nlauncher = 'program'\nhosts = ['x']");
+    let expected = "grid.toml:1: server \"a\": the launcher is \"program\", and no `command` says which: \
+                    write the command that runs it";
+    assert_eq!(text, expected);
+    // What launcher is meant cannot be known.
+    assert_eq!(
+        told("server.a = { launcher = 'x', prefix = 'ip', hosts = 'a' }").lines().count(),
+        1
+    );
+    assert_eq!(told("defaults.launcher = 'x'\nserver.a.prefix = 'ip'").lines().count(), 1);
+}
+
+#[test]
+fn a_hundred_problems_are_told() {
+    let text = told(&"[server.a]\n".repeat(103));
+    assert_eq!(text.lines().count(), 101);
+    assert!(text.ends_with("\nand 2 more problems"), "{text}");
+}
+
+#[test]
+fn a_text_that_is_too_long() {
+    let text = told(&"#".repeat((1 << 20) + 1));
+    assert_eq!(text, "grid.toml: has more than 1 MiB: give the file that describes the grid");
+}

@@ -1,0 +1,112 @@
+//! Servers as URLs.
+
+use super::*;
+
+fn told(url: &str) -> String {
+    from_url(url).unwrap_err().to_string()
+}
+
+#[test]
+fn ssh() {
+    let server = from_url("ssh://node1").unwrap();
+    let command = texts(&["ssh"]);
+    let expected = Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("node1")]);
+    assert_eq!(server, expected);
+    let url = "SSH://ann%40b@node1:2222/?workers=4&python=/opt/a%20b&directory=%2Fscratch\
+               &environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&ports=1-2\
+               &heartbeat=0.5&start_timeout=7&encryption=none&command=ssh%20-v";
+    let command = texts(&["ssh", "-v", "-p", "2222"]);
+    let expected = Server {
+        workers: 4,
+        python: Some("/opt/a b".into()),
+        directory: Some("/scratch".into()),
+        environment: pairs(&[("A", "x=y"), ("B", "")]),
+        addresses: texts(&["a", "b", "c"]),
+        ports: Some((1, 2)),
+        heartbeat: Duration::from_millis(500),
+        start_timeout: Duration::from_secs(7),
+        encryption: false,
+        ..Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("ann@b@node1")])
+    };
+    assert_eq!(from_url(url).unwrap(), expected);
+    let server = from_url("ssh://[fd00::7]:22").unwrap();
+    assert_eq!((server.name.as_str(), server.hosts[0].name.as_str()), ("fd00::7", "fd00::7"));
+    assert_eq!(from_url("ssh://gpu[01-08]:23").unwrap().hosts.len(), 8);
+}
+
+#[test]
+fn local_and_program() {
+    let local = |prefix: &[&str]| LauncherKind::Local { prefix: texts(prefix) };
+    let here = Server::new("local", local(&[]), vec![Host::named("localhost")]);
+    for url in ["local:", "local://", "local:///"] {
+        assert_eq!(from_url(url).unwrap(), here, "{url}");
+    }
+    for url in ["local:?workers=2", "local://?workers=2"] {
+        assert_eq!(from_url(url).unwrap(), Server { workers: 2, ..here.clone() }, "{url}");
+    }
+    let server = from_url("local://n1?prefix=ip%20netns%20exec%20n1").unwrap();
+    let prefix = local(&["ip", "netns", "exec", "n1"]);
+    assert_eq!(server, Server::new("n1", prefix, vec![Host::named("n1")]));
+    let server = from_url("program:/opt/start%20-v?hosts=a,b&hosts=n[1-2]:3").unwrap();
+    let command = texts(&["/opt/start", "-v"]);
+    assert_eq!(server.name, "start");
+    assert_eq!(server.launcher, LauncherKind::Program { command });
+    let names: Vec<&str> = server.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "n1", "n2"]);
+}
+
+#[test]
+fn what_is_wrong() {
+    for (url, expected) in [
+        ("node1", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
+        ("http://a", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
+        ("ssh:", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
+        ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
+        ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
+        (
+            "ssh://a/b",
+            "has \"/b\" behind the host, which means nothing: write ?directory=PATH for a directory",
+        ),
+        (
+            "ssh://a:0",
+            "`port` is \"0\": write a number from 1 to 65535; workers are written as ?workers=4",
+        ),
+        (
+            "ssh://me:pw@a",
+            "has a password, which ssh does not take: give ssh a key, and write ssh://user@host",
+        ),
+        ("ssh://a?workers", "has \"workers\" in its query: write KEY=VALUE, with & between"),
+        ("ssh://a?wrokers=2", "there is no key `wrokers`: did you mean `workers`?"),
+        (
+            "ssh://a?workers=x",
+            "`workers` is \"x\": write a whole number from 0 to 100000; 0 is one for each processor",
+        ),
+        (
+            "ssh://a?workers=1&workers=2",
+            "`workers` is there twice: take one of the two out, or give it another name",
+        ),
+        ("ssh://a?hosts=b", "has the key `hosts` in its query: the host stands behind the slashes"),
+        (
+            "ssh://a?environment=A",
+            "has the key `environment` in its query: write environment.NAME=VALUE for each variable",
+        ),
+        (
+            "ssh://a%2",
+            "has \"%2\": write % with two hexadecimal digits that stand for a byte of UTF-8",
+        ),
+        (
+            "ssh://%ff",
+            "has \"%ff\": write % with two hexadecimal digits that stand for a byte of UTF-8",
+        ),
+        (
+            "ssh://-oProxyCommand=x",
+            "`hosts` has \"-oProxyCommand=x\": names of hosts do not begin with `-`: write the host's \
+             name or address",
+        ),
+    ] {
+        assert_eq!(told(url), format!("`{url}`: {expected}"));
+    }
+    assert!(told("program:a").contains("there are no `hosts`"));
+    assert!(told("program:?hosts=a").contains("`command` is empty"));
+    assert!(told(&format!("ssh://{}", "a".repeat(70_000))).contains("has more than 65536 bytes"));
+}

@@ -1,0 +1,104 @@
+//! Writes servers as the file that describes them, with all that was left out of it filled in.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use super::keys::{compression_name, output_name};
+use super::{Host, LauncherKind, Server};
+
+/// A file with these servers. What it says nothing of is as [`Server`] has it for none.
+#[must_use]
+pub fn write(servers: &[Server]) -> String {
+    let tables: Vec<String> = servers.iter().map(table).collect();
+    tables.join("\n")
+}
+
+fn table(server: &Server) -> String {
+    let (launcher, words) = match &server.launcher {
+        LauncherKind::Local { prefix } if prefix.is_empty() => ("local", None),
+        LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
+        LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
+        LauncherKind::Program { command } => ("program", Some(("command", command))),
+    };
+    let hosts: Vec<String> = server.hosts.iter().map(host).collect();
+    let mut lines = vec![format!("launcher = {}", quoted(launcher))];
+    let mut line = |key: &str, value: Option<String>| {
+        lines.extend(value.map(|value| format!("{key} = {value}")));
+    };
+    if let Some((key, words)) = words {
+        line(key, Some(list(words)));
+    }
+    line("hosts", Some(list(&hosts)));
+    line("workers", (server.workers > 0).then(|| server.workers.to_string()));
+    line("python", server.python.as_deref().map(quoted));
+    line("program", server.program.as_deref().map(quoted));
+    line("directory", server.directory.as_deref().map(quoted));
+    line("environment", variables(&server.environment));
+    line("addresses", (!server.addresses.is_empty()).then(|| list(&server.addresses)));
+    line("ports", server.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
+    line("start_timeout", Some(seconds(server.start_timeout)));
+    line("stop_timeout", Some(seconds(server.stop_timeout)));
+    line("heartbeat", Some(seconds(server.heartbeat)));
+    line("staging", server.staging.as_deref().map(quoted));
+    line("output", Some(quoted(output_name(server.output))));
+    line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
+    line("compression", Some(quoted(compression_name(server.compression))));
+    format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
+}
+
+/// A host with its workers; an IPv6 address has colons of its own.
+fn host(Host { name, workers }: &Host) -> String {
+    let Some(workers) = workers else { return name.clone() };
+    let (user, bare) = match name.rsplit_once('@') {
+        Some((user, bare)) => (format!("{user}@"), bare),
+        None => (String::new(), name.as_str()),
+    };
+    let address = bare.split('%').next().unwrap_or(bare);
+    if address.parse::<Ipv6Addr>().is_ok() {
+        format!("{user}[{bare}]:{workers}")
+    } else {
+        format!("{name}:{workers}")
+    }
+}
+
+fn variables(environment: &[(String, String)]) -> Option<String> {
+    let pairs: Vec<String> = environment
+        .iter()
+        .map(|(name, value)| format!("{} = {}", key(name), quoted(value)))
+        .collect();
+    (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))
+}
+
+fn seconds(time: Duration) -> String {
+    match time.subsec_nanos() {
+        0 => time.as_secs().to_string(),
+        _ => format!("{:?}", time.as_secs_f64()),
+    }
+}
+
+pub(super) fn list(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+/// A key, in quotes if it has to be.
+pub(super) fn key(name: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !name.is_empty() && name.chars().all(is_bare) { name.into() } else { quoted(name) }
+}
+
+/// A text of TOML on one line.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => _ = write!(quoted, "\\u{:04X}", u32::from(c)),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
