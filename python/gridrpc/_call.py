@@ -43,7 +43,10 @@ def profile_of(call: Call[Any]) -> Profile:
     values = call._profile()
     for name in ("sent", "received", "calc_in", "calc_out", "retrieve"):
         values[name] = values[name] or float("nan")
-    return Profile(host=socket.gethostname() if values["pid"] else "", **values)
+    host = ""
+    if values["pid"]:
+        host = call._grid._native.host_of(values["worker"]) or socket.gethostname()
+    return Profile(host=host, **values)
 
 
 def add_done_callback(call: Call[T], callback: Callable[[Call[T]], object]) -> None:

@@ -67,7 +67,7 @@ class Executor(concurrent.futures.Executor):
                 )
             self._work = _Work(grid, owned=False)
         self._mp_context = mp_context
-        self._max_workers = self._work.grid.config.workers
+        self._max_workers = self._work.grid.workers
         self._shut_down = False
         # Who drops an executor shuts it down, as with other executors.
         weakref.finalize(self, self._work.finish_soon).atexit = False

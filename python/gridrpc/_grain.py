@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 #: A call's overhead is to be at most this share of the time that its items take.
 SHARE = 0.0125
@@ -54,7 +55,8 @@ class Costs:
 class Grain:
     """Says how items go into calls, and learns from each that comes back.
 
-    `chunk`: items per call, if that is settled; `processors`: how many workers can run at once;
+    `chunk`: items per call, if that is settled; `workers`: how many there are now, or are to be;
+    `processors`: how many of them can run at once;
     `total`: how many items there will be at most, if that is known; `max_bytes`: how much data may
     wait; `costs`: what is known of the function, and is added to.
     """
@@ -62,15 +64,15 @@ class Grain:
     def __init__(  # noqa: PLR0917 - one for each thing that bounds chunks
         self,
         chunk: int | None,
-        workers: int,
+        workers: Callable[[], int],
         processors: int,
         total: int | None,
         max_bytes: int,
         costs: Costs | None = None,
     ) -> None:
         self._chunk = chunk
-        self.workers = workers
-        self._at_once = min(workers, processors)
+        self._count = workers
+        self._processors = processors
         self._left = total
         self._max_bytes = max_bytes
         self._costs = Costs() if costs is None else costs
@@ -80,6 +82,11 @@ class Grain:
         self._call_bytes = 0.0
         #: Whether a call has come back, of this map or one before.
         self._has_learned = self._costs.items > 0
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are, or are to be."""
+        return max(1, self._count())
 
     def size(self) -> int:
         """How many items the next call is to take."""
@@ -126,8 +133,9 @@ class Grain:
         most = max(4 * self.workers, MOST_AHEAD)
         size = self.size()
         if self._chunk is None and size > 1:
-            most = min(most, max(2 * self._at_once, MOST_ITEMS_AHEAD // size))
-            least = 2 * self._at_once
+            at_once = min(self.workers, self._processors)
+            most = min(most, max(2 * at_once, MOST_ITEMS_AHEAD // size))
+            least = 2 * at_once
         else:
             least = 2 * self.workers
         return min(most, max(least, int(self._max_bytes / max(1.0, self._call_bytes))))

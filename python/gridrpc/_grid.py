@@ -372,8 +372,8 @@ class Grid:
             sender = PythonSender(self, function, options, chunk != 1)
         grain = Grain(
             None if chunk == "auto" else chunk,
-            self.config.workers,
-            processors(),
+            self._native.workers if self.config.servers else lambda: self.config.workers,
+            MANY if self.config.servers else processors(),
             total,
             self.config.max_queued_bytes,
             sender.costs,
@@ -398,6 +398,11 @@ class Grid:
         parts = SharedParts(x)
         return Shared(self._native, parts)
 
+    @property
+    def workers(self) -> int:
+        """How many workers there are to be; those of hosts count as soon as they have joined."""
+        return self._native.workers()
+
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.
 
@@ -408,7 +413,7 @@ class Grid:
         if not ready:
             count, _, _ = self._native.counts()
             raise TimeoutError(
-                f"{count} of {self.config.workers} workers have answered within {timeout} s"
+                f"{count} of {self.workers} workers have answered within {timeout} s"
             )
 
     def close(self, *, cancel: bool = True) -> None:
@@ -474,10 +479,10 @@ class Grid:
         if not hasattr(self, "_closed"):
             return "<gridrpc.Grid, not opened>"
         if self._closed:
-            return f"<gridrpc.Grid: {self.config.workers} {self.config.worker} workers, closed>"
+            return f"<gridrpc.Grid: {self.workers} {self.config.worker} workers, closed>"
         ready, queued, live = self._native.counts()
         return (
-            f"<gridrpc.Grid: {ready} of {self.config.workers} {self.config.worker} workers ready, "
+            f"<gridrpc.Grid: {ready} of {self.workers} {self.config.worker} workers ready, "
             f"{live} calls alive, {queued} of them queued>"
         )
 

@@ -144,7 +144,7 @@ def _effective(n_jobs: int | None, grid: Grid | None) -> int:
         raise ValueError("n_jobs == 0 in Parallel has no meaning")
     if n_jobs is None:
         return 1
-    most = processors() if grid is None else grid.config.workers
+    most = processors() if grid is None else grid.workers
     if n_jobs < 0:
         return max(1, most + 1 + n_jobs)
     return n_jobs if grid is None else min(n_jobs, most)

@@ -192,6 +192,16 @@ impl Grid {
         (counts.ready, counts.queued, counts.live)
     }
 
+    /// How many workers there are to be, those of hosts as far as they have told.
+    fn workers(&self) -> u32 {
+        self.grid.workers()
+    }
+
+    /// The host of a worker, as the configuration names it; None: this machine.
+    fn host_of(&self, worker: u32) -> Option<String> {
+        self.grid.host_of(worker).map(|host| host.to_string())
+    }
+
     /// Has a module imported once for all workers, if none has been started yet.
     fn prepare(&self, module: &str) {
         self.grid.prepare(module);

@@ -163,6 +163,10 @@ pub struct Stamps {
     pub callback_time: u64,
     /// How many callbacks it has made.
     pub callbacks: u32,
+    /// Which worker of a host ran it, and its process id; 0 and 0 from a worker itself.
+    pub worker: u32,
+    /// See `worker`.
+    pub pid: u32,
 }
 
 /// What a prepared process needs to know before it starts workers.
@@ -817,6 +821,8 @@ impl Writer<'_> {
         self.u64(stamps.cpu);
         self.u64(stamps.callback_time);
         self.u32(stamps.callbacks);
+        self.u32(stamps.worker);
+        self.u32(stamps.pid);
         self.leases(kept)
     }
 
@@ -842,6 +848,8 @@ impl<'a> Reader<'a> {
             cpu: self.u64("processor time")?,
             callback_time: self.u64("callback time")?,
             callbacks: self.u32("callbacks")?,
+            worker: self.u32("worker")?,
+            pid: self.u32("pid")?,
         };
         Ok((call, stamps, self.leases()?))
     }

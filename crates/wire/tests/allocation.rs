@@ -97,9 +97,9 @@ struct List {
 const STREAM: &[u8] = &[1, 0, 0, 0, 0, 0, 0, 0, 0];
 const MOST: usize = u16::MAX as usize;
 /// The call's number and the stamps.
-const OUTCOME: usize = 52;
+const OUTCOME: usize = 60;
 
-const LISTS: [List; 11] = [
+const LISTS: [List; 14] = [
     List { kind: Kind::Function, before: 9, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Call, before: 13, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Blob, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
@@ -110,6 +110,9 @@ const LISTS: [List; 11] = [
     List { kind: Kind::Release, before: 0, after: 0, item: &[0; 12], most: MOST },
     List { kind: Kind::Prepare, before: 4, after: 2, item: &[0; 4], most: MOST },
     List { kind: Kind::Prepare, before: 6, after: 0, item: &[0; 4], most: MOST },
+    List { kind: Kind::HostCall, before: 17, after: 2, item: &[0; 8], most: MOST },
+    List { kind: Kind::Retract, before: 0, after: 0, item: &[0; 8], most: MOST },
+    List { kind: Kind::Serve, before: 57, after: 16, item: &[0; 4], most: MOST },
     List { kind: Kind::Spawn, before: 0, after: 0, item: &[0; 4], most: MOST },
 ];
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_core::{Cause, End, Loss};
-use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
 use nix::sys::eventfd::EventFd;
 
 use crate::client::upstream::Upstream;
@@ -86,7 +86,8 @@ impl Answers {
     }
 
     fn answer(&self, id: u64, running: &Running) -> io::Result<()> {
-        let stamps = running.call.profile().stamps;
+        let profile = running.call.profile();
+        let stamps = Stamps { worker: profile.worker, pid: profile.pid, ..profile.stamps };
         let retained = Vec::new();
         match running.call.take_outcome() {
             None => {}

@@ -266,6 +266,10 @@ impl Call {
         inner.profile.retrieve = monotonic_ns();
         if let Some(stamps) = stamps {
             inner.profile.stamps = stamps;
+            if stamps.pid != 0 {
+                // A host says which of its workers it was.
+                (inner.profile.worker, inner.profile.pid) = (stamps.worker, stamps.pid);
+            }
         }
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out = sections.iter().map(moved).sum();

@@ -491,6 +491,12 @@ impl Grid {
         here + self.common.lock().core.places_on_hosts() as u32
     }
 
+    /// The host of a worker, as the configuration names it; none: this machine.
+    #[must_use]
+    pub fn host_of(&self, worker: u32) -> Option<Arc<str>> {
+        self.common.lock().hosts.host_of(worker)
+    }
+
     /// Why there are no workers at all, if none can be started.
     #[must_use]
     pub(crate) fn broken(&self) -> Option<Arc<Loss>> {

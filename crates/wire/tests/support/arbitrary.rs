@@ -244,14 +244,16 @@ fn lease() -> impl Strategy<Value = Lease> {
 }
 
 fn stamps() -> impl Strategy<Value = Stamps> {
-    any::<([u64; 5], u32)>().prop_map(
-        |([received, calc_in, calc_out, cpu, callback_time], callbacks)| Stamps {
+    any::<([u64; 5], [u32; 3])>().prop_map(
+        |([received, calc_in, calc_out, cpu, callback_time], [callbacks, worker, pid])| Stamps {
             received,
             calc_in,
             calc_out,
             cpu,
             callback_time,
             callbacks,
+            worker,
+            pid,
         },
     )
 }

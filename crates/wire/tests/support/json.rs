@@ -319,6 +319,8 @@ impl<'a> Object<'a> {
             cpu: self.int("cpu"),
             callback_time: self.int("callback_time"),
             callbacks: self.int("callbacks"),
+            worker: self.0.get("worker").map_or(0, as_int),
+            pid: self.0.get("pid").map_or(0, as_int),
         }
     }
 }

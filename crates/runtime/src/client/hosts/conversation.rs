@@ -1,8 +1,6 @@
 //! What an agent says, as events for the core.
 
-use std::sync::Arc;
-
-use gridrpc_core::{Cause, End, Loss};
+use gridrpc_core::{Cause, Loss};
 use gridrpc_wire::{HostEnd, HostLoss, Message, RemoteError, Stamps, VERSION};
 
 use crate::borrowed::Mapped;
@@ -30,7 +28,9 @@ pub(crate) enum HostEvent {
 /// How a call has ended there.
 #[derive(Debug)]
 pub(crate) enum EndThere {
-    End(End),
+    Lost(Loss),
+    NoWorkers(Loss),
+    Cancelled,
     /// It was not taken: why.
     Refused(String),
 }
@@ -97,9 +97,9 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
         }
         Message::Ended { call, end, loss } => {
             let end = match end {
-                HostEnd::Lost => EndThere::End(End::WorkerLost(Arc::new(told(&loss)))),
-                HostEnd::NoWorkers => EndThere::End(End::NoWorkers(Arc::new(told(&loss)))),
-                HostEnd::Cancelled => EndThere::End(End::Cancelled),
+                HostEnd::Lost => EndThere::Lost(told(&loss)),
+                HostEnd::NoWorkers => EndThere::NoWorkers(told(&loss)),
+                HostEnd::Cancelled => EndThere::Cancelled,
                 HostEnd::Refused => EndThere::Refused(loss.why.to_owned()),
             };
             HostEvent::Ended { call, end }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, CallId, Cause, Core, Loss, Time, Took, WorkerId};
+use gridrpc_core::{BlobId, CallId, Cause, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_wire::{Message, Serve, VERSION, WireError};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
@@ -383,7 +383,8 @@ impl Reactor {
             peer.host = host;
         }
         let mut state = self.common.lock();
-        state.hosts.set(id, Some(HostOut::new(up, pid)));
+        let base = state.hosts.number(&plan.name, wanted);
+        state.hosts.set(id, Some(HostOut::new(up, pid, base)));
         state.drive(|core, out| core.host_joined(id, wanted, out));
         // What was pushed before goes with it.
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
@@ -419,8 +420,9 @@ impl Reactor {
                     state.drive(|core, out| core.host_has(now, id, ready, wanted, out));
                     changed = true;
                 }
-                HostEvent::Answer { call, stamps, outcome } => {
+                HostEvent::Answer { call, mut stamps, outcome } => {
                     let Some(out) = state.hosts.get(id) else { continue };
+                    stamps.worker = stamps.worker.saturating_add(out.base);
                     let executor = out.executor(call, id);
                     out.answered += 1;
                     let took = Took {
@@ -444,15 +446,24 @@ impl Reactor {
                         Err(error) => broken = Some(error.to_string()),
                     }
                 }
-                HostEvent::Ended { call, end } => {
+                HostEvent::Ended { call, mut end } => {
                     let Some(out) = state.hosts.get(id) else { continue };
+                    if let EndThere::Lost(loss) | EndThere::NoWorkers(loss) = &mut end {
+                        loss.worker = loss.worker.saturating_add(out.base);
+                    }
                     let executor = out.executor(call, id);
                     out.answered += 1;
+                    let end = match end {
+                        EndThere::Lost(loss) => Ok(End::WorkerLost(Arc::new(loss))),
+                        EndThere::NoWorkers(loss) => Ok(End::NoWorkers(Arc::new(loss))),
+                        EndThere::Cancelled => Ok(End::Cancelled),
+                        EndThere::Refused(why) => Err(why),
+                    };
                     let ended = match end {
-                        EndThere::End(end) => state.drive(|core, out| {
+                        Ok(end) => state.drive(|core, out| {
                             core.host_ended(now, executor, CallId(call), end, out)
                         }),
-                        EndThere::Refused(why) => {
+                        Err(why) => {
                             let took = Took { ran: 0, whole: 0 };
                             let raised = state.drive(|core, out| {
                                 core.raised(now, executor, CallId(call), took, out)

@@ -2,6 +2,7 @@
 //! sent when the lock is free.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use gridrpc_core::{BlobId, CallId, FunctionId, WorkerId};
@@ -28,6 +29,8 @@ pub(crate) struct Terms<'a> {
 pub(crate) struct HostOut {
     pub(crate) up: Arc<Outbound>,
     pub(crate) pid: u32,
+    /// The grid's number for its first worker.
+    pub(crate) base: u32,
     /// Workers that have answered there.
     pub(crate) slots: u32,
     /// Modules that it has been sent, by hash.
@@ -50,10 +53,11 @@ const SMALL: u64 = 4096;
 const AT_HAND: u64 = 4;
 
 impl HostOut {
-    pub(crate) fn new(up: Arc<Outbound>, pid: u32) -> HostOut {
+    pub(crate) fn new(up: Arc<Outbound>, pid: u32, base: u32) -> HostOut {
         HostOut {
             up,
             pid,
+            base,
             slots: 0,
             modules: HashSet::new(),
             guests: HashMap::new(),
@@ -86,12 +90,36 @@ pub(crate) struct HostsOut {
     list: Vec<Option<HostOut>>,
     /// Those with something to send.
     dirty: Vec<WorkerId>,
+    /// The grid's numbers for workers of hosts, in their order, and how those call themselves.
+    numbers: Vec<(Range<u32>, Arc<str>)>,
+    next: u32,
 }
 
 impl HostsOut {
     /// For so many hosts, the first of which has this number.
     pub(crate) fn new(first: u32, count: usize) -> HostsOut {
-        HostsOut { first, list: (0..count).map(|_| None).collect(), dirty: Vec::new() }
+        let list = (0..count).map(|_| None).collect();
+        HostsOut { first, list, dirty: Vec::new(), numbers: Vec::new(), next: first }
+    }
+
+    /// Numbers for so many workers of a host: those that it had before, if it has been here.
+    pub(crate) fn number(&mut self, host: &str, workers: u32) -> u32 {
+        let same = |(range, name): &&(Range<u32>, Arc<str>)| {
+            **name == *host && range.end - range.start >= workers
+        };
+        if let Some((range, _)) = self.numbers.iter().find(same) {
+            return range.start;
+        }
+        let base = self.next;
+        self.next += workers;
+        self.numbers.push((base..self.next, host.into()));
+        base
+    }
+
+    /// The host of a worker with this number; none: this machine.
+    pub(crate) fn host_of(&self, worker: u32) -> Option<Arc<str>> {
+        let found = self.numbers.iter().find(|(range, _)| range.contains(&worker));
+        found.map(|(_, host)| Arc::clone(host))
     }
 
     fn index(&self, id: WorkerId) -> Option<usize> {
@@ -122,11 +150,6 @@ impl HostsOut {
         self.list.is_empty()
     }
 
-    /// All that are there.
-    pub(crate) fn ids(&self) -> Vec<WorkerId> {
-        let there = self.list.iter().enumerate().filter(|(_, host)| host.is_some());
-        there.map(|(index, _)| WorkerId(self.first + index as u32)).collect()
-    }
 
     fn mark(&mut self, id: WorkerId, urgent: bool) {
         let Some(host) = self.get(id) else { return };
