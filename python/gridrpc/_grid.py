@@ -92,10 +92,10 @@ class Grid:
         if initializer is not None:
             self._initializer = _initializer(self.config, initializer, tuple(initargs))
         self._native = _native.Grid(
-            workers=self.config.workers,
+            workers=0 if self.config.transport == "tcp" else self.config.workers,
             cores=processors(),
-            tcp=self.config.transport == "tcp",
-            namespaces=list(self.config.namespaces),
+            tcp=False,
+            namespaces=[],
             max_queued=self.config.max_queued,
             max_queued_bytes=self.config.max_queued_bytes,
             shared_threshold=self.config.shared_threshold,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from types import FunctionType
 from typing import Any
@@ -84,7 +85,7 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
 
     Raises ConfigError for what is no server, with all that is wrong with the file.
     """
-    if not config.servers:
+    if not (config.servers or config.transport == "tcp"):
         return {}
     known: dict[str, _native.Server] = {}
     if file is not None:
@@ -92,6 +93,8 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
             read = _native.read_servers(opened.read(), os.fspath(file))
         known = {server.name: server for server in read}
     found = [known.get(name) or _native.server_from_url(name) for name in config.servers]
+    if config.transport == "tcp":
+        found += map(_native.server_from_url, _behind_agents(config))
     python = config.worker == "python"
     return {
         "servers": found,
@@ -106,12 +109,26 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
     }
 
 
+def _behind_agents(config: Config) -> list[str]:
+    """Servers of this machine, for workers that are reached over TCP."""
+    places = config.namespaces or ("",)
+    each = [config.workers // len(places)] * len(places)
+    for place in range(config.workers % len(places)):
+        each[place] += 1
+    urls = []
+    for place, workers in zip(places, each, strict=True):
+        prefix = f"&prefix=nsenter --net={shlex.quote(place)}" if place else ""
+        if workers:
+            urls.append(f"local:?workers={workers}&encryption=none&output=plain{prefix}")
+    return urls
+
+
 def _fork(config: Config) -> _native.ForkedSpawner | None:
     """A spawner that is forked from the client, if there is to be one.
 
     Raises ConfigError if the configuration wants one and there can be none.
     """
-    if config.start_method == "spawn" or config.namespaces or not config.workers:
+    if config.start_method == "spawn" or config.transport == "tcp" or not config.workers:
         return None
     from gridrpc import _forking
 

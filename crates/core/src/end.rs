@@ -74,9 +74,17 @@ impl fmt::Display for Cause {
     }
 }
 
+impl Loss {
+    /// The number of a worker that stands for a host with all of its workers.
+    pub const HOST: u32 = u32::MAX;
+}
+
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Loss { worker, pid, host, cause, .. } = self;
+        if *worker == Loss::HOST {
+            return write!(f, "host {host} {cause}");
+        }
         match pid {
             0 => write!(f, "worker {worker} (on {host}) {cause}"),
             pid => write!(f, "worker {worker} (process {pid} on {host}) {cause}"),

@@ -274,6 +274,11 @@ impl Call {
         if let Outcome::Returned(sections) | Outcome::Raised { sections, .. } = &outcome {
             inner.profile.bytes_out = sections.iter().map(moved).sum();
         }
+        if let Outcome::Ended(End::WorkerLost(loss)) = &outcome
+            && loss.pid != 0
+        {
+            (inner.profile.worker, inner.profile.pid) = (loss.worker, loss.pid);
+        }
         let missing = match &outcome {
             Outcome::Ended(End::DependencyFailed(missing)) => Some(*missing),
             _ => None,

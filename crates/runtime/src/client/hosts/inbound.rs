@@ -453,6 +453,10 @@ impl Reactor {
                     }
                     let executor = out.executor(call, id);
                     out.answered += 1;
+                    let lost = match &end {
+                        EndThere::Lost(loss) if executor != id => Some(loss.clone()),
+                        _ => None,
+                    };
                     let end = match end {
                         EndThere::Lost(loss) => Ok(End::WorkerLost(Arc::new(loss))),
                         EndThere::NoWorkers(loss) => Ok(End::NoWorkers(Arc::new(loss))),
@@ -478,6 +482,11 @@ impl Reactor {
                     match ended {
                         Ok((call, _)) => state.garbage.extend(call.take_payload()),
                         Err(error) => broken = Some(error.to_string()),
+                    }
+                    if let Some(loss) = lost {
+                        // A reserved worker is lost for good.
+                        state.drive(|core, out| core.worker_lost(now, executor, None, loss, out));
+                        changed = true;
                     }
                 }
                 HostEvent::Callback { call, index, arguments } => {
@@ -666,7 +675,7 @@ impl Reactor {
         }
         let stderr = String::from_utf8_lossy(&place.said).trim_end().to_owned();
         let host = if host == plan.name { host } else { format!("{} ({host})", plan.name) };
-        let loss = Loss { worker: id.0, pid, host, cause, stderr };
+        let loss = Loss { worker: Loss::HOST, pid, host, cause, stderr };
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
         state.hosts.set(id, None);

@@ -200,7 +200,8 @@ impl HostsOut {
         terms: Terms<'_>,
     ) -> Result<(), WireError> {
         let Some(out) = self.get(host) else { return Ok(()) };
-        let Some(payload) = call.send(on.unwrap_or(host).0, out.pid) else { return Ok(()) };
+        // Which of its workers gets it only the host knows.
+        let Some(payload) = call.send(u32::MAX, 0) else { return Ok(()) };
         let Terms { idempotent, blobs } = terms;
         let blobs = blobs.iter().map(|blob| blob.0).collect();
         let message = Message::HostCall(HostCall {
