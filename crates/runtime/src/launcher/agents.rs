@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::process::Command;
+use std::process::{ChildStdin, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::child::{Child, Pipes};
+use super::turns::Turns;
 use super::{Event, Report, Start};
 
 /// How long processes may take to end that have been killed.
@@ -22,6 +23,8 @@ pub(super) struct Agent {
     report: Report,
     stopped: AtomicBool,
     process: Mutex<Option<Arc<Child>>>,
+    /// The way to an agent that ends when its standard input does.
+    input: Mutex<Option<ChildStdin>>,
     /// Whether its end has been told: its number may be another agent's from then on.
     over: Mutex<bool>,
 }
@@ -60,12 +63,30 @@ impl Agent {
         Ok((child, pipes))
     }
 
+    /// Keeps its standard input open, until it is stopped: its end is what it is stopped by.
+    pub(super) fn keep(&self, stdin: ChildStdin) {
+        let mut input = lock(&self.input);
+        if !self.is_stopped() {
+            *input = Some(stdin);
+        }
+    }
+
     /// Has it end; what there is of its process.
-    fn stop(&self) -> Option<Arc<Child>> {
+    fn stop(&self) -> Option<Stopping> {
         let process = lock(&self.process);
         self.stopped.store(true, Ordering::Release);
-        process.clone()
+        let told = lock(&self.input).take().is_some();
+        process.clone().map(|child| Stopping { child, told })
     }
+}
+
+/// The process of an agent that is to end.
+#[derive(Debug)]
+struct Stopping {
+    child: Arc<Child>,
+    /// Whether the agent knows by the end of its standard input: then it has some time before its
+    /// process is asked.
+    told: bool,
 }
 
 /// All agents of a launcher.
@@ -74,6 +95,8 @@ pub(super) struct Agents {
     report: Report,
     table: Mutex<Table>,
     fewer: Condvar,
+    /// Of those that are being started.
+    pub(super) turns: Turns,
 }
 
 #[derive(Debug, Default)]
@@ -84,8 +107,10 @@ struct Table {
 }
 
 impl Agents {
-    pub(super) fn new(report: Report) -> Arc<Agents> {
-        Arc::new(Agents { report, table: Mutex::default(), fewer: Condvar::new() })
+    /// `at_once`: how many turns there are.
+    pub(super) fn new(report: Report, at_once: usize) -> Arc<Agents> {
+        let (table, fewer) = (Mutex::default(), Condvar::new());
+        Arc::new(Agents { report, table, fewer, turns: Turns::new(at_once) })
     }
 
     /// Has a thread start an agent and stay with it. `run` returns with its end.
@@ -100,6 +125,7 @@ impl Agents {
             report: self.report.clone(),
             stopped: AtomicBool::new(false),
             process: Mutex::new(None),
+            input: Mutex::new(None),
             over: Mutex::new(false),
         });
         {
@@ -131,21 +157,31 @@ impl Agents {
         self.fewer.notify_all();
     }
 
-    /// Has an agent end; its process, if it is there.
-    pub(super) fn stop(&self, number: u32) -> Option<Arc<Child>> {
+    /// Has an agent end, at the latest when `patience` is over.
+    pub(super) fn stop(&self, number: u32, patience: Duration) {
         let agent = lock(&self.table).agents.get(&number).cloned();
-        agent.and_then(|agent| agent.stop())
+        let stopping = agent.and_then(|agent| agent.stop());
+        self.turns.wake();
+        if let Some(Stopping { child, told }) = stopping {
+            let first = if told { leave(patience) } else { Duration::ZERO };
+            child.end_soon(first, patience);
+        }
     }
 
-    /// Has all end, as `end` does with each process, and kills those that have not ended `patience`
-    /// later.
-    pub(super) fn close(&self, patience: Duration, end: impl Fn(&Child)) {
-        let until = Instant::now() + patience;
+    /// Has all end, at the latest when `patience` is over.
+    pub(super) fn close(&self, patience: Duration) {
+        let begin = Instant::now();
         let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
-        let children: Vec<Arc<Child>> = agents.iter().filter_map(|agent| agent.stop()).collect();
-        children.iter().for_each(|child| end(child));
-        if !self.are_gone_before(until) {
-            children.iter().for_each(|child| child.kill());
+        let all: Vec<Stopping> = agents.iter().filter_map(|agent| agent.stop()).collect();
+        self.turns.wake();
+        all.iter().filter(|stopping| !stopping.told).for_each(|stopping| stopping.child.ask());
+        if all.iter().any(|stopping| stopping.told)
+            && !self.are_gone_before(begin + leave(patience))
+        {
+            all.iter().for_each(|stopping| stopping.child.ask());
+        }
+        if !self.are_gone_before(begin + patience) {
+            all.iter().for_each(|stopping| stopping.child.kill());
             self.are_gone_before(Instant::now() + DYING);
         }
     }
@@ -162,6 +198,11 @@ impl Agents {
         }
         true
     }
+}
+
+/// How long an agent has that has been told otherwise, before its process is asked to end.
+fn leave(patience: Duration) -> Duration {
+    patience * 2 / 3
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

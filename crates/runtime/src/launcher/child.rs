@@ -102,13 +102,20 @@ impl Child {
         self.signal(Signal::SIGKILL);
     }
 
-    /// Asks it to end, and kills it if it has not ended in time, in a thread. Somebody else waits for it.
-    pub(super) fn end_soon(self: Arc<Child>, patience: Duration) {
-        self.ask();
+    /// Asks it to end when `first` is over, and kills it when `patience` is, in a thread. Somebody else
+    /// waits for it.
+    pub(super) fn end_soon(self: Arc<Child>, first: Duration, patience: Duration) {
+        let begin = Instant::now();
+        if first.is_zero() {
+            self.ask();
+        }
         let child = Arc::clone(&self);
         let thread = std::thread::Builder::new().name("gridrpc-stop".into());
         let ends = thread.spawn(move || {
-            if !child.ends_before(Instant::now() + patience) {
+            if !first.is_zero() && !child.ends_before(begin + first) {
+                child.ask();
+            }
+            if !child.ends_before(begin + patience) {
                 child.kill();
             }
         });

@@ -33,7 +33,7 @@ impl Local {
         let program = named.unwrap_or_else(|| program.as_os_str().to_owned());
         let command = prefix.iter().map(OsString::from).chain([program, "agent".into()]);
         Local {
-            agents: Agents::new(report),
+            agents: Agents::new(report, usize::MAX),
             command: command.collect(),
             patience: server.stop_timeout,
         }
@@ -49,13 +49,11 @@ impl Launcher for Local {
     }
 
     fn stop(&mut self, agent: u32) {
-        if let Some(child) = self.agents.stop(agent) {
-            child.end_soon(self.patience);
-        }
+        self.agents.stop(agent, self.patience);
     }
 
     fn close(&mut self) {
-        self.agents.close(self.patience, |child| child.ask());
+        self.agents.close(self.patience);
     }
 }
 

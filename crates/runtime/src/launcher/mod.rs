@@ -6,6 +6,11 @@ mod conversation;
 mod lines;
 mod local;
 mod program;
+mod refusals;
+mod session;
+mod ssh;
+mod staging;
+mod turns;
 
 use std::fmt;
 use std::path::Path;
@@ -78,7 +83,9 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
         LauncherKind::Local { prefix } => {
             Box::new(local::Local::new(server, prefix, own_program, report))
         }
-        LauncherKind::Ssh { .. } => todo!(),
+        LauncherKind::Ssh { command } => {
+            Box::new(ssh::Ssh::new(server, command, own_program, report))
+        }
         LauncherKind::Program { command } => {
             Box::new(program::Program::new(command, server.stop_timeout, report))
         }

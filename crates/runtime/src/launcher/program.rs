@@ -181,7 +181,7 @@ fn listen(
                 drop(done);
                 // One that will not say anything more is of no use.
                 if !child.ends_before(Instant::now() + LEAVING) {
-                    child.end_soon(LEAVING);
+                    child.end_soon(Duration::ZERO, LEAVING);
                 }
             }),
         );

@@ -1,8 +1,9 @@
 //! What tests of launchers need: servers, tickets, stand-ins for agents, and what is told of them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
@@ -25,11 +26,15 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-/// A program for `/bin/sh`.
+/// A program for `/bin/sh`. Another process writes it: a child that this one forks meanwhile, in another
+/// test, would have it open as well, and what is open for writing cannot be run.
 pub fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
     let file = folder.join(name);
-    fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut writer = Command::new("sh");
+    writer.args(["-c", r#"cat >"$1" && chmod 755 "$1""#, "sh"]).arg(&file).stdin(Stdio::piped());
+    let mut writer = writer.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{text}\n").as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success());
     file
 }
 

@@ -1,13 +1,11 @@
 //! Launchers on this machine: children of the client, and a program of the owner's.
 
-mod launching;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::{AGENT, Launching, folder, script, server, start};
 use gridrpc_runtime::launcher::Event;
 use gridrpc_runtime::servers::LauncherKind;
-use launching::{AGENT, Launching, folder, script, server, start};
 
 fn local(prefix: &[&str], program: &Path) -> Launching {
     let prefix = prefix.iter().map(ToString::to_string).collect();

@@ -1,0 +1,5 @@
+//! Launchers, with real processes and stand-ins for agents.
+
+mod by_ssh;
+mod here;
+mod support;
