@@ -113,7 +113,7 @@ test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pu
 		modules_arrays.py modules_texts.py) tests/docs/test_architecture.py
 
 .PHONY: test-rust
-test-rust: $(STAMPS)/venv compilers ## unit tests, simulation, native grids, stubs and headers
+test-rust: $(STAMPS)/venv compilers sshd ## unit tests, simulation, native grids, stubs and headers
 	cargo test --locked --workspace --quiet
 
 .PHONY: test-model
@@ -127,7 +127,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-docs
@@ -153,6 +153,10 @@ simgrid: ## see that SimGrid is there
 .PHONY: links
 links: ## see that what makes shaped links is there
 	@scripts/ensure-links
+
+.PHONY: sshd
+sshd: ## see that what makes hosts with sshds on this machine is there
+	@scripts/ensure-sshd
 
 .PHONY: cpython-tests
 cpython-tests: ## see that CPython's own tests are there
