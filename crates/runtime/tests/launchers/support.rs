@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use gridrpc_runtime::agent::Ticket;
@@ -16,12 +16,22 @@ use gridrpc_runtime::servers::{Compression, LauncherKind, Server, ServerOutput};
 /// How long a test waits for what should come.
 pub const WAIT: Duration = Duration::from_secs(30);
 
-/// A folder of a test's own.
+/// A folder of a test's own. Those of earlier runs are removed.
 pub fn folder() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
+    static CLEAN: Once = Once::new();
+    let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    CLEAN.call_once(|| {
+        for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let process = name.strip_prefix("launching-").and_then(|rest| rest.split('-').next());
+            if process.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    });
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("launching-{}-{number}", std::process::id());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let folder = all.join(format!("launching-{}-{number}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
 }
