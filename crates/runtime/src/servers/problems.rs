@@ -31,7 +31,7 @@ pub struct Problem {
     /// Which of its parts.
     pub part: Part,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: Box<Fault>,
 }
 
 fn within(place: &str, line: &usize) -> String {
@@ -246,7 +246,7 @@ impl<'t> Report<'t> {
 }
 
 fn whole(place: &str, line: usize, part: Part, fault: Fault) -> Problem {
-    Problem { place: place.into(), line, part, fault }
+    Problem { place: place.into(), line, part, fault: Box::new(fault) }
 }
 
 impl Problems {

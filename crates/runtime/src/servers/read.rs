@@ -63,12 +63,9 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut report = Report::new(file, text);
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        let named = text.get(span.clone()).unwrap_or_default();
-        report.add(span.start, not_toml(error.message(), named));
-    }
+    let (document, mut errors) = DeTable::parse_recoverable(text);
+    errors.sort_by_key(|error| error.span().map(|span| span.start));
+    syntax(text, &errors, &mut report);
     // A line that could not be read would look like one that is missing.
     if !report.is_empty() {
         return report.finish(Vec::new());
@@ -77,12 +74,32 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
     report.finish(servers)
 }
 
-/// What is wrong with a text that is no TOML, from the parser's words.
-fn not_toml(message: &str, named: &str) -> Fault {
-    if message == "duplicate key" && !named.is_empty() {
-        return Fault::Twice { name: named.into() };
+/// What is wrong with a text that is no TOML, in the parser's words but for what is there twice.
+fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
+    let mut second = None;
+    // What comes after the first error of a line is mostly a consequence of it.
+    let mut line_told = None;
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let named = text.get(span.clone()).unwrap_or_default();
+        let line = text.get(..span.start).and_then(|before| before.rfind('\n'));
+        let line = line.map_or(0, |end| end + 1);
+        if error.message() != "duplicate key" || named.is_empty() {
+            if line_told.replace(line) != Some(line) {
+                report.add(span.start, Fault::NotToml { reason: error.message().into() });
+            }
+            continue;
+        }
+        let header = |line: &str| line.trim_start().starts_with('[');
+        // The keys below a table's second header are those of the first one again.
+        let follows = second.is_some_and(|end: usize| {
+            text.get(end..span.end).is_some_and(|between| !between.lines().skip(1).any(header))
+        });
+        if !follows {
+            report.add(span.start, Fault::Twice { name: cut(named) });
+            second = header(&text[line..]).then_some(span.end);
+        }
     }
-    Fault::NotToml { reason: message.into() }
 }
 
 fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {

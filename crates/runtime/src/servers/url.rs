@@ -19,11 +19,14 @@ const LONGEST: usize = 64 << 10;
 /// The first thing that is wrong with it.
 pub fn from_url(text: &str) -> Result<Server, Problem> {
     let place = format!("`{}`", text.chars().take(200).collect::<String>());
-    let problem = |fault| Problem { place: place.clone(), line: 0, part: Part::Whole, fault };
+    let problem = |fault| {
+        let fault = Box::new(fault);
+        Problem { place: place.clone(), line: 0, part: Part::Whole, fault }
+    };
     let table = table(text).map_err(problem)?;
     let found = read(&table.text, "");
     let servers = found.map_err(|found| match found.told.into_iter().next() {
-        Some(first) => problem(first.fault),
+        Some(first) => problem(*first.fault),
         None => problem(Fault::Scheme),
     })?;
     let mut server = servers.into_iter().next().ok_or_else(|| problem(Fault::Scheme))?;

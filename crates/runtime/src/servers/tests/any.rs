@@ -101,7 +101,7 @@ proptest! {
         text in "(ssh://|local:|program:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
         if let Ok(server) = from_url(&text) {
-            prop_assert_eq!(read(&write(&[server.clone()]), "").unwrap(), vec![server]);
+            prop_assert_eq!(read(&write(std::slice::from_ref(&server)), "").unwrap(), vec![server]);
         }
     }
 

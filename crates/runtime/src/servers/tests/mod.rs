@@ -99,7 +99,7 @@ fn what_is_not_said_is_built_in() {
     let servers = read("server.s.hosts = 'node1'", "").unwrap();
     let ssh = LauncherKind::Ssh { command: texts(&["ssh"]) };
     let expected = Server::new("s", ssh, vec![Host::named("node1")]);
-    assert_eq!(servers, [expected.clone()]);
+    assert_eq!(servers, std::slice::from_ref(&expected));
     assert_eq!(expected.start_timeout, Duration::from_secs(60));
     assert_eq!(expected.stop_timeout, Duration::from_secs(5));
     assert_eq!(expected.heartbeat, Duration::from_secs(6));

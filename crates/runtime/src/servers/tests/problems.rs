@@ -46,6 +46,7 @@ grid.toml:12: server \"far\": there are no `hosts`: name them, as in hosts = [\"
 #[test]
 fn what_is_no_toml() {
     let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
+    assert_eq!(text.lines().count(), 2, "{text}");
     for line in text.lines() {
         assert!(line.contains(": is no TOML: "), "{text}");
     }
@@ -53,6 +54,12 @@ fn what_is_no_toml() {
     let twice = "`fast` is there twice: take one of the two out, or give it another name";
     let text = told("[server.fast]\nhosts = 'a'\n[server.fast]\nhosts = 'b'");
     assert_eq!(text, format!("grid.toml:3: {twice}"));
+    let text = told("[server.a]\n[server.a]\nx = 1\n[server.a]\n[server.b]\nx = 1\nx = 1");
+    let lines: Vec<&str> = text.lines().map(|line| &line[..22]).collect();
+    assert_eq!(
+        lines,
+        ["grid.toml:2: `a` is th", "grid.toml:4: `a` is th", "grid.toml:7: `x` is th"]
+    );
     let text = told("[server.a]\nworkers = 1\nworkers = 2");
     assert!(text.starts_with("grid.toml:3: `workers` is there twice"), "{text}");
 }
