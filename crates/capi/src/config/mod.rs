@@ -18,6 +18,7 @@ mod files;
 mod lines;
 mod place;
 mod read;
+mod remote;
 mod section;
 mod server;
 mod signals;
@@ -32,7 +33,8 @@ use std::time::Duration;
 pub use error::{ConfigError, Position, Warning};
 pub use files::{Disk, Files, MAX_FILE};
 pub use place::{Machine, Place, ThisMachine, locate};
-pub use server::{ArgumentTransfer, Debug, Server, ServerSettings, Wait};
+pub use remote::servers;
+pub use server::{ArgumentTransfer, Debug, Elsewhere, Server, ServerSettings, Wait};
 
 use read::Reader;
 
@@ -77,6 +79,10 @@ pub struct ClientConfig {
     pub save_session_info: Option<usize>,
     /// The signals at which all sessions are cancelled and the program ends.
     pub handling_signals: Vec<i32>,
+    /// The name by which servers on other machines reach the client.
+    pub hostname: Option<String>,
+    /// The port at which they do; `None`: any.
+    pub listen_port: Option<u16>,
     /// Functions, in the order of the file.
     pub function_infos: Vec<FunctionInfo>,
     /// Servers, in the order of the file.
@@ -98,6 +104,8 @@ impl Default for ClientConfig {
             fortran_compatible: false,
             save_session_info: Some(SAVED_SESSIONS),
             handling_signals: signals::BY_DEFAULT.into(),
+            hostname: None,
+            listen_port: None,
             function_infos: Vec::new(),
             servers: Vec::new(),
             server_default: ServerSettings::default(),

@@ -229,7 +229,7 @@ impl<'f> Reader<'f> {
         if matches!(open.section, Section::Foreign(_)) {
             return Ok(());
         }
-        let Entry { name, words, line } = &entry;
+        let Entry { name, .. } = &entry;
         let before = || open.entries.iter().filter(|earlier| earlier.name == *name);
         match open.section.role(name) {
             None => {
@@ -243,12 +243,13 @@ impl<'f> Reader<'f> {
                 .into());
             }
             Some(Role::Ignored { reason, fitting }) => {
-                if fitting.is_none_or(|value| words.as_slice() != [value]) {
-                    self.warn(file, *line, format!("`{name}` has no meaning here: {reason}"));
-                }
+                self.warn_of(file, &entry, reason, fitting);
                 return Ok(());
             }
-            Some(Role::Used) => {
+            Some(role @ (Role::Used | Role::Kept { .. })) => {
+                if let Role::Kept { reason, fitting } = role {
+                    self.warn_of(file, &entry, reason, fitting);
+                }
                 if let Some(earlier) = before().next() {
                     return Err(Fault::new(
                         format!("`{name}` has a value already, from line {}", earlier.line),
@@ -316,6 +317,11 @@ impl<'f> Reader<'f> {
         if let Some(value) = content.get("tmp_dir", path)? {
             config.tmp_dir = value;
         }
+        config.hostname =
+            content.get("hostname", |words| values::word(words).map(str::to_owned))?;
+        let port = |words: &[String]| values::integer(words, 0, u16::MAX.into());
+        let port = content.get("listen_port", port)?.and_then(|port| u16::try_from(port).ok());
+        config.listen_port = port.filter(|port| *port > 0);
         Ok(())
     }
 
@@ -371,6 +377,14 @@ impl<'f> Reader<'f> {
         let source = InformationSource { tag: content.get("tag", text)?, files };
         self.config.information_sources.push(source);
         Ok(())
+    }
+
+    /// An attribute has no meaning, unless its value is the fitting one.
+    fn warn_of(&mut self, file: &Path, entry: &Entry, reason: &str, fitting: Option<&str>) {
+        let Entry { name, words, line } = entry;
+        if fitting.is_none_or(|value| words.as_slice() != [value]) {
+            self.warn(file, *line, format!("`{name}` has no meaning here: {reason}"));
+        }
     }
 
     fn warn(&mut self, file: &Path, line: usize, message: String) {

@@ -61,6 +61,62 @@ pub struct ServerSettings {
     pub information_source: Option<String>,
     /// How to look into workers.
     pub debug: Debug,
+    /// What holds on other machines only.
+    pub elsewhere: Elsewhere,
+}
+
+/// What a server says that has a meaning on other machines only. `None`: nothing is said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// What starts its workers, as Ninf-G names it: `SSH`, `GT4py`.
+    pub invoke_server: Option<String>,
+    /// The name by which it reaches the client.
+    pub client_hostname: Option<String>,
+    /// How often it gives a sign of life; zero: never.
+    pub heartbeat: Option<Duration>,
+    /// After how many missing signs of life it is lost; 0: it never is.
+    pub heartbeat_count: Option<u32>,
+    /// Whether data is compressed.
+    pub compress: Option<bool>,
+}
+
+impl Elsewhere {
+    fn set(&mut self, name: &str, words: &[String]) -> Result<(), Fault> {
+        let text = |words| values::word(words).map(str::to_owned);
+        match name {
+            "invoke_server" => self.invoke_server = Some(text(words)?),
+            "client_hostname" => self.client_hostname = Some(text(words)?),
+            "heartbeat" => self.heartbeat = Some(values::seconds(words)?),
+            "heartbeat_timeoutCount" => {
+                let count = values::integer(words, 0, u32::MAX.into())?;
+                self.heartbeat_count = u32::try_from(count).ok();
+            }
+            "compress" => {
+                self.compress = Some(match values::word(words)? {
+                    "raw" => false,
+                    "zlib" => true,
+                    other => {
+                        return Err(Fault::new(format!("is `{other}`"), "write `raw` or `zlib`"));
+                    }
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn over(&self, default: &Elsewhere) -> Elsewhere {
+        let or = |own: &Option<String>, inherited: &Option<String>| {
+            own.clone().or_else(|| inherited.clone())
+        };
+        Elsewhere {
+            invoke_server: or(&self.invoke_server, &default.invoke_server),
+            client_hostname: or(&self.client_hostname, &default.client_hostname),
+            heartbeat: self.heartbeat.or(default.heartbeat),
+            heartbeat_count: self.heartbeat_count.or(default.heartbeat_count),
+            compress: self.compress.or(default.compress),
+        }
+    }
 }
 
 impl Default for ServerSettings {
@@ -75,6 +131,7 @@ impl Default for ServerSettings {
             environment: Vec::new(),
             information_source: None,
             debug: Debug::default(),
+            elsewhere: Elsewhere::default(),
         }
     }
 }
@@ -105,6 +162,7 @@ pub(super) struct Draft {
     debug_terminal: Option<String>,
     debug_debugger: Option<String>,
     debug_busy_loop: Option<bool>,
+    elsewhere: Elsewhere,
 }
 
 impl Draft {
@@ -150,7 +208,7 @@ impl Draft {
             "debug_terminal" => self.debug_terminal = Some(values::word(words)?.into()),
             "debug_debugger" => self.debug_debugger = Some(values::word(words)?.into()),
             "debug_busyLoop" => self.debug_busy_loop = Some(values::boolean(words)?),
-            _ => {}
+            _ => self.elsewhere.set(name, words)?,
         }
         Ok(())
     }
@@ -181,6 +239,7 @@ impl Draft {
                 debugger: or(&self.debug_debugger, &default.debug.debugger),
                 busy_loop: self.debug_busy_loop.unwrap_or(default.debug.busy_loop),
             },
+            elsewhere: self.elsewhere.over(&default.elsewhere),
         }
     }
 }

@@ -30,6 +30,13 @@ pub enum Role {
     Used,
     /// It has its effect, and may be there several times.
     Repeated,
+    /// It has no effect on this machine; what it says of servers on others is kept.
+    Kept {
+        /// Why.
+        reason: &'static str,
+        /// The value that says how things are here anyway, if one does.
+        fitting: Option<&'static str>,
+    },
     /// It has no effect.
     Ignored {
         /// Why.
@@ -47,6 +54,10 @@ const fn no(name: &'static str, reason: &'static str) -> Row {
 
 const fn unless(name: &'static str, fitting: &'static str, reason: &'static str) -> Row {
     (name, Role::Ignored { reason, fitting: Some(fitting) })
+}
+
+const fn kept(name: &'static str, fitting: Option<&'static str>, reason: &'static str) -> Row {
+    (name, Role::Kept { reason, fitting })
 }
 
 const NO_JOBS: &str = "workers are processes that the client starts itself, not jobs of a server";
@@ -74,7 +85,7 @@ const CLIENT: &[Row] = &[
     ("tmp_dir", Role::Used),
     ("fortran_compatible", Role::Used),
     ("handling_signals", Role::Used),
-    no("hostname", NO_LISTENING),
+    kept("hostname", None, NO_LISTENING),
     no("loglevel_ninfgProtocol", ONE_LEVEL),
     no("loglevel_ninfgInternal", ONE_LEVEL),
     no("loglevel_ninfgGrpc", ONE_LEVEL),
@@ -87,7 +98,7 @@ const CLIENT: &[Row] = &[
     no("invoke_server_log", NO_INVOKE),
     no("client_communication_proxy_log", NO_PROXY),
     no("information_service_log", "there are no information services that could write one"),
-    unless("listen_port", "0", NO_LISTENING),
+    kept("listen_port", Some("0"), NO_LISTENING),
     unless("listen_port_authonly", "0", NO_LISTENING),
     unless("listen_port_GSI", "0", NO_LISTENING),
     unless("listen_port_SSL", "0", NO_LISTENING),
@@ -126,7 +137,7 @@ const ANY_SERVER: &[Row] = &[
     ("debug_debugger", Role::Used),
     ("debug_busyLoop", Role::Used),
     no("port", NO_LISTENING),
-    no("invoke_server", NO_INVOKE),
+    kept("invoke_server", None, NO_INVOKE),
     no("invoke_server_option", NO_INVOKE),
     no("communication_proxy", NO_PROXY),
     no("communication_proxy_staging", NO_PROXY),
@@ -145,7 +156,7 @@ const ANY_SERVER: &[Row] = &[
     unless("force_xdr", "false", "data on one host needs no conversion"),
     no("jobmanager", NO_JOBS),
     no("subject", NO_GLOBUS),
-    no("client_hostname", NO_LISTENING),
+    kept("client_hostname", None, NO_LISTENING),
     no("job_maxTime", NO_JOBS),
     no("job_maxWallTime", NO_JOBS),
     no("job_maxCpuTime", NO_JOBS),
@@ -155,15 +166,15 @@ const ANY_SERVER: &[Row] = &[
     no("job_minMemory", NO_JOBS),
     no("job_maxMemory", NO_JOBS),
     no("job_rslExtensions", NO_JOBS),
-    no("heartbeat", NO_HEARTBEAT),
-    no("heartbeat_timeoutCount", NO_HEARTBEAT),
+    kept("heartbeat", None, NO_HEARTBEAT),
+    kept("heartbeat_timeoutCount", None, NO_HEARTBEAT),
     no("heartbeat_timeoutCountOnTransfer", NO_HEARTBEAT),
     unless("tcp_nodelay", "true", "small messages are never held back"),
     no("tcp_connect_retryCount", SENT_ONCE),
     no("tcp_connect_retryBaseInterval", SENT_ONCE),
     no("tcp_connect_retryIncreaseRatio", SENT_ONCE),
     no("tcp_connect_retryRandom", SENT_ONCE),
-    unless("compress", "raw", NO_COMPRESSION),
+    kept("compress", Some("raw"), NO_COMPRESSION),
     no("compress_threshold", NO_COMPRESSION),
     no("argument_blockSize", "arguments on one host are not sent in blocks"),
     no("coreDumpSize", "workers have the limits of the client"),
@@ -288,7 +299,7 @@ mod tests {
             assert!(guide.contains(name), "{name}");
             for (attribute, role) in section.rows() {
                 let (with, without) = guide.split_once("### What has no effect").unwrap();
-                let ignored = matches!(role, Role::Ignored { .. });
+                let ignored = matches!(role, Role::Ignored { .. } | Role::Kept { .. });
                 let part = if ignored { without } else { with };
                 assert!(part.contains(&format!("`{attribute}`")), "{name}.{attribute}");
             }

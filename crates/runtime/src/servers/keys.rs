@@ -8,12 +8,12 @@ use toml::de::DeTable;
 use super::hosts::{MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
 use super::values::{Entry, in_order, shown};
-use super::{Compression, Host, LauncherKind, Server, ServerOutput};
+use super::{Compression, FOREVER, Host, LauncherKind, Server, ServerOutput};
 
 /// The most hosts of a file.
 pub(super) const MOST_HOSTS: u64 = 100_000;
-/// The longest time that may be waited for anything, seconds.
-const LONGEST_WAIT: f64 = 1e9;
+/// In seconds.
+const LONGEST_WAIT: f64 = FOREVER.as_secs_f64();
 
 /// What a key's value is, for those who write it without TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

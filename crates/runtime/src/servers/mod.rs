@@ -24,6 +24,8 @@ pub use write::write;
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long it may take to end.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// As good as for ever: the longest time that can be given for any of these.
+pub const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 /// After how long a silent one is lost.
 pub const HEARTBEAT: Duration = Duration::from_secs(6);
 
