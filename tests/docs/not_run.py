@@ -34,6 +34,7 @@ _CALIBRATES = "measures for a minute and more: tests/gridbench/test_advise.py ha
 _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run fewer"
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
+_HOSTS = "there are no such hosts: crates/runtime/src/servers/tests/reference.rs reads these blocks"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -72,6 +73,15 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench engines remove ray": NotRun(
             "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
+    },
+    "docs/grid-toml.md": {
+        "# Two hosts, one of them with less memory than processors.": NotRun(_HOSTS),
+        "# Two network namespaces of this machine, which stand for hosts.": NotRun(_HOSTS),
+        "# Hosts that a program of the site starts agents on.": NotRun(_HOSTS),
+        "# A file with five mistakes.": NotRun(_HOSTS),
+        'wrong.toml:3: server "fast": `hosts` has "gpu[08-01]": a range ends before it begins:'
+        " write the smaller number first": NotRun(_HOSTS),
+        "ssh://node1": NotRun(_HOSTS),
     },
     "docs/idl.md": {
         "file        = { item } ;": NotRun("the grammar of the language is for reading"),

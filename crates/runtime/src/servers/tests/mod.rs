@@ -2,6 +2,7 @@
 
 mod any;
 mod problems;
+mod reference;
 mod urls;
 
 use std::time::Duration;
