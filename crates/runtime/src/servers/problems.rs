@@ -227,6 +227,12 @@ impl<'t> Report<'t> {
         self.found.push(whole(self.place, line, self.part.clone(), fault));
     }
 
+    /// Where the line of this byte begins.
+    pub(super) fn line_start(&self, at: usize) -> usize {
+        let before = self.ends.partition_point(|end| *end < at);
+        before.checked_sub(1).map_or(0, |last| self.ends[last] + 1)
+    }
+
     /// Whether nothing is wrong so far.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()

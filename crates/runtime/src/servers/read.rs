@@ -76,14 +76,14 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
 
 /// What is wrong with a text that is no TOML, in the parser's words but for what is there twice.
 fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
-    let mut second = None;
+    // In a table that is there twice: how far the text is known to have no other header behind it.
+    let mut second: Option<usize> = None;
     // What comes after the first error of a line is mostly a consequence of it.
     let mut line_told = None;
     for error in errors {
         let span = error.span().unwrap_or(0..0);
         let named = text.get(span.clone()).unwrap_or_default();
-        let line = text.get(..span.start).and_then(|before| before.rfind('\n'));
-        let line = line.map_or(0, |end| end + 1);
+        let line = report.line_start(span.start);
         if error.message() != "duplicate key" || named.is_empty() {
             if line_told.replace(line) != Some(line) {
                 report.add(span.start, Fault::NotToml { reason: error.message().into() });
@@ -92,13 +92,16 @@ fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
         }
         let header = |line: &str| line.trim_start().starts_with('[');
         // The keys below a table's second header are those of the first one again.
-        let follows = second.is_some_and(|end: usize| {
-            text.get(end..span.end).is_some_and(|between| !between.lines().skip(1).any(header))
+        let follows = second.is_some_and(|from| {
+            text.get(from..span.start).is_some_and(|new| !new.split('\n').skip(1).any(header))
         });
-        if !follows {
-            report.add(span.start, Fault::Twice { name: cut(named) });
-            second = header(&text[line..]).then_some(span.end);
+        if follows {
+            second = Some(span.start);
+            continue;
         }
+        report.add(span.start, Fault::Twice { name: cut(named) });
+        let is_header = text.get(line..).is_some_and(header);
+        second = is_header.then_some(span.start);
     }
 }
 
