@@ -6,6 +6,7 @@
 
 use std::io;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::transport::Transport;
@@ -111,6 +112,8 @@ impl Source {
 pub struct Sink {
     start: Mutex<Option<Place>>,
     len: usize,
+    /// How many bytes from the first one on are there.
+    filled: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -129,7 +132,7 @@ impl Sink {
     /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
     #[must_use]
     pub unsafe fn new(start: NonNull<u8>, len: usize) -> Sink {
-        Sink { start: Mutex::new(Some(Place(start))), len }
+        Sink { start: Mutex::new(Some(Place(start))), len, filled: AtomicUsize::new(0) }
     }
 
     /// How many bytes it takes.
@@ -142,6 +145,12 @@ impl Sink {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// How many bytes have come, from the first one on.
+    #[must_use]
+    pub fn filled(&self) -> usize {
+        self.filled.load(Ordering::Acquire)
     }
 
     /// The caller wants its memory back: nothing is written to it from here on.
@@ -160,7 +169,7 @@ impl Sink {
         limit: usize,
     ) -> io::Result<usize> {
         let room = limit.min(self.len.saturating_sub(at));
-        match &*lock(&self.start) {
+        let got = match &*lock(&self.start) {
             // SAFETY: `at + room` is within the memory that `new` was promised.
             Some(Place(start)) => unsafe {
                 let place = std::slice::from_raw_parts_mut(start.add(at).as_ptr(), room);
@@ -171,7 +180,9 @@ impl Sink {
                 let room = room.min(SCRATCH);
                 transport.receive_into(&mut scratch[..room])
             }
-        }
+        }?;
+        self.filled.store(at + got, Ordering::Release);
+        Ok(got)
     }
 
     /// Copies bytes that have been received elsewhere.
@@ -181,6 +192,7 @@ impl Sink {
             // SAFETY: `at + count` is within the memory that `new` was promised.
             unsafe { start.add(at).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), count) };
         }
+        self.filled.store(at + count, Ordering::Release);
     }
 }
 

@@ -13,6 +13,17 @@ use gridrpc_wire::MAX_DESCRIPTORS;
 
 use crate::pages::HUGE;
 
+/// Random bytes that nobody can guess.
+///
+/// # Errors
+/// When the system has none.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: pointer and length are those of a live array.
+    let got = check(unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) })?;
+    if got == N { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
+
 /// Now, on the monotonic clock of this host, ns.
 #[must_use]
 pub fn monotonic_ns() -> u64 {

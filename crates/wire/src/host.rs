@@ -22,6 +22,10 @@ pub struct Join<'a> {
     pub boot: &'a str,
     /// The version of its program.
     pub program: &'a str,
+    /// Where other agents of the grid can dial it: its port, or 0, and the host's addresses.
+    pub port: u16,
+    /// See `port`.
+    pub addresses: Vec<&'a str>,
 }
 
 /// What workers a client wants of an agent.
@@ -75,6 +79,9 @@ pub struct HostCall<'a> {
     /// The arguments.
     pub sections: Sections<'a>,
 }
+
+/// Bytes of a secret that admits one agent to another.
+pub const SECRET: usize = 32;
 
 /// How a worker of a host was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -131,7 +138,9 @@ impl Writer<'_> {
         self.u64(join.clock);
         self.text(join.host)?;
         self.text(join.boot)?;
-        self.text(join.program)
+        self.text(join.program)?;
+        self.u16(join.port);
+        self.texts(&join.addresses)
     }
 
     pub(crate) fn serve(&mut self, serve: &Serve<'_>) -> Result<(), WireError> {
@@ -189,6 +198,8 @@ impl<'a> Reader<'a> {
             host: self.text("host")?,
             boot: self.text("boot id")?,
             program: self.text("program version")?,
+            port: self.u16("port")?,
+            addresses: self.texts("addresses")?,
         })
     }
 
@@ -251,6 +262,11 @@ impl<'a> Reader<'a> {
                 return Err(WireError::Meaningless { what: "end", value: other.into() });
             }
         })
+    }
+
+    pub(crate) fn secret(&mut self) -> Result<[u8; SECRET], WireError> {
+        let bytes = self.bytes(SECRET, "secret")?;
+        bytes.try_into().map_err(|_| WireError::Truncated("secret"))
     }
 
     pub(crate) fn numbers(&mut self, what: &'static str) -> Result<Vec<u64>, WireError> {

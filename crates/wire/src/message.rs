@@ -2,7 +2,7 @@
 
 use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
-use crate::host::{HostCall, HostEnd, HostLoss, Join, Serve};
+use crate::host::{HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
 use crate::section::{Lease, Sections};
 
 /// What a frame's body holds.
@@ -50,11 +50,15 @@ pub enum Kind {
     Retracted = 60,
     Module = 61,
     NoWorkers = 62,
+    Pass = 80,
+    Expect = 81,
+    Missing = 82,
+    NotPassed = 83,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 40] = [
+    pub const ALL: [Kind; 44] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -95,6 +99,10 @@ impl Kind {
         Kind::Retracted,
         Kind::Module,
         Kind::NoWorkers,
+        Kind::Pass,
+        Kind::Expect,
+        Kind::Missing,
+        Kind::NotPassed,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
@@ -423,6 +431,36 @@ pub enum Message<'a> {
         /// Which.
         calls: Vec<u64>,
     },
+    /// Client to agent: send shared data, which it has or is about to get, on to another agent.
+    Pass {
+        /// The data's number.
+        blob: u64,
+        /// The client's number for the other host.
+        to: u32,
+        /// What the other agent will admit this one by, once.
+        secret: [u8; SECRET],
+        /// Where the other agent can be dialled, `host:port`.
+        addresses: Vec<&'a str>,
+    },
+    /// Client to agent: shared data comes from another agent, which shows this secret.
+    Expect {
+        /// The data's number.
+        blob: u64,
+        /// The secret.
+        secret: [u8; SECRET],
+    },
+    /// Agent to client: shared data has not come from another agent, and will not.
+    Missing {
+        /// The data's number.
+        blob: u64,
+    },
+    /// Agent to client: shared data could not be sent on.
+    NotPassed {
+        /// The data's number.
+        blob: u64,
+        /// The client's number for the host that lacks it.
+        to: u32,
+    },
     /// Client to agent: the file of a module, for functions to name.
     Module {
         /// Names its content.
@@ -479,6 +517,10 @@ impl Message<'_> {
             Message::Retract { .. } => Kind::Retract,
             Message::Retracted { .. } => Kind::Retracted,
             Message::Module { .. } => Kind::Module,
+            Message::Pass { .. } => Kind::Pass,
+            Message::Expect { .. } => Kind::Expect,
+            Message::Missing { .. } => Kind::Missing,
+            Message::NotPassed { .. } => Kind::NotPassed,
         }
     }
 
@@ -655,6 +697,21 @@ impl Message<'_> {
                 w.sections(sections)?;
             }
             Message::Retract { calls } | Message::Retracted { calls } => w.numbers(calls)?,
+            Message::Pass { blob, to, secret, addresses } => {
+                w.u64(*blob);
+                w.u32(*to);
+                w.out.extend_from_slice(secret);
+                w.texts(addresses)?;
+            }
+            Message::Expect { blob, secret } => {
+                w.u64(*blob);
+                w.out.extend_from_slice(secret);
+            }
+            Message::Missing { blob } => w.u64(*blob),
+            Message::NotPassed { blob, to } => {
+                w.u64(*blob);
+                w.u32(*to);
+            }
             Message::Module { hash, name, sections } => {
                 w.text(hash)?;
                 w.text(name)?;
@@ -799,6 +856,15 @@ impl<'a> Message<'a> {
             },
             Kind::Retract => Message::Retract { calls: r.numbers("calls")? },
             Kind::Retracted => Message::Retracted { calls: r.numbers("calls")? },
+            Kind::Pass => Message::Pass {
+                blob: r.u64("blob")?,
+                to: r.u32("host")?,
+                secret: r.secret()?,
+                addresses: r.texts("addresses")?,
+            },
+            Kind::Expect => Message::Expect { blob: r.u64("blob")?, secret: r.secret()? },
+            Kind::Missing => Message::Missing { blob: r.u64("blob")? },
+            Kind::NotPassed => Message::NotPassed { blob: r.u64("blob")?, to: r.u32("host")? },
             Kind::Module => Message::Module {
                 hash: r.text("hash")?,
                 name: r.text("module name")?,

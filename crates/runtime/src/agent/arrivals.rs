@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gridrpc_wire::{HostCall, Message, Place, Section};
 
-use crate::client::{Grid, SharedData};
+use crate::agent::filling::{Filling, Fillings};
+use crate::client::Grid;
 use crate::link::{Placement, Stream};
 use crate::loan::Sink;
 use crate::payload::{Outgoing, Payload};
@@ -15,65 +16,66 @@ use crate::segment::{Lent, Pool};
 
 /// Memory for sections that are on their way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Places(Arc<Mutex<HashMap<Key, Kept>>>);
-
-/// What a message is that has streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Call(u64),
-    Blob(u64),
+pub(super) struct Places {
+    /// One for each streamed section of a call, if it is long enough.
+    calls: Arc<Mutex<HashMap<u64, Vec<Option<Arc<Lent>>>>>>,
+    pub(super) blobs: Fillings,
+    memory: Arc<OnceLock<Memory>>,
 }
 
+/// Where memory comes from, once there is a grid.
 #[derive(Debug)]
-enum Kept {
-    /// One for each streamed section of a call, if it is long enough.
-    Sections(Vec<Option<Arc<Lent>>>),
-    Shared(SharedData),
+struct Memory {
+    pool: Arc<Pool>,
+    shared_pool: Arc<Pool>,
+    threshold: usize,
 }
 
 impl Places {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Vec<Option<Arc<Lent>>>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says where streamed sections are to lie.
-    pub(super) fn placement(&self, grid: &Grid) -> Placement {
-        let (places, pool, shared_pool) =
-            (self.clone(), Arc::clone(grid.pool()), Arc::clone(grid.shared_pool()));
+    /// Memory comes from this grid.
+    pub(super) fn belong_to(&self, grid: &Grid) {
+        let (pool, shared_pool) = (Arc::clone(grid.pool()), Arc::clone(grid.shared_pool()));
         let threshold = grid.shared_threshold();
-        Box::new(move |message, lengths| match message {
-            Message::HostCall(HostCall { call, .. }) => {
-                let lents: Vec<_> =
-                    lengths.iter().map(|len| take(&pool, *len, threshold)).collect();
-                let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
-                    let lent = lent.as_ref()?;
-                    let start = lent.start(*len as u64).ok()?;
-                    // SAFETY: the segment is this call's alone, and stays in `places` until all has come.
-                    Some(Arc::new(unsafe { Sink::new(start, *len) }))
-                });
-                let sinks = sinks.collect();
-                places.lock().insert(Key::Call(*call), Kept::Sections(lents));
-                sinks
+        // There is one grid, and this is told once.
+        let _ = self.memory.set(Memory { pool, shared_pool, threshold });
+    }
+
+    /// Says where streamed sections of calls and of shared data are to lie.
+    pub(super) fn placement(&self) -> Placement {
+        let places = self.clone();
+        Box::new(move |message, lengths| {
+            let Some(memory) = places.memory.get() else { return Vec::new() };
+            match message {
+                Message::HostCall(HostCall { call, .. }) => places.place_call(memory, *call, lengths),
+                Message::Blob { blob, sections } => {
+                    let streamed = sections.iter().all(|section| section.place == Place::Stream);
+                    let filling = streamed
+                        .then(|| Filling::begin(lengths, &memory.shared_pool).ok())
+                        .flatten();
+                    let added = filling.and_then(|filling| places.blobs.add(*blob, filling));
+                    let sinks = added.iter().flat_map(|filling| filling.sinks());
+                    sinks.map(|sink| Some(Arc::clone(sink))).collect()
+                }
+                _ => Vec::new(),
             }
-            Message::Blob { blob, sections } => {
-                let all_come = sections.iter().all(|section| section.place == Place::Stream);
-                let data =
-                    SharedData::to_be_filled(lengths, &shared_pool).ok().filter(|_| all_come);
-                let Some(data) = data else { return Vec::new() };
-                let sinks = data.sinks().into_iter().map(Some).collect();
-                places.lock().insert(Key::Blob(*blob), Kept::Shared(data));
-                sinks
-            }
-            _ => Vec::new(),
         })
     }
 
-    /// The shared data that has come, if there was memory for it.
-    pub(super) fn take_blob(&self, blob: u64) -> Option<SharedData> {
-        match self.lock().remove(&Key::Blob(blob)) {
-            Some(Kept::Shared(data)) => Some(data),
-            _ => None,
-        }
+    fn place_call(&self, memory: &Memory, call: u64, lengths: &[usize]) -> Vec<Option<Arc<Sink>>> {
+        let take = |len: &usize| take(&memory.pool, *len, memory.threshold);
+        let lents: Vec<_> = lengths.iter().map(take).collect();
+        let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
+            let start = lent.as_ref()?.start(*len as u64).ok()?;
+            // SAFETY: the segment is this call's alone, and stays in `calls` until all has come.
+            Some(Arc::new(unsafe { Sink::new(start, *len) }))
+        });
+        let sinks = sinks.collect();
+        self.calls().insert(call, lents);
+        sinks
     }
 
     /// The arguments of a call that has come, for the grid's own call, and where each of them lies in shared
@@ -88,12 +90,8 @@ impl Places {
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) -> io::Result<(Payload, Vec<Option<Arc<Lent>>>)> {
-        let placed = call.and_then(|call| self.lock().remove(&Key::Call(call)));
-        let mut placed = match placed {
-            Some(Kept::Sections(lents)) => lents,
-            _ => Vec::new(),
-        }
-        .into_iter();
+        let placed = call.and_then(|call| self.calls().remove(&call));
+        let mut placed = placed.unwrap_or_default().into_iter();
         let mut streams = streams.into_iter();
         let mut payload = grid.payload();
         for section in sections {

@@ -4,8 +4,10 @@
 mod answers;
 mod arrivals;
 mod callbacks;
+mod filling;
 mod modules;
 mod serving;
+mod spreading;
 mod ticket;
 
 use std::io::{self, BufRead};
@@ -65,5 +67,5 @@ pub fn run() -> Result<(), AgentError> {
     }
     let ticket = Ticket::decode(&word)?;
     let dialled = dial::dial(&ticket, DIAL, false)?;
-    serving::serve(dialled.transport)
+    serving::serve(dialled.transport, ticket.keys.as_ref())
 }

@@ -15,17 +15,20 @@ use gridrpc_wire::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::agent::AgentError;
+use crate::agent::{AgentError, TicketKeys};
 use crate::agent::answers::{Answers, Running, loss_on_the_wire};
 use crate::agent::arrivals::Places;
 use crate::agent::callbacks::{Backwards, Waiting};
+use crate::agent::filling::Filling;
 use crate::agent::modules::ModuleFiles;
+use crate::agent::spreading::Spreading;
 use crate::client::upstream::Upstream;
 use crate::client::{
     Callbacks, Config, FunctionRef, Grid, Launch, Output, Preparation, Request, SharedData,
 };
 use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
 use crate::numerical;
+use crate::transport::addresses;
 use crate::payload::Payload;
 use crate::segment::Lent;
 use crate::sys::{self, monotonic_ns};
@@ -63,6 +66,7 @@ struct Agent {
     answers: Arc<Answers>,
     waiting: Arc<Waiting>,
     places: Places,
+    spreading: Spreading,
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
     blobs: HashSet<u64>,
@@ -78,7 +82,7 @@ struct Agent {
 ///
 /// # Errors
 /// When it breaks the protocol, vanishes, or wants workers that cannot be had.
-pub(super) fn serve(socket: Socket) -> Result<(), AgentError> {
+pub(super) fn serve(socket: Socket, keys: Option<&TicketKeys>) -> Result<(), AgentError> {
     let system = |what| move |error| AgentError::System { what, error };
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     let wake = EventFd::from_value_and_flags(0, flags)
@@ -100,16 +104,19 @@ pub(super) fn serve(socket: Socket) -> Result<(), AgentError> {
     // The other reference is for waking only, and goes with the process.
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
-    let wanted = greet(&mut receiver, &answers, &socket)?;
+    let places = Places::default();
+    let spreading = Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
+    let wanted = greet(&mut receiver, &answers, &socket, spreading.port())?;
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
     let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
-    let places = Places::default();
-    receiver.place_streams(places.placement(&grid));
+    places.belong_to(&grid);
+    receiver.place_streams(places.placement());
     let mut agent = Agent {
         grid,
         answers: Arc::clone(&answers),
         waiting: Arc::default(),
         places,
+        spreading,
         modules: ModuleFiles::new(&wanted.staging),
         functions: HashMap::new(),
         blobs: HashSet::new(),
@@ -192,7 +199,9 @@ fn greet(
     receiver: &mut Receiver,
     answers: &Answers,
     socket: &Socket,
+    port: u16,
 ) -> Result<Wanted, AgentError> {
+    let own = addresses::of_this_host();
     answers.tell(&Message::Join(Join {
         min_version: VERSION,
         max_version: VERSION,
@@ -202,6 +211,8 @@ fn greet(
         host: &sys::host_name(),
         boot: &sys::boot_id(),
         program: env!("CARGO_PKG_VERSION"),
+        port,
+        addresses: own.iter().map(String::as_str).collect(),
     }));
     answers.settle();
     let until = Instant::now() + GREETING;
@@ -250,6 +261,8 @@ impl Agent {
             if self.answers.take_changed() {
                 self.tell_workers();
             }
+            self.share_arrived()?;
+            let due = self.spreading.look();
             self.answers.settle();
             let mut flags = PollFlags::POLLIN;
             flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
@@ -265,7 +278,14 @@ impl Agent {
                         .unwrap_or(PollTimeout::MAX)
                 }
             };
-            let timeout = if receiver.has_more() { PollTimeout::ZERO } else { timeout };
+            let timeout = match due {
+                _ if receiver.has_more() => PollTimeout::ZERO,
+                Some(due) => {
+                    let left = due.saturating_duration_since(Instant::now());
+                    timeout.min(PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX))
+                }
+                None => timeout,
+            };
             let _ = poll(&mut waited, timeout);
             let ready = |at: usize| waited[at].revents().unwrap_or(PollFlags::empty());
             if ready(1).contains(PollFlags::POLLIN) {
@@ -349,13 +369,14 @@ impl Agent {
                 self.modules.keep(hash, name, &content);
             }
             Message::Blob { blob, sections } => {
-                self.share(blob, &sections, streams)?;
-                self.try_early();
+                self.blob(blob, &sections, streams)?;
+                self.share_arrived()?;
             }
             Message::DropBlob { blob } => {
                 if self.blobs.remove(&blob) {
                     self.grid.unshare_named(BlobId(blob));
                 }
+                self.places.blobs.forget(blob);
                 self.answers.tell(&Message::BlobDropped { blob, unread: true });
             }
             Message::Cancel { call } => {
@@ -385,6 +406,10 @@ impl Agent {
             Message::Prepare(prepare) => {
                 prepare.modules.iter().for_each(|module| self.grid.prepare(module));
             }
+            Message::Pass { blob, to, secret, addresses } => {
+                self.spreading.pass(blob, to, secret, &addresses);
+            }
+            Message::Expect { blob, secret } => self.spreading.expect(blob, &secret),
             Message::Ping { number } => {
                 self.answers.tell(&Message::Pong { number, clock: monotonic_ns() });
                 self.answers.settle();
@@ -419,25 +444,40 @@ impl Agent {
         self.functions.insert(number, known);
     }
 
-    fn share(
+    /// The client has sent shared data.
+    fn blob(
         &mut self,
         blob: u64,
         sections: &[Section<'_>],
         streams: Vec<Stream>,
     ) -> Result<(), LinkError> {
-        let data = match self.places.take_blob(blob) {
-            Some(data) => {
-                data.protect()?;
-                data
+        let placed = streams.iter().all(|stream| matches!(stream, Stream::Placed(..)));
+        if !placed || streams.is_empty() {
+            let parts = all(sections, streams);
+            let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+            let data = SharedData::new(&parts, self.grid.shared_pool())?;
+            if self.places.blobs.add(blob, Filling::whole(data)).is_none() {
+                // It has come another way meanwhile.
+                return Ok(());
             }
-            None => {
-                let parts = all(sections, streams);
-                let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-                SharedData::new(&parts, self.grid.shared_pool())?
+        }
+        self.places.blobs.complete(blob);
+        Ok(())
+    }
+
+    /// Shares what has come in whole with the workers.
+    fn share_arrived(&mut self) -> Result<(), LinkError> {
+        let arrived = self.places.blobs.take_arrived();
+        if arrived.is_empty() {
+            return Ok(());
+        }
+        for (blob, filling) in arrived {
+            if self.blobs.insert(blob) {
+                filling.data().protect()?;
+                self.grid.share_as(BlobId(blob), Arc::clone(filling.data()));
             }
-        };
-        self.grid.share_as(BlobId(blob), data);
-        self.blobs.insert(blob);
+        }
+        self.try_early();
         Ok(())
     }
 

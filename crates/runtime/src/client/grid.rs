@@ -519,9 +519,9 @@ impl Grid {
     }
 
     /// Shares data under a number of the caller's.
-    pub(crate) fn share_as(&self, blob: BlobId, data: SharedData) {
+    pub(crate) fn share_as(&self, blob: BlobId, data: Arc<SharedData>) {
         let mut state = self.common.lock();
-        state.shared.insert(blob, Arc::new(data));
+        state.shared.insert(blob, data);
         state.core.share(blob);
     }
 

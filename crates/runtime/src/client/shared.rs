@@ -90,6 +90,17 @@ impl SharedData {
         })
     }
 
+    /// How many parts it has.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// One of its parts.
+    pub(crate) fn part(&self, index: usize) -> &[u8] {
+        let (offset, len) = self.parts[index];
+        self.read(offset, len)
+    }
+
     /// Its length, bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -145,8 +156,7 @@ struct Part {
 
 impl Held for Part {
     fn bytes(&self) -> &[u8] {
-        let (offset, len) = self.data.parts[self.index];
-        self.data.read(offset, len)
+        self.data.part(self.index)
     }
 }
 

@@ -403,6 +403,7 @@ impl State {
                 self.push(worker, &Message::DropBlob { blob: blob.0 });
             }
             Action::Free { blob, unread } => {
+                self.hosts.forget_chain(blob.0);
                 let data = self.shared.remove(&blob);
                 data.iter().filter(|_| !unread).for_each(|data| data.spend());
                 self.freed.extend(data);
@@ -520,7 +521,7 @@ impl State {
         if self.hosts.is_host(host) {
             let State { hosts, shared, .. } = self;
             let Some(data) = shared.get(&blob) else { return };
-            let pushed = hosts.share(host, blob.0, data);
+            let pushed = hosts.spread(host, blob.0, data);
             return self.pushed_to_host(host, pushed);
         }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
@@ -540,6 +541,14 @@ impl State {
             })
         };
         self.pushed(worker, pushed, true);
+    }
+
+    /// Shared data has not reached a host by way of another: it goes there from here.
+    pub(crate) fn share_again(&mut self, host: WorkerId, blob: BlobId) {
+        let State { hosts, shared, .. } = self;
+        let Some(data) = shared.get(&blob) else { return };
+        let pushed = hosts.share(host, blob.0, data);
+        self.pushed_to_host(host, pushed);
     }
 
     pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {

@@ -52,16 +52,19 @@ impl Keys {
     pub fn generate() -> Result<Keys, KeysError> {
         let (client, client_key) = certificate()?;
         let (agents, agents_key) = certificate()?;
-        let provider = provider();
-        let known = Exactly::new(&agents, &provider);
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(known)
-            .with_single_cert(vec![CertificateDer::from(client.clone())], private(client_key))?;
-        // Each connection is made once; what would make a second one cheaper is only in the way.
-        config.send_tls13_tickets = 0;
-        config.session_storage = Arc::new(NoServerSessionStorage {});
+        let config = server_config(&agents, client.clone(), client_key)?;
         let ticket = TicketKeys { client, certificate: agents, key: agents_key };
+        Ok(Keys { config: Arc::new(config), ticket })
+    }
+
+    /// The same for connections between agents, which all show the same certificate.
+    ///
+    /// # Errors
+    /// When those of the ticket are none.
+    pub fn among_agents(ticket: &TicketKeys) -> Result<Keys, KeysError> {
+        let TicketKeys { certificate, key, .. } = ticket.clone();
+        let config = server_config(&certificate, certificate.clone(), key.clone())?;
+        let ticket = TicketKeys { client: certificate.clone(), certificate, key };
         Ok(Keys { config: Arc::new(config), ticket })
     }
 
@@ -110,6 +113,24 @@ impl fmt::Debug for AgentKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("AgentKeys")
     }
+}
+
+/// Shows `certificate`, and takes those who show `known`.
+fn server_config(
+    known: &[u8],
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+) -> Result<ServerConfig, rustls::Error> {
+    let provider = provider();
+    let known = Exactly::new(known, &provider);
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(known)
+        .with_single_cert(vec![CertificateDer::from(certificate)], private(key))?;
+    // Each connection is made once; what would make a second one cheaper is only in the way.
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Ok(config)
 }
 
 /// A certificate that vouches for itself, and its private key (PKCS #8), DER.

@@ -1,5 +1,6 @@
 //! Transports: bytes there and back over one connection. Frames, queues and what they mean are above.
 
+pub(crate) mod addresses;
 pub mod dial;
 pub mod door;
 mod keys;

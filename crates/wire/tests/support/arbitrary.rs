@@ -120,8 +120,10 @@ fn spawner() -> impl Strategy<Value = Message<'static>> {
 
 fn hosts() -> impl Strategy<Value = Message<'static>> {
     let texts = || vec(text(), 0..6);
-    let join = (any::<[u8; 2]>(), any::<[u32; 2]>(), any::<u64>(), text(), text(), text())
-        .prop_map(|([min_version, max_version], [pid, processors], clock, host, boot, program)| {
+    let words = (text(), text(), text(), texts());
+    let join = (any::<[u8; 2]>(), any::<[u32; 2]>(), any::<u64>(), any::<u16>(), words).prop_map(
+        |([min_version, max_version], [pid, processors], clock, port, words)| {
+            let (host, boot, program, addresses) = words;
             Message::Join(Join {
                 min_version,
                 max_version,
@@ -131,8 +133,13 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
                 host,
                 boot,
                 program,
+                port,
+                addresses,
             })
-        });
+        },
+    );
+    let pass = (any::<u64>(), any::<u32>(), any::<[u8; 32]>(), texts())
+        .prop_map(|(blob, to, secret, addresses)| Message::Pass { blob, to, secret, addresses });
     let lists = (texts(), texts(), texts(), texts());
     let serve =
         (any::<u8>(), any::<[u32; 2]>(), any::<[u64; 5]>(), [text(), text(), text()], lists)
@@ -187,6 +194,11 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         numbers().prop_map(|calls| Message::Retract { calls }),
         numbers().prop_map(|calls| Message::Retracted { calls }),
         loss().prop_map(Message::NoWorkers),
+        (any::<u64>(), any::<[u8; 32]>())
+            .prop_map(|(blob, secret)| Message::Expect { blob, secret }),
+        any::<u64>().prop_map(|blob| Message::Missing { blob }),
+        (any::<u64>(), any::<u32>()).prop_map(|(blob, to)| Message::NotPassed { blob, to }),
+        pass,
     ];
     prop_oneof![join, serve, call, ended, reserved, module, output, small]
 }

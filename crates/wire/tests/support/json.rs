@@ -115,7 +115,21 @@ pub fn message(json: &Json) -> Message<'static> {
             host: object.text("host"),
             boot: object.text("boot"),
             program: object.text("program"),
+            port: object.int("port"),
+            addresses: object.texts("addresses"),
         }),
+        "Pass" => Message::Pass {
+            blob: object.int("blob"),
+            to: object.int("to"),
+            secret: object.bytes("secret").try_into().expect("32 bytes"),
+            addresses: object.texts("addresses"),
+        },
+        "Expect" => Message::Expect {
+            blob: object.int("blob"),
+            secret: object.bytes("secret").try_into().expect("32 bytes"),
+        },
+        "Missing" => Message::Missing { blob: object.int("blob") },
+        "NotPassed" => Message::NotPassed { blob: object.int("blob"), to: object.int("to") },
         "Serve" => Message::Serve(Serve {
             version: object.int("version"),
             workers: object.int("workers"),

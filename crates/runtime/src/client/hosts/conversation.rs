@@ -7,11 +7,12 @@ use crate::borrowed::Mapped;
 use crate::client::call::Outcome;
 use crate::link::{LinkError, Received, Receiver};
 use crate::payload::{Incoming, take_sections};
+use crate::transport::addresses::with_port;
 
 /// What an agent has said.
 #[derive(Debug)]
 pub(crate) enum HostEvent {
-    Join { pid: u32, processors: u32, clock: u64, host: String, boot: String },
+    Join(Joined),
     Workers { ready: u32, wanted: u32 },
     NoWorkers(Loss),
     Answer { call: u64, stamps: Stamps, outcome: Outcome },
@@ -20,9 +21,22 @@ pub(crate) enum HostEvent {
     Reserved { number: u32, lost: Option<Loss> },
     Retracted(Vec<u64>),
     BlobDropped { blob: u64, unread: bool },
+    Missing(u64),
+    NotPassed { blob: u64, to: u32 },
     Output { worker: u32, stderr: bool, bytes: Vec<u8> },
     Ping(u64),
     Pong { number: u64, clock: u64 },
+}
+
+/// Who an agent is.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) pid: u32,
+    pub(crate) processors: u32,
+    pub(crate) host: String,
+    pub(crate) boot: String,
+    /// Where other agents can dial it.
+    pub(crate) addresses: Vec<String>,
 }
 
 /// How a call has ended there.
@@ -75,13 +89,14 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
                 );
                 return Err(LinkError::Unexpected(text));
             }
-            HostEvent::Join {
+            let own = join.addresses.iter().filter(|_| join.port != 0);
+            HostEvent::Join(Joined {
                 pid: join.pid,
                 processors: join.processors,
-                clock: join.clock,
                 host: join.host.to_owned(),
                 boot: join.boot.to_owned(),
-            }
+                addresses: own.map(|host| with_port(host, join.port)).collect(),
+            })
         }
         Message::Workers { ready, wanted } => HostEvent::Workers { ready, wanted },
         Message::NoWorkers(loss) => HostEvent::NoWorkers(told(&loss)),
@@ -112,6 +127,8 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
             HostEvent::Reserved { number, lost: lost.as_ref().map(told) }
         }
         Message::Retracted { calls } => HostEvent::Retracted(calls),
+        Message::Missing { blob } => HostEvent::Missing(blob),
+        Message::NotPassed { blob, to } => HostEvent::NotPassed { blob, to },
         Message::BlobDropped { blob, unread } => HostEvent::BlobDropped { blob, unread },
         Message::Output { worker, stderr, sections } => {
             let parts = take_sections(&sections, streams, &mapped, no_blobs)?;

@@ -12,7 +12,7 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::Wanted;
 use crate::client::grid::Common;
-use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, refused};
+use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
 use crate::client::hosts::{RemoteWorkers, Servers};
@@ -364,7 +364,8 @@ impl Reactor {
         }
     }
 
-    fn join(&mut self, index: usize, pid: u32, processors: u32, host: String) {
+    fn join(&mut self, index: usize, joined: Joined) {
+        let Joined { pid, processors, host, addresses, .. } = joined;
         let wishes = self.wishes.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let plan = hosts.plans[index].clone();
@@ -384,7 +385,7 @@ impl Reactor {
         }
         let mut state = self.common.lock();
         let base = state.hosts.number(&plan.name, wanted);
-        state.hosts.set(id, Some(HostOut::new(up, pid, base)));
+        state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
         state.drive(|core, out| core.host_joined(id, wanted, out));
         // What was pushed before goes with it.
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
@@ -520,6 +521,8 @@ impl Reactor {
                     }
                     state.drive(|core, out| core.retracted(now, id, &calls, out));
                 }
+                HostEvent::Missing(blob) => state.share_again(id, BlobId(blob)),
+                HostEvent::NotPassed { blob, to } => state.share_again(WorkerId(to), BlobId(blob)),
                 HostEvent::BlobDropped { blob, unread } => {
                     state.drive(|core, out| core.blob_dropped(id, BlobId(blob), unread, out));
                 }
@@ -554,9 +557,9 @@ impl Reactor {
     /// What concerns no call.
     fn hear_rest(&mut self, index: usize, event: HostEvent) {
         match event {
-            HostEvent::Join { pid, processors, host, .. } => {
+            HostEvent::Join(joined) => {
                 if self.peer(index).is_some_and(|peer| !peer.joined) {
-                    self.join(index, pid, processors, host);
+                    self.join(index, joined);
                 }
             }
             HostEvent::NoWorkers(loss) => {
@@ -679,6 +682,7 @@ impl Reactor {
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
         state.hosts.set(id, None);
+        state.hosts.break_chains(id);
         state.drive(|core, out| core.worker_lost(now, id, None, loss, out));
         self.common.finish(state);
         drop(stage);

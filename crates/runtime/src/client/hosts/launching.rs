@@ -1,21 +1,19 @@
 //! Getting agents: the door that they dial, the launchers that start them, and what those tell.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-use nix::ifaddrs::getifaddrs;
 
 use crate::agent::{SECRET, Ticket};
 use crate::client::grid::Common;
 use crate::client::seat::Wake as _;
 use crate::launcher::{self, Event, Launcher, Report, Start};
 use crate::servers::{LauncherKind, Server};
-use crate::transport::Keys;
+use crate::transport::{Keys, addresses};
+use crate::sys;
 use crate::transport::door::{Admitted, Door};
 
 /// Something that other threads have to tell the reactor of an agent.
@@ -152,15 +150,11 @@ impl Launching {
         let Some((door, keys)) = self.doors.get(&key) else {
             return Err(io::ErrorKind::Other.into());
         };
-        let mut secret = [0; SECRET];
-        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        let secret = sys::random::<SECRET>()?;
         door.invite(agent, &secret);
         let port = door.port();
-        let addresses = addresses(server).into_iter();
-        let addresses = addresses.map(|host| match host.contains(':') {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
-        });
+        let addresses = names(server).into_iter();
+        let addresses = addresses.map(|host| addresses::with_port(&host, port));
         let addresses = addresses.collect();
         Ok(Ticket { addresses, secret, keys: keys.as_ref().map(|keys| keys.ticket()) })
     }
@@ -196,28 +190,12 @@ fn is_here(server: &Server) -> bool {
 }
 
 /// Names and addresses by which agents may reach this machine, the most likely first.
-fn addresses(server: &Server) -> Vec<String> {
+fn names(server: &Server) -> Vec<String> {
     if !server.addresses.is_empty() {
         return server.addresses.clone();
     }
     if is_here(server) {
         return vec!["127.0.0.1".to_owned()];
     }
-    let own = getifaddrs().into_iter().flatten().filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
-    });
-    let usable = |address: &IpAddr| match address {
-        IpAddr::V4(address) => !address.is_loopback(),
-        // Those of a link mean nothing without its name.
-        IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
-    };
-    let mut own: Vec<IpAddr> = own.filter(usable).collect();
-    own.sort_by_key(IpAddr::is_ipv6);
-    let mut own: Vec<String> = own.iter().map(IpAddr::to_string).collect();
-    if own.is_empty() {
-        own.push("127.0.0.1".to_owned());
-    }
-    own
+    addresses::of_this_host()
 }

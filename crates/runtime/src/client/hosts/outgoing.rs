@@ -14,6 +14,7 @@ use crate::client::shared::SharedData;
 use crate::link::Outbound;
 use crate::loan::Source;
 use crate::payload::Payload;
+use crate::sys;
 
 /// What a call's function may do.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +29,12 @@ pub(crate) struct Terms<'a> {
 #[derive(Debug)]
 pub(crate) struct HostOut {
     pub(crate) up: Arc<Outbound>,
-    pub(crate) pid: u32,
     /// The grid's number for its first worker.
     pub(crate) base: u32,
     /// Workers that have answered there.
     pub(crate) slots: u32,
+    /// Where other hosts can dial it.
+    addresses: Vec<String>,
     /// Modules that it has been sent, by hash.
     modules: HashSet<String>,
     /// Calls for reserved workers there.
@@ -46,6 +48,8 @@ pub(crate) struct HostOut {
     dirty: bool,
 }
 
+/// Shared data of so many bytes and more goes from host to host.
+const WORTH_PASSING: u64 = 1 << 20;
 /// Calls that are held back to be sent together, at most, and how large they may be, bytes.
 const TOGETHER: u64 = 32;
 const SMALL: u64 = 4096;
@@ -53,11 +57,11 @@ const SMALL: u64 = 4096;
 const AT_HAND: u64 = 4;
 
 impl HostOut {
-    pub(crate) fn new(up: Arc<Outbound>, pid: u32, base: u32) -> HostOut {
+    pub(crate) fn new(up: Arc<Outbound>, base: u32, addresses: Vec<String>) -> HostOut {
         HostOut {
             up,
-            pid,
             base,
+            addresses,
             slots: 0,
             modules: HashSet::new(),
             guests: HashMap::new(),
@@ -93,13 +97,16 @@ pub(crate) struct HostsOut {
     /// The grid's numbers for workers of hosts, in their order, and how those call themselves.
     numbers: Vec<(Range<u32>, Arc<str>)>,
     next: u32,
+    /// By number of shared data: the hosts that it goes to, each from the one before.
+    chains: HashMap<u64, Vec<WorkerId>>,
 }
 
 impl HostsOut {
     /// For so many hosts, the first of which has this number.
     pub(crate) fn new(first: u32, count: usize) -> HostsOut {
         let list = (0..count).map(|_| None).collect();
-        HostsOut { first, list, dirty: Vec::new(), numbers: Vec::new(), next: first }
+        let (numbers, chains) = (Vec::new(), HashMap::new());
+        HostsOut { first, list, dirty: Vec::new(), numbers, next: first, chains }
     }
 
     /// Numbers for so many workers of a host: those that it had before, if it has been here.
@@ -255,7 +262,41 @@ impl HostsOut {
         Ok(())
     }
 
-    /// Gives a host shared data.
+    /// Gives a host shared data: another host that has it, or gets it, sends it on if it is large.
+    pub(crate) fn spread(
+        &mut self,
+        host: WorkerId,
+        blob: u64,
+        data: &Arc<SharedData>,
+    ) -> Result<(), WireError> {
+        let chain = self.chains.get(&blob).and_then(|chain| chain.last()).copied();
+        let from = chain.filter(|from| *from != host && data.bytes() >= WORTH_PASSING);
+        let addresses = self.get(host).map(|out| out.addresses.clone()).unwrap_or_default();
+        let from = from.filter(|from| !addresses.is_empty() && self.get(*from).is_some());
+        let Some((from, secret)) = from.zip(sys::random().ok()) else {
+            return self.share(host, blob, data);
+        };
+        self.push(host, &Message::Expect { blob, secret })?;
+        let addresses = addresses.iter().map(String::as_str).collect();
+        self.push(from, &Message::Pass { blob, to: host.0, secret, addresses })?;
+        self.chains.entry(blob).or_default().push(host);
+        Ok(())
+    }
+
+    /// A host has lost what it had, or is gone: nothing is sent on from there.
+    pub(crate) fn break_chains(&mut self, host: WorkerId) {
+        self.chains.retain(|_, chain| {
+            chain.retain(|one| *one != host);
+            !chain.is_empty()
+        });
+    }
+
+    /// Nobody needs this data any more.
+    pub(crate) fn forget_chain(&mut self, blob: u64) {
+        self.chains.remove(&blob);
+    }
+
+    /// Gives a host shared data from here.
     pub(crate) fn share(
         &mut self,
         host: WorkerId,
@@ -266,6 +307,10 @@ impl HostsOut {
         let message = Message::Blob { blob, sections: data.sections(false) };
         out.up.push_with(&message, data.sources())?;
         self.mark(host, true);
+        let chain = self.chains.entry(blob).or_default();
+        if !chain.contains(&host) {
+            chain.push(host);
+        }
         Ok(())
     }
 
