@@ -37,3 +37,6 @@ class Profile:
     """Bytes of arguments that were moved."""
     bytes_out: int
     """Bytes of the result that were moved."""
+    clock_error: float
+    """By how many seconds received, calc_in and calc_out may be wrong, as they were read from the
+    clock of another host; 0 on this one."""

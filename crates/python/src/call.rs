@@ -318,6 +318,7 @@ impl Call {
         dict.set_item("pid", profile.pid)?;
         dict.set_item("bytes_in", profile.bytes_in)?;
         dict.set_item("bytes_out", profile.bytes_out)?;
+        dict.set_item("clock_error", seconds(profile.clock_error))?;
         Ok(dict)
     }
 

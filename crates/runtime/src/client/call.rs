@@ -56,6 +56,8 @@ pub struct Profile {
     pub bytes_in: u64,
     /// Payload bytes that came back.
     pub bytes_out: u64,
+    /// By how much the stamps may be wrong, as they are of another host's clock.
+    pub clock_error: u64,
 }
 
 /// An outcome while it waits to be taken. There may be a million, nearly all of them small results.
@@ -262,7 +264,22 @@ impl Call {
     }
 
     pub(crate) fn finish(&self, outcome: Outcome, stamps: Option<Stamps>) {
+        self.finish_in(self.lock(), outcome, stamps);
+    }
+
+    /// The same with stamps of another host, which may be wrong by so much, ns.
+    pub(crate) fn finish_there(&self, outcome: Outcome, stamps: Stamps, error: u64) {
         let mut inner = self.lock();
+        inner.profile.clock_error = error;
+        self.finish_in(inner, outcome, Some(stamps));
+    }
+
+    fn finish_in(
+        &self,
+        mut inner: MutexGuard<'_, Inner>,
+        outcome: Outcome,
+        stamps: Option<Stamps>,
+    ) {
         inner.profile.retrieve = monotonic_ns();
         if let Some(stamps) = stamps {
             inner.profile.stamps = stamps;
@@ -516,6 +533,6 @@ mod tests {
     #[test]
     fn a_call_stays_small() {
         let sizes = [size_of::<Call>(), size_of::<Kept>(), size_of::<Profile>()];
-        assert!(sizes[0] <= 216, "{sizes:?}: a client may hold a million calls");
+        assert!(sizes[0] <= 232, "{sizes:?}: a client may hold a million calls");
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gridrpc_core::{BlobId, CallId, Cause, Core, End, Loss, Time, Took, WorkerId};
-use gridrpc_wire::{Message, Serve, VERSION, WireError};
+use gridrpc_wire::{Message, Serve, Stamps, VERSION, WireError};
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::Wanted;
 use crate::client::grid::Common;
+use crate::client::hosts::clock::{Clock, Offset};
 use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
@@ -22,11 +23,13 @@ use crate::launcher::Event;
 use crate::link::{Outbound, Receiver};
 use crate::nested::is_request;
 use crate::servers::{LauncherKind, Server, ServerOutput};
-use crate::sys::monotonic_ns;
+use crate::sys::{self, monotonic_ns};
 use crate::transport::door::Admitted;
 
 /// As often each end looks whether the other is there, in the time after which that is taken for lost.
 const LOOKS: u32 = 3;
+/// Readings of a host's clock that are taken at once when it has joined.
+const FIRST_READINGS: u64 = 8;
 /// What is kept of what an agent and its launcher say, bytes.
 const KEEP: usize = 4096;
 
@@ -80,6 +83,19 @@ struct Peer {
     pinged: u64,
     /// The shortest way there and back so far, ns.
     round_trip: u64,
+    clock: Clock,
+}
+
+impl Peer {
+    /// Asks whether it is there, and what its clock says.
+    fn ask(&mut self) {
+        self.pinged += 1;
+        let number = self.pinged;
+        self.pings.push_back((number, monotonic_ns()));
+        if self.up.push(&Message::Ping { number }).is_ok() {
+            self.up.flush();
+        }
+    }
 }
 
 impl Hosts {
@@ -303,6 +319,7 @@ impl Reactor {
             pings: VecDeque::new(),
             pinged: 0,
             round_trip: u64::MAX,
+            clock: Clock::default(),
         }));
         // It may have said something already, which the socket does not tell of again.
         self.hear_host(index as u32);
@@ -365,7 +382,7 @@ impl Reactor {
     }
 
     fn join(&mut self, index: usize, joined: Joined) {
-        let Joined { pid, processors, host, addresses, .. } = joined;
+        let Joined { pid, processors, host, boot, addresses } = joined;
         let wishes = self.wishes.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let plan = hosts.plans[index].clone();
@@ -380,6 +397,7 @@ impl Reactor {
         }
         if let Some(peer) = self.peer(index) {
             peer.joined = true;
+            peer.clock = Clock::new(!boot.is_empty() && boot == sys::boot_id());
             peer.pid = pid;
             peer.host = host;
         }
@@ -400,7 +418,11 @@ impl Reactor {
     fn apply_host(&mut self, index: usize, events: Vec<HostEvent>) {
         let Some(hosts) = &self.hosts else { return };
         let id = hosts.id(index);
-        let mut answered: Vec<(Arc<Call>, Outcome, gridrpc_wire::Stamps)> = Vec::new();
+        let offset = match &hosts.places[index].stage {
+            Stage::There(peer) => peer.clock.offset(monotonic_ns()),
+            _ => Offset::default(),
+        };
+        let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::new();
         // Declared before the lock, and so dropped behind it.
         let mut unwanted = Vec::new();
         let mut wanted = Vec::new();
@@ -424,6 +446,9 @@ impl Reactor {
                 HostEvent::Answer { call, mut stamps, outcome } => {
                     let Some(out) = state.hosts.get(id) else { continue };
                     stamps.worker = stamps.worker.saturating_add(out.base);
+                    for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {
+                        *time = offset.here(*time);
+                    }
                     let executor = out.executor(call, id);
                     out.answered += 1;
                     let took = Took {
@@ -474,7 +499,7 @@ impl Reactor {
                                 core.raised(now, executor, CallId(call), took, out)
                             });
                             if let Ok((call, true)) = &raised {
-                                let stamps = gridrpc_wire::Stamps::default();
+                                let stamps = Stamps::default();
                                 answered.push((Arc::clone(call), refused(why), stamps));
                             }
                             raised
@@ -540,7 +565,7 @@ impl Reactor {
             wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
-            call.finish(outcome, Some(stamps));
+            call.finish_there(outcome, stamps, offset.error);
         }
         common.gather(ready);
         nested.iter().for_each(|wanted| common.serve_nested(wanted));
@@ -575,14 +600,18 @@ impl Reactor {
             HostEvent::Output { worker, stderr, bytes } => {
                 self.print_of_host(index, worker, stderr, &bytes)
             }
-            HostEvent::Pong { number, .. } => {
+            HostEvent::Pong { number, clock } => {
                 let now = monotonic_ns();
                 let Some(peer) = self.peer(index) else { return };
                 while let Some((asked, at)) = peer.pings.pop_front() {
                     if asked == number {
                         peer.round_trip = peer.round_trip.min(now.saturating_sub(at));
+                        peer.clock.heard(at, now, clock);
                         break;
                     }
+                }
+                if peer.pinged < FIRST_READINGS {
+                    peer.ask();
                 }
                 let round_trip = peer.round_trip;
                 let Some(hosts) = &self.hosts else { return };
@@ -638,12 +667,7 @@ impl Reactor {
                     let due = peer.asked + heartbeat / LOOKS;
                     if due <= now && peer.joined {
                         peer.asked = now;
-                        peer.pinged += 1;
-                        let number = peer.pinged;
-                        peer.pings.push_back((number, monotonic_ns()));
-                        if peer.up.push(&Message::Ping { number }).is_ok() {
-                            peer.up.flush();
-                        }
+                        peer.ask();
                     }
                     wait_until((peer.asked + heartbeat / LOOKS).min(peer.heard + heartbeat));
                 }

@@ -1,5 +1,6 @@
 //! Hosts with workers of this grid: what their agents are told, and what they say.
 
+mod clock;
 mod conversation;
 mod inbound;
 mod launching;

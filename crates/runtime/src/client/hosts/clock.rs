@@ -1,0 +1,115 @@
+//! The clock of another host, as this one sees it: how far it is ahead, and how wrong that may be.
+
+use std::collections::VecDeque;
+
+/// What two clocks may gain on each other in a second, ns: a crystal's worth, and more.
+const DRIFT: u64 = 50_000;
+/// Readings that are kept.
+const KEPT: usize = 32;
+
+/// A reading of the other clock.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    /// When it was taken, on this clock, ns.
+    at: u64,
+    /// How far the other was ahead then, ns.
+    ahead: i64,
+    /// By how much that may be wrong, ns.
+    error: u64,
+}
+
+impl Reading {
+    /// By how much it may be wrong now.
+    fn error_at(&self, now: u64) -> u64 {
+        let age = now.saturating_sub(self.at);
+        self.error.saturating_add(age / 1_000_000 * DRIFT / 1_000)
+    }
+}
+
+/// A host's clock.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// It is the same clock as this one.
+    same: bool,
+    readings: VecDeque<Reading>,
+}
+
+/// How far a clock is ahead of this one, and by how much that may be wrong, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Offset {
+    ahead: i64,
+    pub(super) error: u64,
+}
+
+impl Offset {
+    /// The time on this clock that the other one had as `theirs`.
+    pub(super) fn here(self, theirs: u64) -> u64 {
+        theirs.saturating_add_signed(self.ahead.saturating_neg())
+    }
+}
+
+impl Clock {
+    /// `same`: both hosts read the same clock.
+    pub(super) fn new(same: bool) -> Clock {
+        Clock { same, readings: VecDeque::new() }
+    }
+
+    /// The other clock was read between these two times.
+    pub(super) fn heard(&mut self, asked: u64, heard: u64, theirs: u64) {
+        let error = heard.saturating_sub(asked).div_ceil(2);
+        let middle = asked + error;
+        let ahead = i64::try_from(i128::from(theirs) - i128::from(middle)).unwrap_or(0);
+        if self.readings.len() == KEPT {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(Reading { at: heard, ahead, error });
+    }
+
+    /// The best that is known now. Nothing is known before the first reading.
+    pub(super) fn offset(&self, now: u64) -> Offset {
+        if self.same {
+            return Offset::default();
+        }
+        let best = self.readings.iter().min_by_key(|reading| reading.error_at(now));
+        best.map_or(Offset { ahead: 0, error: u64::MAX }, |best| Offset {
+            ahead: best.ahead,
+            error: best.error_at(now),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn the_same_clock_needs_no_correction() {
+        let mut clock = Clock::new(true);
+        clock.heard(10, 20, 999);
+        assert_eq!(clock.offset(30), Offset::default());
+    }
+
+    #[test]
+    fn the_quickest_answer_counts_as_long_as_it_is_fresh() {
+        let mut clock = Clock::new(false);
+        assert_eq!(clock.offset(0).error, u64::MAX, "nothing is known");
+        clock.heard(1_000, 1_200, 5_000_100);
+        clock.heard(2_000, 42_000, 5_060_000);
+        let offset = clock.offset(50_000);
+        assert_eq!((offset.here(5_000_100), offset.error), (1_100, 100));
+        // After an hour a slow answer of now tells more.
+        let later = 3_600 * SECOND;
+        clock.heard(later, later + 1_000_000, later + 9_500_000);
+        let offset = clock.offset(later + 1_000_000);
+        assert_eq!((offset.here(later + 9_500_000), offset.error), (later + 500_000, 500_000));
+    }
+
+    #[test]
+    fn a_clock_behind_this_one_is_put_forward() {
+        let mut clock = Clock::new(false);
+        clock.heard(SECOND, SECOND + 10, 5);
+        assert_eq!(clock.offset(SECOND + 10).here(105), SECOND + 105);
+    }
+}
