@@ -60,7 +60,8 @@ impl Header {
         let descriptors = rest.u16("descriptors")?;
         let body_len = rest.u32("body length")?;
         let stream = rest.u32("stream")?;
-        if flags != 0 || stream != 0 && kind != Kind::Data {
+        let goes_on = matches!(kind, Kind::Data | Kind::Packed);
+        if flags != 0 || stream != 0 && !goes_on {
             return Err(WireError::Reserved(u32::from(flags) | stream));
         }
         bounded("number of descriptors", descriptors.into(), MAX_DESCRIPTORS.into())?;

@@ -47,6 +47,8 @@ pub struct Serve<'a> {
     pub calls_per_process: u64,
     /// After how long without a sign of life the other end is taken for lost, ns.
     pub heartbeat: u64,
+    /// Whether data is compressed: 0 never, 1 where the link is slower than that, 2 always.
+    pub compression: u8,
     /// The program that starts workers; empty: the agent's own, whose workers are native.
     pub program: &'a str,
     /// Its arguments.
@@ -152,6 +154,7 @@ impl Writer<'_> {
         self.u32(serve.retries);
         self.u64(serve.calls_per_process);
         self.u64(serve.heartbeat);
+        self.u8(serve.compression);
         self.text(serve.program)?;
         self.texts(&serve.arguments)?;
         self.texts(&serve.environment)?;
@@ -213,6 +216,13 @@ impl<'a> Reader<'a> {
             retries: self.u32("retries")?,
             calls_per_process: self.u64("calls per process")?,
             heartbeat: self.u64("heartbeat")?,
+            compression: match self.u8("compression")? {
+                way @ ..=2 => way,
+                other => {
+                    let value = other.into();
+                    return Err(WireError::Meaningless { what: "compression", value });
+                }
+            },
             program: self.text("program")?,
             arguments: self.texts("arguments")?,
             environment: self.texts("environment")?,

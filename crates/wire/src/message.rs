@@ -54,11 +54,12 @@ pub enum Kind {
     Expect = 81,
     Missing = 82,
     NotPassed = 83,
+    Packed = 84,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 44] = [
+    pub const ALL: [Kind; 45] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -103,6 +104,7 @@ impl Kind {
         Kind::Expect,
         Kind::Missing,
         Kind::NotPassed,
+        Kind::Packed,
     ];
 
     pub(crate) fn from_code(code: u8) -> Option<Kind> {
@@ -222,6 +224,13 @@ pub enum Message<'a> {
         /// Which: the number of that message among those with streams, in its direction, from 1 on.
         stream: u32,
         /// The bytes.
+        bytes: &'a [u8],
+    },
+    /// The same, compressed: one zstd frame, which tells how many bytes it holds, at most as many as a body.
+    Packed {
+        /// As in [`Message::Data`].
+        stream: u32,
+        /// The frame of zstd.
         bytes: &'a [u8],
     },
     /// Worker to client: the function has returned.
@@ -482,6 +491,7 @@ impl Message<'_> {
             Message::Function { .. } => Kind::Function,
             Message::Call { .. } => Kind::Call,
             Message::Data { .. } => Kind::Data,
+            Message::Packed { .. } => Kind::Packed,
             Message::Reply { .. } => Kind::Reply,
             Message::Failure { .. } => Kind::Failure,
             Message::Segment { .. } => Kind::Segment,
@@ -546,7 +556,7 @@ impl Message<'_> {
         bounded("number of descriptors", descriptors.into(), MAX_DESCRIPTORS.into())?;
         let start = out.len();
         let stream = match self {
-            Message::Data { stream, .. } => *stream,
+            Message::Data { stream, .. } | Message::Packed { stream, .. } => *stream,
             _ => 0,
         };
         let header = Header { order, kind: self.kind(), descriptors, body_len: 0, stream };
@@ -603,7 +613,9 @@ impl Message<'_> {
                 w.u8((*batch).into());
                 w.sections(sections)?;
             }
-            Message::Data { bytes, .. } => w.out.extend_from_slice(bytes),
+            Message::Data { bytes, .. } | Message::Packed { bytes, .. } => {
+                w.out.extend_from_slice(bytes);
+            }
             Message::Reply { call, stamps, retained, sections } => {
                 w.outcome(*call, *stamps, retained)?;
                 w.sections(sections)?;
@@ -770,6 +782,10 @@ impl<'a> Message<'a> {
             Kind::Data => Message::Data {
                 stream: frame.header.stream,
                 bytes: r.bytes(frame.body.len(), "data")?,
+            },
+            Kind::Packed => Message::Packed {
+                stream: frame.header.stream,
+                bytes: r.bytes(frame.body.len(), "packed data")?,
             },
             Kind::Reply => {
                 let (call, stamps, retained) = r.outcome()?;

@@ -112,7 +112,7 @@ const LISTS: [List; 14] = [
     List { kind: Kind::Prepare, before: 6, after: 0, item: &[0; 4], most: MOST },
     List { kind: Kind::HostCall, before: 17, after: 2, item: &[0; 8], most: MOST },
     List { kind: Kind::Retract, before: 0, after: 0, item: &[0; 8], most: MOST },
-    List { kind: Kind::Serve, before: 53, after: 14, item: &[0; 4], most: MOST },
+    List { kind: Kind::Serve, before: 54, after: 14, item: &[0; 4], most: MOST },
     List { kind: Kind::Spawn, before: 0, after: 0, item: &[0; 4], most: MOST },
 ];
 

@@ -14,11 +14,14 @@ use crate::loan::Sink;
 use crate::payload::{Outgoing, Payload};
 use crate::segment::{Lent, Pool};
 
+/// By call: one for each of its streamed sections.
+type Calls = HashMap<u64, Vec<Option<Arc<Lent>>>>;
+
 /// Memory for sections that are on their way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
     /// One for each streamed section of a call, if it is long enough.
-    calls: Arc<Mutex<HashMap<u64, Vec<Option<Arc<Lent>>>>>>,
+    calls: Arc<Mutex<Calls>>,
     pub(super) blobs: Fillings,
     memory: Arc<OnceLock<Memory>>,
 }
@@ -32,7 +35,7 @@ struct Memory {
 }
 
 impl Places {
-    fn calls(&self) -> MutexGuard<'_, HashMap<u64, Vec<Option<Arc<Lent>>>>> {
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,7 +53,9 @@ impl Places {
         Box::new(move |message, lengths| {
             let Some(memory) = places.memory.get() else { return Vec::new() };
             match message {
-                Message::HostCall(HostCall { call, .. }) => places.place_call(memory, *call, lengths),
+                Message::HostCall(HostCall { call, .. }) => {
+                    places.place_call(memory, *call, lengths)
+                }
                 Message::Blob { blob, sections } => {
                     let streamed = sections.iter().all(|section| section.place == Place::Stream);
                     let filling = streamed

@@ -15,23 +15,24 @@ use gridrpc_wire::{
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::agent::{AgentError, TicketKeys};
 use crate::agent::answers::{Answers, Running, loss_on_the_wire};
 use crate::agent::arrivals::Places;
 use crate::agent::callbacks::{Backwards, Waiting};
 use crate::agent::filling::Filling;
 use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
+use crate::agent::{AgentError, TicketKeys};
 use crate::client::upstream::Upstream;
 use crate::client::{
     Callbacks, Config, FunctionRef, Grid, Launch, Output, Preparation, Request, SharedData,
 };
 use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
 use crate::numerical;
-use crate::transport::addresses;
 use crate::payload::Payload;
 use crate::segment::Lent;
+use crate::servers::Compression;
 use crate::sys::{self, monotonic_ns};
+use crate::transport::addresses;
 
 /// The longest payload that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
@@ -108,6 +109,7 @@ pub(super) fn serve(socket: Socket, keys: Option<&TicketKeys>) -> Result<(), Age
     let spreading = Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let wanted = greet(&mut receiver, &answers, &socket, spreading.port())?;
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
+    answers.up.compress(wanted.compression);
     let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
     places.belong_to(&grid);
     receiver.place_streams(places.placement());
@@ -138,6 +140,7 @@ struct Wanted {
     shared_threshold: usize,
     keep_free: u64,
     heartbeat: Option<Duration>,
+    compression: Compression,
     staging: String,
 }
 
@@ -176,6 +179,11 @@ impl Wanted {
             shared_threshold: usize::try_from(serve.shared_threshold).unwrap_or(usize::MAX),
             keep_free: serve.keep_free,
             heartbeat: (serve.heartbeat > 0).then(|| Duration::from_nanos(serve.heartbeat)),
+            compression: match serve.compression {
+                0 => Compression::Off,
+                1 => Compression::Auto,
+                _ => Compression::On,
+            },
             staging: serve.staging.to_owned(),
         })
     }

@@ -635,7 +635,7 @@ impl State {
     pub(crate) fn flush(&mut self) {
         let submitting = std::mem::take(&mut self.submitting);
         if self.hosts.has_unsent() {
-            self.to_flush.extend(self.hosts.to_flush(submitting));
+            self.to_flush.extend(self.hosts.take_unsent(submitting));
         }
         self.send_large();
         let State { dirty, outlets, progress, epoll, .. } = self;

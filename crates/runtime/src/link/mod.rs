@@ -1,6 +1,7 @@
 //! One end of a connection: frames out with a queue, frames in with streams put together.
 
 mod outbound;
+mod packing;
 mod receiver;
 mod sender;
 

@@ -10,6 +10,7 @@ use gridrpc_wire::{Message, Order, WireError};
 
 use crate::link::{Sender, Socket};
 use crate::loan::Source;
+use crate::servers::Compression;
 
 /// What has been pushed and is not the sender's yet.
 #[derive(Debug, Default)]
@@ -55,6 +56,11 @@ impl Outbound {
     pub fn new(socket: Socket, watch: Watch) -> Outbound {
         let writer = Writer { sender: Sender::new(socket), blocked: false, failed: None };
         Outbound { queue: Mutex::default(), writer: Mutex::new(writer), watch }
+    }
+
+    /// Has streams compressed.
+    pub fn compress(&self, mode: Compression) {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).sender.compress(mode);
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {

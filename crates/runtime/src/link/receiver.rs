@@ -42,6 +42,16 @@ impl Stream {
         }
     }
 
+    fn append(&mut self, bytes: &[u8]) {
+        match self {
+            Stream::Bytes(stream) => stream.extend_from_slice(bytes),
+            Stream::Placed(place, filled) => {
+                place.write(*filled, bytes);
+                *filled += bytes.len();
+            }
+        }
+    }
+
     /// Its bytes, if they are in a buffer.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
@@ -333,6 +343,10 @@ impl Receiver {
             return Ok(true);
         }
         let end = HEADER_LEN + header.body_len;
+        if header.kind == Kind::Packed && bytes.len() >= end {
+            self.unpack(header)?;
+            return Ok(true);
+        }
         let Some(body) = bytes.get(HEADER_LEN..end) else { return Ok(false) };
         let frame = Frame { header, body };
         let count = usize::from(header.descriptors);
@@ -397,6 +411,27 @@ impl Receiver {
         Ok(())
     }
 
+    /// Takes a compressed piece of a stream.
+    fn unpack(&mut self, header: Header) -> Result<(), LinkError> {
+        let known = self.pending.iter().position(|pending| pending.number == header.stream);
+        let Some(index) = known else { return Err(unexpected("data that belongs to no message")) };
+        let start = self.filled.start + HEADER_LEN;
+        let packed = &self.buffer[start..start + header.body_len];
+        let most = self.pending[index].wanted().min(MAX_BODY);
+        let piece = zstd::bulk::decompress(packed, most).map_err(|error| {
+            unexpected(&format!("packed data that cannot be unpacked: {error}"))
+        })?;
+        if piece.is_empty() {
+            return Err(unexpected("data that does not fit its section"));
+        }
+        self.filled.start = start + header.body_len;
+        self.current = Some(index);
+        if let Some(stream) = current(&mut self.pending, self.current) {
+            stream.append(&piece);
+        }
+        Ok(())
+    }
+
     /// Moves bytes of a `Data` frame that are in the buffer to their stream.
     fn take_data(&mut self) {
         let count = self.data_left.min(self.filled.len());
@@ -405,13 +440,7 @@ impl Receiver {
         {
             let start = self.filled.start;
             let bytes = &self.buffer[start..start + count];
-            match stream {
-                Stream::Bytes(stream) => stream.extend_from_slice(bytes),
-                Stream::Placed(place, filled) => {
-                    place.write(*filled, bytes);
-                    *filled += count;
-                }
-            }
+            stream.append(bytes);
             self.filled.start += count;
             self.data_left -= count;
         }

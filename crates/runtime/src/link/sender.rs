@@ -8,8 +8,10 @@ use std::sync::Arc;
 
 use gridrpc_wire::{MAX_BODY, Message, Order, Place, WireError, data_header};
 
+use crate::link::packing::Packing;
 use crate::link::{Socket, sections};
 use crate::loan::Source;
+use crate::servers::Compression;
 
 #[derive(Debug)]
 enum Out {
@@ -46,6 +48,7 @@ pub struct Sender {
     streamed: u32,
     /// Streams that let other messages pass, in the order of their turns.
     bulks: VecDeque<Bulk>,
+    packing: Packing,
 }
 
 /// Streams of one message that go piece by piece, in turn with those of others.
@@ -69,6 +72,7 @@ impl Sender {
             kept: false,
             streamed: 0,
             bulks: VecDeque::new(),
+            packing: Packing::new(Compression::Off),
         }
     }
 
@@ -130,6 +134,11 @@ impl Sender {
         Ok(())
     }
 
+    /// Has streams that go piece by piece compressed.
+    pub fn compress(&mut self, mode: Compression) {
+        self.packing = Packing::new(mode);
+    }
+
     /// Appends frames that are encoded already. Those with streams are the last ones, and
     /// [`Sender::push_bulk`] comes next.
     pub fn push_frames(&mut self, frames: &[u8]) {
@@ -162,9 +171,17 @@ impl Sender {
         }
         let Some(part) = bulk.parts.front().cloned() else { return !self.bulks.is_empty() };
         let (start, end) = (bulk.taken, part.len().min(bulk.taken + PIECE));
-        let Ok(header) = data_header(Order::NATIVE, bulk.number, end - start) else { return false };
-        self.tail().extend_from_slice(&header);
-        self.queue.push_back(Out::Slice(part, start..end));
+        if let Some(packed) = part.with(|bytes| self.packing.pack(&bytes[start..end])) {
+            let message = Message::Packed { stream: bulk.number, bytes: &packed };
+            if message.encode(Order::NATIVE, self.tail()).is_err() {
+                return false;
+            }
+        } else {
+            let header = data_header(Order::NATIVE, bulk.number, end - start);
+            let Ok(header) = header else { return false };
+            self.tail().extend_from_slice(&header);
+            self.queue.push_back(Out::Slice(part, start..end));
+        }
         bulk.taken = end;
         self.bulks.push_back(bulk);
         true
@@ -243,6 +260,7 @@ impl Sender {
                     }
                     self.sent += count;
                     self.position += count as u64;
+                    self.packing.sent(count, !self.bulks.is_empty());
                     if done {
                         self.recycle_front();
                     }

@@ -1,8 +1,15 @@
 //! Tests of both halves of a connection, over one in memory that holds as little as they want.
 
+use std::collections::VecDeque;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
+use gridrpc_wire::{Kind, Order, Place};
+
 use super::*;
+use crate::loan::{Sink, Source};
+use crate::servers::Compression;
+
 use crate::transport::memory;
 
 const MANY: u64 = 1 << 30;
@@ -193,4 +200,67 @@ fn what_the_transport_keeps_is_not_sent_yet() {
     let mut come = Vec::new();
     take(&mut receiver, &mut come);
     assert_eq!(come, [(1, Vec::new())]);
+}
+
+/// What a receiver hands over: kinds of messages, and their streams.
+fn received(receiver: &mut Receiver) -> Vec<(Kind, Vec<Vec<u8>>)> {
+    let mut all = Vec::new();
+    let handle = |received: Received<'_>| -> Result<(), LinkError> {
+        let streams = received.streams.into_iter().map(Stream::into_bytes).collect();
+        all.push((received.message.kind(), streams));
+        Ok(())
+    };
+    receiver.drain(handle).expect("messages");
+    all
+}
+
+#[test]
+fn small_messages_pass_long_streams_and_streams_take_turns() {
+    for mode in [Compression::Off, Compression::On] {
+        let (ours, theirs) = memory::pair_with_room(1 << 20).expect("a pair");
+        let mut sender = Sender::new(Arc::new(ours));
+        sender.compress(mode);
+        let mut receiver = Receiver::new(Arc::new(theirs), 1 << 40);
+        let long: Vec<u8> = (0..3_000_001_u32).map(|i| (i / 7) as u8).collect();
+        let short = vec![5; 600_000];
+        for (number, bytes) in [(1, &long), (2, &short)] {
+            let mut frame = Vec::new();
+            blob(number, &[bytes.len()]).encode(Order::NATIVE, &mut frame).expect("encoded");
+            sender.push_frames(&frame);
+            sender.push_bulk([Arc::new(Source::owned(bytes.clone()))].into());
+        }
+        sender.push(&Message::Ping { number: 7 }).expect("pushed");
+        let mut all = Vec::new();
+        while all.len() < 3 {
+            sender.flush().expect("sent");
+            while receiver.fill().is_ok() {
+                all.extend(received(&mut receiver));
+            }
+        }
+        let kinds: Vec<Kind> = all.iter().map(|(kind, _)| *kind).collect();
+        assert_eq!(kinds, [Kind::Ping, Kind::Blob, Kind::Blob], "{mode:?}");
+        assert!(
+            all[1].1 == [short] && all[2].1 == [long],
+            "{mode:?}: the short one is there first"
+        );
+    }
+}
+
+#[test]
+fn data_for_a_message_that_nobody_sent_ends_the_connection() {
+    for message in [
+        Message::Data { stream: 2, bytes: b"abc" },
+        Message::Packed { stream: 1, bytes: b"no frame of zstd" },
+        Message::Packed { stream: 9, bytes: b"" },
+    ] {
+        let (ours, theirs) = memory::pair().expect("a pair");
+        let mut sender = Sender::new(Arc::new(ours));
+        sender.push(&blob(1, &[100])).expect("pushed");
+        sender.push(&message).expect("pushed");
+        sender.flush().expect("sent");
+        let mut receiver = Receiver::new(Arc::new(theirs), 1 << 40);
+        receiver.fill().expect("received");
+        let handle = |_: Received<'_>| -> Result<(), LinkError> { Ok(()) };
+        assert!(receiver.drain(handle).is_err(), "{message:?}");
+    }
 }

@@ -74,7 +74,9 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
         },
     );
     let cancel = any::<u64>().prop_map(|call| Message::Cancel { call });
-    prop_oneof![function, call, data, reply, failure, cancel]
+    let packed =
+        (any::<u32>(), payload()).prop_map(|(stream, bytes)| Message::Packed { stream, bytes });
+    prop_oneof![function, call, data, packed, reply, failure, cancel]
 }
 
 fn callbacks() -> impl Strategy<Value = Message<'static>> {
@@ -141,9 +143,15 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
     let pass = (any::<u64>(), any::<u32>(), any::<[u8; 32]>(), texts())
         .prop_map(|(blob, to, secret, addresses)| Message::Pass { blob, to, secret, addresses });
     let lists = (texts(), texts(), texts(), texts());
-    let serve =
-        (any::<u8>(), any::<[u32; 2]>(), any::<[u64; 5]>(), [text(), text(), text()], lists)
-            .prop_map(|(version, small, large, [program, directory, staging], lists)| {
+    let serve = (
+        (any::<u8>(), 0..=2_u8),
+        any::<[u32; 2]>(),
+        any::<[u64; 5]>(),
+        [text(), text(), text()],
+        lists,
+    )
+        .prop_map(
+            |((version, compression), small, large, [program, directory, staging], lists)| {
                 let (arguments, environment, path, modules) = lists;
                 let [shared_threshold, keep_free, grace, calls_per_process, heartbeat] = large;
                 Message::Serve(Serve {
@@ -155,6 +163,7 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
                     retries: small[1],
                     calls_per_process,
                     heartbeat,
+                    compression,
                     program,
                     arguments,
                     environment,
@@ -163,7 +172,8 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
                     modules,
                     staging,
                 })
-            });
+            },
+        );
     let numbers = || vec(any::<u64>(), 0..50);
     let call = (any::<u64>(), any::<[u32; 2]>(), any::<bool>(), numbers(), sections()).prop_map(
         |(call, [function, on], idempotent, blobs, sections)| {

@@ -50,6 +50,7 @@ pub fn message(json: &Json) -> Message<'static> {
             stream: json.get("stream").map_or(0, as_int),
             bytes: object.bytes("bytes"),
         },
+        "Packed" => Message::Packed { stream: object.int("stream"), bytes: object.bytes("bytes") },
         "Reply" => Message::Reply {
             call: object.int("call"),
             stamps: object.stamps(),
@@ -139,6 +140,7 @@ pub fn message(json: &Json) -> Message<'static> {
             retries: object.int("retries"),
             calls_per_process: object.int("calls_per_process"),
             heartbeat: object.int("heartbeat"),
+            compression: object.int("compression"),
             program: object.text("program"),
             arguments: object.texts("arguments"),
             environment: object.texts("environment"),

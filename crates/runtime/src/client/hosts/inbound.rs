@@ -22,7 +22,7 @@ use crate::client::reactor::{Reactor, Token};
 use crate::launcher::Event;
 use crate::link::{Outbound, Receiver};
 use crate::nested::is_request;
-use crate::servers::{LauncherKind, Server, ServerOutput};
+use crate::servers::{Compression, LauncherKind, Server, ServerOutput};
 use crate::sys::{self, monotonic_ns};
 use crate::transport::door::Admitted;
 
@@ -148,6 +148,11 @@ impl Hosts {
             calls_per_process: common.calls_per_process,
             heartbeat: u64::try_from(server.heartbeat.as_nanos()).unwrap_or(u64::MAX),
             staging: server.staging.as_deref().unwrap_or_default(),
+            compression: match server.compression {
+                Compression::Off => 0,
+                Compression::Auto => 1,
+                Compression::On => 2,
+            },
             ..Serve::default()
         };
         serve.directory = match &server.directory {
@@ -305,6 +310,7 @@ impl Reactor {
             }
         };
         let up = Arc::new(Outbound::new(Arc::clone(&transport), Box::new(watch)));
+        up.compress(hosts.launching.server(&hosts.plans[index]).compression);
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
         let now = Instant::now();
@@ -582,10 +588,8 @@ impl Reactor {
     /// What concerns no call.
     fn hear_rest(&mut self, index: usize, event: HostEvent) {
         match event {
-            HostEvent::Join(joined) => {
-                if self.peer(index).is_some_and(|peer| !peer.joined) {
-                    self.join(index, joined);
-                }
+            HostEvent::Join(joined) if self.peer(index).is_some_and(|peer| !peer.joined) => {
+                self.join(index, joined);
             }
             HostEvent::NoWorkers(loss) => {
                 let stderr = loss.stderr.clone();

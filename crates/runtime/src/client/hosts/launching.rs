@@ -12,9 +12,9 @@ use crate::client::grid::Common;
 use crate::client::seat::Wake as _;
 use crate::launcher::{self, Event, Launcher, Report, Start};
 use crate::servers::{LauncherKind, Server};
-use crate::transport::{Keys, addresses};
 use crate::sys;
 use crate::transport::door::{Admitted, Door};
+use crate::transport::{Keys, addresses};
 
 /// Something that other threads have to tell the reactor of an agent.
 #[derive(Debug)]

@@ -157,7 +157,6 @@ impl HostsOut {
         self.list.is_empty()
     }
 
-
     fn mark(&mut self, id: WorkerId, urgent: bool) {
         let Some(host) = self.get(id) else { return };
         host.urgent |= urgent;
@@ -167,7 +166,7 @@ impl HostsOut {
     }
 
     /// The connections with something to send that cannot wait: to be flushed when the lock is free.
-    pub(crate) fn to_flush(&mut self, submitting: bool) -> Vec<Arc<Outbound>> {
+    pub(crate) fn take_unsent(&mut self, submitting: bool) -> Vec<Arc<Outbound>> {
         let mut ready = Vec::new();
         for id in std::mem::take(&mut self.dirty) {
             let Some(host) = self.get(id) else { continue };
