@@ -26,6 +26,7 @@ fn open(workers: u32, transport: Transport) -> Grid {
         shared_threshold: 32 << 10,
         keep_free: 256 << 20,
         output: Output::Plain,
+        servers: None,
     })
     .expect("a grid");
     assert!(grid.wait_until_ready(WAIT).expect("workers"), "workers did not answer");
@@ -264,6 +265,7 @@ fn a_program_that_cannot_start_workers_is_reported() {
             shared_threshold: 32 << 10,
             keep_free: 0,
             output: Output::Plain,
+            servers: None,
         })
         .expect("a grid");
         let error = grid.wait_until_ready(WAIT).expect_err("no workers");

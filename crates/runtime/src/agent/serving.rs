@@ -106,10 +106,12 @@ pub(super) fn serve(socket: Socket, keys: Option<&TicketKeys>) -> Result<(), Age
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let places = Places::default();
-    let spreading = Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
+    let mut spreading =
+        Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let wanted = greet(&mut receiver, &answers, &socket, spreading.port())?;
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
     answers.up.compress(wanted.compression);
+    spreading.compression = wanted.compression;
     let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
     places.belong_to(&grid);
     receiver.place_streams(places.placement());

@@ -15,6 +15,7 @@ use crate::agent::arrivals::Places;
 use crate::agent::{Ticket, TicketKeys};
 use crate::client::upstream::Upstream as _;
 use crate::link::{LinkError, Received, Receiver, Sender};
+use crate::servers::Compression;
 use crate::transport::dial::dial;
 use crate::transport::door::{Admitted, Door};
 use crate::transport::{Keys, Transport};
@@ -40,6 +41,7 @@ pub(super) struct Spreading {
     next: u32,
     places: Places,
     answers: Arc<Answers>,
+    pub(super) compression: Compression,
 }
 
 impl Spreading {
@@ -72,7 +74,8 @@ impl Spreading {
         };
         let door = Door::open(&[], None, own.map(Arc::new), admit)?;
         let (places, answers) = (places.clone(), Arc::clone(answers));
-        Ok(Spreading { door, keys, expected, next: 0, places, answers })
+        let compression = Compression::Off;
+        Ok(Spreading { door, keys, expected, next: 0, places, answers, compression })
     }
 
     /// Where other agents can dial.
@@ -107,8 +110,9 @@ impl Spreading {
         let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
         let ticket = Ticket { addresses, secret, keys: self.keys.clone() };
         let (places, answers) = (self.places.clone(), Arc::clone(&self.answers));
+        let compression = self.compression;
         let passing = move || {
-            if let Err(why) = send_on(blob, &ticket, &places) {
+            if let Err(why) = send_on(blob, &ticket, &places, compression) {
                 eprintln!("gridrpc: shared data could not be sent on to another host: {why}");
                 answers.tell(&Message::NotPassed { blob, to });
                 answers.settle();
@@ -154,11 +158,17 @@ fn take(blob: u64, transport: &Arc<dyn Transport>, places: &Places) -> Result<()
 }
 
 /// Sends shared data to another agent, which may be coming itself.
-fn send_on(blob: u64, ticket: &Ticket, places: &Places) -> Result<(), String> {
+fn send_on(
+    blob: u64,
+    ticket: &Ticket,
+    places: &Places,
+    compression: Compression,
+) -> Result<(), String> {
     let data = places.blobs.wait_for(blob, PATIENCE).ok_or("it has not begun to come")?;
     let dialled = dial(ticket, PATIENCE, true).map_err(|error| error.to_string())?;
     let told = |error: io::Error| error.to_string();
     let mut sender = Sender::new(dialled.transport);
+    sender.compress(compression);
     let place = Place::Stream;
     let lengths = data.lengths();
     let sections = lengths.iter().map(|len| Section { len: *len as u64, place }).collect();
@@ -177,8 +187,8 @@ fn send_on(blob: u64, ticket: &Ticket, places: &Places) -> Result<(), String> {
             }
             since = Instant::now();
             sent = piece.end;
-            let source = Arc::new(data.source(part, piece));
-            sender.push_stream(&source).map_err(|error| error.to_string())?;
+            let pushed = sender.push_next_piece(data.source(part, piece));
+            pushed.map_err(|error| error.to_string())?;
             sender.flush().map_err(told)?;
         }
     }

@@ -171,20 +171,38 @@ impl Sender {
         }
         let Some(part) = bulk.parts.front().cloned() else { return !self.bulks.is_empty() };
         let (start, end) = (bulk.taken, part.len().min(bulk.taken + PIECE));
-        if let Some(packed) = part.with(|bytes| self.packing.pack(&bytes[start..end])) {
-            let message = Message::Packed { stream: bulk.number, bytes: &packed };
-            if message.encode(Order::NATIVE, self.tail()).is_err() {
-                return false;
-            }
-        } else {
-            let header = data_header(Order::NATIVE, bulk.number, end - start);
-            let Ok(header) = header else { return false };
-            self.tail().extend_from_slice(&header);
-            self.queue.push_back(Out::Slice(part, start..end));
-        }
         bulk.taken = end;
+        let pushed = self.push_piece(bulk.number, part, start..end);
         self.bulks.push_back(bulk);
-        true
+        pushed.is_ok()
+    }
+
+    /// Appends a piece of a stream of message number `number`, compressed if that makes it faster.
+    fn push_piece(
+        &mut self,
+        number: u32,
+        part: Arc<Source>,
+        range: Range<usize>,
+    ) -> Result<(), WireError> {
+        if let Some(packed) = part.with(|bytes| self.packing.pack(&bytes[range.clone()])) {
+            let message = Message::Packed { stream: number, bytes: &packed };
+            return message.encode(Order::NATIVE, self.tail());
+        }
+        let header = data_header(Order::NATIVE, number, range.len())?;
+        self.tail().extend_from_slice(&header);
+        self.queue.push_back(Out::Slice(part, range));
+        Ok(())
+    }
+
+    /// Appends the next piece of the streamed sections of the message pushed before, of at most a body's
+    /// length, compressed if that makes it faster.
+    ///
+    /// # Errors
+    /// When it is longer.
+    pub fn push_next_piece(&mut self, piece: Source) -> Result<(), WireError> {
+        let len = piece.len();
+        self.packing.sent(len, true);
+        self.push_piece(self.streamed, Arc::new(piece), 0..len)
     }
 
     fn tail(&mut self) -> &mut Vec<u8> {
