@@ -49,6 +49,8 @@ pub struct Sender {
     /// Streams that let other messages pass, in the order of their turns.
     bulks: VecDeque<Bulk>,
     packing: Packing,
+    /// More pieces will come than are here.
+    goes_on: bool,
 }
 
 /// Streams of one message that go piece by piece, in turn with those of others.
@@ -73,6 +75,7 @@ impl Sender {
             streamed: 0,
             bulks: VecDeque::new(),
             packing: Packing::new(Compression::Off),
+            goes_on: false,
         }
     }
 
@@ -201,7 +204,7 @@ impl Sender {
     /// When it is longer.
     pub fn push_next_piece(&mut self, piece: Source) -> Result<(), WireError> {
         let len = piece.len();
-        self.packing.sent(len, true);
+        self.goes_on = true;
         self.push_piece(self.streamed, Arc::new(piece), 0..len)
     }
 
@@ -278,7 +281,7 @@ impl Sender {
                     }
                     self.sent += count;
                     self.position += count as u64;
-                    self.packing.sent(count, !self.bulks.is_empty());
+                    self.packing.sent(count, self.goes_on || !self.bulks.is_empty());
                     if done {
                         self.recycle_front();
                     }
