@@ -87,14 +87,9 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
     """
     if not (config.servers or config.transport == "tcp"):
         return {}
-    known: dict[str, _native.Server] = {}
-    if file is not None:
-        with open(file, encoding="utf-8-sig") as opened:
-            read = _native.read_servers(opened.read(), os.fspath(file))
-        known = {server.name: server for server in read}
-    found = [known.get(name) or _native.server_from_url(name) for name in config.servers]
+    found = _native.chosen_servers(list(config.servers), file) if config.servers else []
     if config.transport == "tcp":
-        found += map(_native.server_from_url, _behind_agents(config))
+        found += _native.chosen_servers(_behind_agents(config))
     python = config.worker == "python"
     return {
         "servers": found,

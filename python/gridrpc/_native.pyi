@@ -1,5 +1,6 @@
 """The native module, as the package above sees it. `make lint` checks this against the binary."""
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from threading import Condition
 from types import GenericAlias
@@ -71,6 +72,15 @@ class ForkedSpawner:
     @property
     def safe(self) -> bool: ...
     def give_up(self) -> None: ...
+
+@final
+class Server:
+    @property
+    def name(self) -> str: ...
+    @property
+    def hosts(self) -> list[str]: ...
+
+def chosen_servers(words: Sequence[str], file: str | os.PathLike[str] | None = None) -> list[Server]: ...
 
 @final
 class Function:
@@ -158,9 +168,16 @@ class Grid:
         retries: int,
         calls_per_process: int,
         labelled: bool,
+        servers: Sequence[Server] = ...,
+        agent: str = "",
+        here: str = "",
+        elsewhere: Sequence[str] = ...,
+        remote_environment: Sequence[tuple[str, str]] = ...,
         forked: ForkedSpawner | None = None,
     ) -> Grid: ...
     def counts(self) -> tuple[int, int, int]: ...
+    def workers(self) -> int: ...
+    def host_of(self, worker: int) -> str | None: ...
     def prepare(self, module: str) -> None: ...
     def wait_until_ready(self, timeout: float | None = None) -> bool: ...
     def register(

@@ -31,6 +31,18 @@ def test_program_with_one_worker(run, name):
     run(f"{name}.c", GRIDRPC_WORKERS="1")
 
 
+@pytest.mark.parametrize("name", ["calls", "handles", "sessions", "threads", "edges"])
+def test_program_whose_calls_run_on_hosts(run, name):
+    run(f"{name}.c", GRIDRPC_SERVERS="local://one?workers=1 local://two?workers=2")
+
+
+def test_servers_that_make_no_sense_are_told(run, tmp_path):
+    file = tmp_path / "grid.toml"
+    file.write_text("[server.one]\nhost = ['a']\n")
+    done = run("lifecycle.c", GRIDRPC_CONFIG=str(file), status=None)
+    assert "grid.toml:2: server \"one\": " in done.stderr
+
+
 def test_objects(run, tmp_path):
     run("objects.c", COUNTER_FILE=str(tmp_path / "finalized"))
 

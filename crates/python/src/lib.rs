@@ -35,7 +35,7 @@ mod _native {
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]
-    use crate::servers::{Server, read_servers, server_from_url};
+    use crate::servers::{Server, chosen_servers};
     #[pymodule_export]
     use crate::values::plain_bytes;
     #[pymodule_export]

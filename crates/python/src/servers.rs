@@ -1,5 +1,7 @@
 //! Servers: places with workers elsewhere, from URLs and configuration files.
 
+use std::path::PathBuf;
+
 use gridrpc_runtime::servers;
 use pyo3::prelude::*;
 
@@ -28,16 +30,12 @@ impl Server {
     }
 }
 
-/// The servers of a configuration file, from its text; `file` names it in errors.
+/// The servers that these words name: URLs such as `ssh://node1?workers=4`, or servers of `file`, all of
+/// which are used if nothing is named.
 #[pyfunction]
-pub fn read_servers(text: &str, file: &str) -> PyResult<Vec<Server>> {
-    let read =
-        servers::read(text, file).map_err(|problems| errors::config(&problems.to_string()))?;
-    Ok(read.into_iter().map(Server).collect())
-}
-
-/// The server that a URL names, such as `ssh://node1?workers=4`.
-#[pyfunction]
-pub fn server_from_url(url: &str) -> PyResult<Server> {
-    servers::from_url(url).map(Server).map_err(|problem| errors::config(&problem.to_string()))
+#[pyo3(signature = (words, file=None))]
+pub fn chosen_servers(words: Vec<String>, file: Option<PathBuf>) -> PyResult<Vec<Server>> {
+    let chosen = servers::chosen(&words, file.as_deref());
+    let chosen = chosen.map_err(|problems| errors::config(&problems.to_string()))?;
+    Ok(chosen.into_iter().map(Server).collect())
 }

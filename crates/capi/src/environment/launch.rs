@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gridrpc_core::Settings as Bounds;
-use gridrpc_runtime::client::{Config, Launch, Output, Preparation};
+use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
 use gridrpc_runtime::numerical;
+use gridrpc_runtime::servers::{self, Server};
 
 use crate::config::{ClientConfig, Debug, ServerSettings};
 use crate::errors::ErrorCode;
@@ -26,7 +27,9 @@ fn processors() -> usize {
 /// What the grid is to be.
 pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config, Failure> {
     let processors = processors();
+    let servers = servers()?;
     let workers = match std::env::var("GRIDRPC_WORKERS") {
+        Err(_) if !servers.is_empty() => 0,
         Err(_) => u32::try_from(processors).unwrap_or(1),
         Ok(text) => match text.trim().parse() {
             Ok(workers @ 1..=MOST_WORKERS) => workers,
@@ -39,8 +42,17 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
     };
     let directory =
         settings.work_directory.as_ref().map(|directory| directory.display().to_string());
+    let program = program()?;
+    let servers = (!servers.is_empty()).then(|| Servers {
+        list: servers,
+        program: program.clone(),
+        workers: RemoteWorkers {
+            directory: directory.clone().unwrap_or_default(),
+            ..RemoteWorkers::default()
+        },
+    });
     let launch = Launch {
-        program: program()?,
+        program,
         arguments: vec!["spawner".into()],
         environment: environment(client, settings, processors, workers),
         preparation: Preparation {
@@ -50,7 +62,18 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
     };
     let bounds = Bounds { workers, cores: processors, max_queued: MAX_QUEUED, ..Bounds::default() };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
-    Ok(Config { output, ..Config::here(launch, bounds) })
+    Ok(Config { output, servers, ..Config::here(launch, bounds) })
+}
+
+/// The places with workers elsewhere that the environment names: URLs and names in GRIDRPC_SERVERS, the file
+/// that describes them in GRIDRPC_CONFIG.
+fn servers() -> Result<Vec<Server>, Failure> {
+    let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
+    let words = std::env::var("GRIDRPC_SERVERS").unwrap_or_default();
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    servers::chosen(&words, file.as_ref().map(Path::new)).map_err(|problems| {
+        Failure::new(ErrorCode::ConfigfileError, format!("GRIDRPC_SERVERS: {problems}"))
+    })
 }
 
 fn environment(

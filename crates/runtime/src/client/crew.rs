@@ -17,12 +17,14 @@ impl Grid {
     pub fn grow(&self, workers: u32) -> Result<(), GridError> {
         self.check_process()?;
         let mut state = self.common.lock();
-        let more = workers.saturating_sub(self.workers());
-        if more == 0 {
+        let here = self.workers.load(Ordering::Relaxed);
+        let more = workers.saturating_sub(here + state.core.places_on_hosts() as u32);
+        if more == 0 || here == 0 {
+            // A grid of hosts alone stays one.
             return Ok(());
         }
         check_workers(more)?;
-        self.workers.store(workers, Ordering::Relaxed);
+        self.workers.store(here + more, Ordering::Relaxed);
         state.drive(|core, out| core.add_workers(more, out));
         self.common.finish(state);
         Ok(())

@@ -2,6 +2,7 @@
 //!
 //! They are read from a file ([`read_file`]; docs/grid-toml.md is its reference) or made of a URL ([`from_url`]).
 
+mod chosen;
 mod hosts;
 mod keys;
 mod problems;
@@ -14,6 +15,7 @@ mod write;
 
 use std::time::Duration;
 
+pub use chosen::chosen;
 pub use hosts::HostFault;
 pub use problems::{Fault, Part, Problem, Problems};
 pub use read::{read, read_file};

@@ -255,6 +255,12 @@ fn whole(place: &str, line: usize, part: Part, fault: Fault) -> Problem {
     Problem { place: place.into(), line, part, fault: Box::new(fault) }
 }
 
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Problems {
+        Problems { told: vec![problem], more: 0 }
+    }
+}
+
 impl Problems {
     /// One problem of a file that cannot be looked into any further.
     pub(super) fn one(place: &str, line: usize, fault: Fault) -> Problems {

@@ -1,0 +1,22 @@
+//! Which servers a program uses: URLs, or names from a configuration file.
+
+use std::path::Path;
+
+use super::problems::Problems;
+use super::{Server, from_url, read_file};
+
+/// The servers that these words name: URLs, or servers of `file`, all of which are used if nothing is named.
+///
+/// # Errors
+/// All that is wrong with the file, or the first word that is neither.
+pub fn chosen(words: &[String], file: Option<&Path>) -> Result<Vec<Server>, Problems> {
+    let known = file.map(read_file).transpose()?.unwrap_or_default();
+    if words.is_empty() {
+        return Ok(known);
+    }
+    let find = |word: &String| match known.iter().find(|server| server.name == *word) {
+        Some(server) => Ok(server.clone()),
+        None => from_url(word).map_err(Problems::from),
+    };
+    words.iter().map(find).collect()
+}
