@@ -39,7 +39,7 @@ def test_program_whose_calls_run_on_hosts(run, name):
 def test_servers_that_make_no_sense_are_told(run, tmp_path):
     file = tmp_path / "grid.toml"
     file.write_text("[server.one]\nhost = ['a']\n")
-    done = run("lifecycle.c", GRIDRPC_CONFIG=str(file), status=None)
+    done = run("lifecycle.c", fails=True, GRIDRPC_CONFIG=str(file))
     assert "grid.toml:2: server \"one\": " in done.stderr
 
 
