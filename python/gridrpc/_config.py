@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_type_hints
 from gridrpc.errors import ConfigError
 
 WorkerKind = Literal["python", "native"]
-Transport = Literal["unix", "tcp"]
+Transport = Literal["unix", "tcp", "tls"]
 Output = Literal["plain", "labelled"]
 StartMethod = Literal["auto", "fork", "spawn"]
 Leftovers = Literal["end", "keep"]
@@ -29,13 +29,12 @@ class Config:
     worker: WorkerKind = "python"
     """What they run: Python functions, or the built-in native ones."""
     transport: Transport = "unix"
-    """Unix sockets with shared memory, or TCP on the loopback interface without."""
+    """How the workers of this machine are reached: by Unix sockets and shared memory; or, as those of
+    other machines are, through an agent that the client has a connection to: "tcp", or "tls", which is
+    encrypted."""
     servers: tuple[str, ...] = ()
     """Other places with workers: URLs such as "ssh://node1", or names of servers in the configuration
     file; without any, all of the file's."""
-    namespaces: tuple[str, ...] = ()
-    """Files of network namespaces, such as /run/netns/NAME, that workers live in, one after the
-    other, instead of the client's; with TCP only, and for root."""
     max_queued: int = 100_000
     """Calls that may wait for a worker before `submit` waits."""
     max_queued_bytes: int = 256 << 20

@@ -52,9 +52,9 @@ class Grid:
     `workers`: how many processes on this machine (default: one per processor, or none if there are
     servers); `servers`: other places with workers, such as "ssh://node1"; `config`: a TOML file whose
     table [grid] holds values for `Config`, and whose tables [server.NAME] describe servers; `worker`:
-    "python" or "native"; `transport`: "unix" or "tcp"; `modules`: files of compiled modules, and folders with them; `namespaces`: files of
-    network namespaces that workers live in; `initializer`: what each worker calls with `initargs`
-    before its first call. Arguments go above the file.
+    "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files of compiled modules, and
+    folders with them; `initializer`: what each worker calls with `initargs` before its first call.
+    Arguments go above the file.
 
     Returns at once; the workers start meanwhile. Raises ConfigError, and NestingError in a worker
     that is importing a module.
@@ -69,7 +69,6 @@ class Grid:
         transport: Transport | None = None,
         modules: Iterable[str | os.PathLike[str]] | None = None,
         servers: str | Iterable[str] | None = None,
-        namespaces: Iterable[str | os.PathLike[str]] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: Iterable[Any] = (),
         **settings: Any,
@@ -79,8 +78,6 @@ class Grid:
             arguments["modules"] = _places(modules)
         if servers is not None:
             arguments["servers"] = (servers,) if isinstance(servers, str) else tuple(servers)
-        if namespaces is not None:
-            arguments["namespaces"] = _texts(namespaces)
         unknown = set(settings) - set(Config.__slots__)
         if unknown:
             raise TypeError(f"Grid() has no argument {sorted(unknown)[0]!r}")
@@ -92,10 +89,8 @@ class Grid:
         if initializer is not None:
             self._initializer = _initializer(self.config, initializer, tuple(initargs))
         self._native = _native.Grid(
-            workers=0 if self.config.transport == "tcp" else self.config.workers,
+            workers=self.config.workers if self.config.transport == "unix" else 0,
             cores=processors(),
-            tcp=False,
-            namespaces=[],
             max_queued=self.config.max_queued,
             max_queued_bytes=self.config.max_queued_bytes,
             shared_threshold=self.config.shared_threshold,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from types import FunctionType
 from typing import Any
@@ -85,11 +84,11 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
 
     Raises ConfigError for what is no server, with all that is wrong with the file.
     """
-    if not (config.servers or config.transport == "tcp"):
+    if not config.servers and config.transport == "unix":
         return {}
     found = _native.chosen_servers(list(config.servers), file) if config.servers else []
-    if config.transport == "tcp":
-        found += _native.chosen_servers(_behind_agents(config))
+    if config.transport != "unix" and config.workers:
+        found += _native.chosen_servers([_behind_agent(config)])
     python = config.worker == "python"
     return {
         "servers": found,
@@ -104,18 +103,11 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
     }
 
 
-def _behind_agents(config: Config) -> list[str]:
-    """Servers of this machine, for workers that are reached over TCP."""
-    places = config.namespaces or ("",)
-    each = [config.workers // len(places)] * len(places)
-    for place in range(config.workers % len(places)):
-        each[place] += 1
-    urls = []
-    for place, workers in zip(places, each, strict=True):
-        prefix = f"&prefix=nsenter --net={shlex.quote(place)}" if place else ""
-        if workers:
-            urls.append(f"local:?workers={workers}&encryption=none&output=plain{prefix}")
-    return urls
+def _behind_agent(config: Config) -> str:
+    """A server for the workers of this machine, as a URL."""
+    encryption = "tls" if config.transport == "tls" else "none"
+    # Their numbers are those of the only host, and say more than its name.
+    return f"local:?workers={config.workers}&encryption={encryption}&output=plain"
 
 
 def _fork(config: Config) -> _native.ForkedSpawner | None:
@@ -123,7 +115,7 @@ def _fork(config: Config) -> _native.ForkedSpawner | None:
 
     Raises ConfigError if the configuration wants one and there can be none.
     """
-    if config.start_method == "spawn" or config.transport == "tcp" or not config.workers:
+    if config.start_method == "spawn" or config.transport != "unix" or not config.workers:
         return None
     from gridrpc import _forking
 

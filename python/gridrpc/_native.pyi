@@ -160,8 +160,6 @@ class Grid:
         directory: str,
         path: Sequence[str],
         modules: Sequence[str],
-        tcp: bool,
-        namespaces: list[str],
         max_queued: int,
         max_queued_bytes: int,
         shared_threshold: int,

@@ -7,11 +7,17 @@ import functools
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from gridbench.engines.gridrpc_engines import servers_in
+from gridbench.links.network import Network
+from gridrpc import Grid
+from running import DEADLINE
 
 NAMESPACES = Path("/run/netns")
 
@@ -56,14 +62,39 @@ def in_namespace(path: Path) -> int:
     return path.stat().st_ino
 
 
-def workers_of(process: psutil.Process) -> dict[int, int]:
-    """Process ids of the workers that descend from it, by their numbers."""
-    found = {}
+def grid_behind(network: Network, workers: int, *, worker: Any = "python", **keys: Any) -> Grid:
+    """A grid whose workers live in the nodes. `keys`: of the servers."""
+    keys = {"heartbeat": 2, **keys}
+    return Grid(servers=servers_in(network.namespaces, workers, **keys), worker=worker)
+
+
+@contextlib.contextmanager
+def ready_behind(network: Network, workers: int, **settings: Any) -> Iterator[Grid]:
+    """The same, when all workers have answered."""
+    with grid_behind(network, workers, **settings) as grid:
+        grid.wait_until_ready(DEADLINE)
+        yield grid
+
+
+def workers_of(process: psutil.Process) -> list[int]:
+    """Process ids of the workers that descend from it."""
+    found = []
     for child in process.children(recursive=True):
         with contextlib.suppress(OSError, psutil.NoSuchProcess):  # it has just ended
             name = Path(f"/proc/{child.pid}/comm").read_text().strip()
             if name.startswith("gridrpc-w") and child.status() != psutil.STATUS_ZOMBIE:
-                found[int(name.removeprefix("gridrpc-w"))] = child.pid
+                found.append(child.pid)
+    return found
+
+
+def workers_in(node: Path) -> list[int]:
+    """Process ids of this process's workers in a node."""
+    inside = in_namespace(node)
+    found = []
+    for pid in workers_of(psutil.Process()):
+        with contextlib.suppress(OSError):  # it has just ended
+            if in_namespace(Path(f"/proc/{pid}/ns/net")) == inside:
+                found.append(pid)
     return found
 
 

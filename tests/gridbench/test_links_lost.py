@@ -1,37 +1,33 @@
-"""Nodes that cannot be reached: when a grid is opened, and when a worker is to be replaced."""
+"""Nodes that are lost, or do not come: what becomes of calls, and of the other nodes."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from gridbench.engines.gridrpc_engines import servers_in
 from gridbench.links.network import Network
-from gridrpc import ConfigError, Grid, StartError, WorkerLost
-from linking import in_namespace, skip_without_links, workers_of
+from gridrpc import Grid, StartError, WorkerLost
+from linking import (
+    grid_behind,
+    in_namespace,
+    ready_behind,
+    skip_without_links,
+    workers_in,
+    workers_of,
+)
 from running import DEADLINE, until
 
 skip_without_links()
 
-
-@contextmanager
-def grid_in(network: Network, worker: Any = "python") -> Iterator[Grid]:
-    """Two workers in two nodes, which have answered."""
-    grid = Grid(2, worker=worker, transport="tcp", namespaces=network.namespaces)
-    try:
-        grid.wait_until_ready(DEADLINE)
-        yield grid
-    finally:
-        grid.close()
+HEARTBEAT = 1.5
+SILENT = f"host node2 .* failed: it was silent for {HEARTBEAT} s"
 
 
 def set_link(network: Network, node: int, state: str) -> None:
@@ -40,116 +36,79 @@ def set_link(network: Network, node: int, state: str) -> None:
     subprocess.run(command, check=True)
 
 
-@contextmanager
-def without_way(addresses: list[str]) -> Iterator[None]:
-    """While active, connections to these addresses fail at once."""
-    added = []
-    try:
-        for address in addresses:
-            subprocess.run(["ip", "route", "add", "unreachable", f"{address}/32"], check=True)
-            added.append(address)
-        yield
-    finally:
-        for address in added:
-            subprocess.run(["ip", "route", "delete", "unreachable", f"{address}/32"], check=True)
-
-
-def kill_worker(number: int) -> None:
-    os.kill(workers_of(psutil.Process())[number], signal.SIGKILL)
-
-
-def tries(address: str) -> set[int]:
-    """The ports from which this process tries to connect to an address that does not answer."""
-    connections = psutil.Process().net_connections("tcp4")
-    trying = [one for one in connections if one.status == psutil.CONN_SYN_SENT]
-    return {one.laddr.port for one in trying if one.raddr.ip == address}
-
-
 @pytest.mark.parametrize("worker", ["python", "native"])
-def test_calls_go_on_while_a_worker_cannot_be_replaced(worker: Any) -> None:
+def test_calls_go_on_while_a_node_is_away_and_it_comes_back(worker: Any) -> None:
     function = "builtin/echo" if worker == "native" else bytes
-    with Network(2, 1e9) as network, grid_in(network, worker) as grid:
-        address = network.node_addresses[1]
+    with Network(2, 1e9) as network, ready_behind(
+        network, 2, worker=worker, heartbeat=HEARTBEAT, start_timeout=5
+    ) as grid:
         set_link(network, 2, "down")
-        kill_worker(1)
-        for _ in range(2):  # the first try, and another if this machine stands still meanwhile
-            until(lambda: tries(address))
-            before = tries(address)
-            for _ in range(200):
-                assert grid.submit(function, b"data").result(DEADLINE) == b"data"
-            if before & tries(address):
-                break
-        else:
-            pytest.fail("no 200 calls have ended before a try has")
-        # A node that comes back while it is tried gets its worker again.
+        until(lambda: len(workers_of(psutil.Process())) == 1)
+        for _ in range(200):
+            assert grid.submit(function, b"data").result(DEADLINE) == b"data"
         set_link(network, 2, "up")
+        until(lambda: [len(workers_in(node)) for node in network.namespaces] == [1, 1])
         grid.wait_until_ready(DEADLINE)
-        node = Path(f"/proc/{workers_of(psutil.Process())[1]}/ns/net")
-        assert in_namespace(node) == in_namespace(network.namespaces[1])
 
 
-def test_a_grid_can_be_closed_while_a_node_is_tried() -> None:
-    with Network(2, 1e9) as network, grid_in(network) as grid:
-        address = network.node_addresses[1]
+def test_calls_on_a_node_that_is_cut_off_end_or_run_elsewhere() -> None:
+    with Network(2, 1e9) as network, ready_behind(network, 2, heartbeat=HEARTBEAT) as grid:
+        cut = in_namespace(network.namespaces[1])
+        # One for each worker; the idempotent one that is on the second node runs again.
+        calls = [grid.submit(time.sleep, 2 * HEARTBEAT, idempotent=True) for _ in range(2)]
+        until(lambda: all(call.profile.sent for call in calls))
         set_link(network, 2, "down")
-        kill_worker(1)
-        until(lambda: tries(address))
-        grid.close()
-        assert not tries(address)
-    until(lambda: not workers_of(psutil.Process()))
-
-
-def test_a_worker_that_is_given_up_is_told_and_the_others_go_on() -> None:
-    with Network(2, 1e9) as network, grid_in(network) as grid:
-        address = network.node_addresses[1]
-        with without_way([address]):
-            kill_worker(1)
-            said = "too few workers could be started: worker 1 .* no connection to the network"
-            with pytest.raises(StartError, match=f"{said} namespace .* at {address}: "):
-                # It has all its workers until the loss has been noticed.
-                until(lambda: grid.wait_until_ready(DEADLINE))
-        assert grid.submit(abs, -1).result(DEADLINE) == 1
-        with pytest.raises(WorkerLost, match="exited with status 3"):
-            grid.submit(os._exit, 3).result(DEADLINE)
+        cut_at = time.monotonic()
+        for call in calls:
+            assert call.result(DEADLINE) is None
+        assert time.monotonic() - cut_at > 1.5 * HEARTBEAT
         here = grid.submit(os.stat, "/proc/self/ns/net").result(DEADLINE)
-        assert here.st_ino == in_namespace(network.namespaces[0])
+        assert here.st_ino != cut
 
 
-def test_calls_end_when_no_worker_can_be_replaced() -> None:
-    with Network(2, 1e9) as network:
-        grid = Grid(2, transport="tcp", namespaces=network.namespaces)
-        grid.wait_until_ready(DEADLINE)
-    # The network is gone. Packets would go to wherever this machine sends what it has no way for.
-    with without_way(network.node_addresses), grid:
-        for pid in workers_of(psutil.Process()).values():
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: not workers_of(psutil.Process()))
-        # The call may still go to a worker whose end the grid has not heard of, and then goes back.
-        with pytest.raises(StartError, match="no connection to the network namespace"):
-            grid.submit(os.getpid, idempotent=True).result(DEADLINE)
-
-
-def test_a_node_that_does_not_answer_when_a_grid_is_opened() -> None:
-    with Network(2, 1e9) as network:
-        node, address = network.namespaces[1], network.node_addresses[1]
+def test_a_call_on_a_node_that_is_cut_off_is_lost_with_it() -> None:
+    with Network(2, 1e9) as network, ready_behind(network, 2, heartbeat=HEARTBEAT) as grid:
+        calls = [grid.submit(time.sleep, 2 * HEARTBEAT) for _ in range(2)]
+        until(lambda: all(call.profile.sent for call in calls))
         set_link(network, 2, "down")
-        said = f"no connection to the network namespace `{node}` at {address}: "
-        with pytest.raises(ConfigError, match=said):
-            Grid(1, transport="tcp", namespaces=network.namespaces)
+        errors = [call.exception(DEADLINE) for call in calls]
+        (lost,) = [error for error in errors if error is not None]
+        with pytest.raises(WorkerLost, match=SILENT):
+            raise lost
 
 
-def test_nodes_are_tried_at_once_when_a_grid_is_opened_and_other_threads_run() -> None:
-    with Network(2, 1e9) as network, ThreadPoolExecutor(1) as pool:
+def test_a_grid_can_be_closed_while_a_node_is_away() -> None:
+    with Network(2, 1e9) as network:
+        with ready_behind(network, 2, heartbeat=HEARTBEAT):
+            set_link(network, 2, "down")
+            until(lambda: len(workers_of(psutil.Process())) == 1)
+            started = time.monotonic()
+        assert time.monotonic() - started < DEADLINE / 10
+        until(lambda: not workers_of(psutil.Process()))
 
-        def are_tried_at_once() -> bool:
-            opening = pool.submit(Grid, 1, transport="tcp", namespaces=network.namespaces)
-            at_once = False
-            while not opening.done():
-                at_once = at_once or all(map(tries, network.node_addresses))
-                time.sleep(0.02)
-            assert isinstance(opening.exception(), ConfigError)
-            return at_once
 
-        for node in (1, 2):
-            set_link(network, node, "down")
-        until(are_tried_at_once)
+def test_calls_end_when_no_node_can_be_reached_again() -> None:
+    with Network(2, 1e9) as network:
+        grid = grid_behind(network, 2, heartbeat=HEARTBEAT, start_timeout=0.2)
+        grid.wait_until_ready(DEADLINE)
+    # The network is gone, and so are the namespaces that agents could be started in.
+    with grid, pytest.raises(StartError, match="host node[12] failed"):
+        grid.submit(time.sleep, DEADLINE, idempotent=True).result(DEADLINE)
+
+
+def test_a_node_that_does_not_come_is_told_with_its_name() -> None:
+    with Network(2, 1e9) as network, grid_behind(network, 2, start_timeout=0.5) as grid:
+        set_link(network, 2, "down")
+        said = "host node2 failed: its agent did not dial this client within 0.5 s"
+        with pytest.raises(StartError, match=said):
+            grid.wait_until_ready(DEADLINE)
+        # The other one is there.
+        assert grid.submit(abs, -1).result(DEADLINE) == 1
+
+
+def test_a_namespace_that_is_not_there(tmp_path: Path) -> None:
+    missing = tmp_path / "none"
+    with Grid(servers=servers_in([missing], 1)) as grid:
+        with pytest.raises(StartError, match="host node1 failed: its agent ended before") as caught:
+            grid.wait_until_ready(DEADLINE)
+        assert f"cannot open {missing}" in str(caught.value)

@@ -32,9 +32,9 @@ def test_needs_grow_with_the_case() -> None:
     assert large.memory - small.memory == 101 * 10 * MB
     assert large.seconds > small.seconds > 60
     shared = Case(scenario=1, cores=100, tasks=100, sleep=30, bytes_shared=MB)
-    # On one host shared data is there once; over links each worker gets its own.
+    # On one host shared data is there once; over links each node gets its own.
     assert _need(shared).bytes_moved == MB
-    assert _need(shared, Place(nodes=4, rate=1e9)).bytes_moved == 100 * MB
+    assert _need(shared, Place(nodes=4, rate=1e9)).bytes_moved == 4 * MB
     linked = _need(CASE, Place(nodes=4, rate=1e8))
     assert linked.seconds > 60 + 200 * 10 * MB * 8 / 1e8
 

@@ -140,31 +140,9 @@ def test_the_program_for_native_workers_can_be_missing(
             grid.submit("builtin/null")
 
 
-@pytest.mark.parametrize(
-    ("namespaces", "said"),
-    [
-        (["/run/netns/no-such-one"], "no network namespace `/run/netns/no-such-one`: give paths"),
-        (["/etc/hostname/one"], "no network namespace `/etc/hostname/one`"),
-        ([3], r"`namespaces` is \(3,\): give a list of names"),
-    ],
-)
-def test_network_namespaces_that_are_not_there(
-    tmp_path: Path, namespaces: list[Any], said: str
-) -> None:
-    file = write(tmp_path, f'[grid]\ntransport = "tcp"\nnamespaces = {namespaces}\n')
-    with pytest.raises(ConfigError, match=said):
-        Grid(workers=1, config=file)
-
-
-def test_a_file_that_is_no_network_namespace(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("text")
-    # Only root is told that it is none; others may go nowhere.
-    said = "not a network namespace|it needs root"
-    with pytest.raises(ConfigError, match=said):
-        Grid(workers=1, transport="tcp", namespaces=[file])
-
-
-def test_network_namespaces_are_for_tcp() -> None:
-    with pytest.raises(ConfigError, match="`namespaces` are for TCP"):
-        Grid(workers=1, namespaces=["/run/netns/one"])
+@pytest.mark.parametrize("transport", ["tcp", "tls"])
+def test_workers_behind_an_agent(transport: Any) -> None:
+    with Grid(workers=2, transport=transport) as grid:
+        grid.wait_until_ready(60)
+        assert grid.submit(pow, 2, 3).result(60) == 8
+        assert grid.config.workers == grid._native.workers() == 2

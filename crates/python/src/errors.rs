@@ -32,7 +32,7 @@ pub fn config(text: &str) -> PyErr {
 /// Why the grid does not do what it was asked.
 pub fn grid(error: &GridError) -> PyErr {
     Python::attach(|py| match error {
-        GridError::Config(_) | GridError::Node(_) => {
+        GridError::Config(_) => {
             new(py, package::config_error(py), (error.to_string(),))
         }
         GridError::System { what, error } => system(what, error),

@@ -1,6 +1,5 @@
 //! A grid as Python sees it.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
     Config, FunctionRef, GridError, Launch, Output, Preparation, PythonWorkers, RemoteWorkers,
-    Request, Servers, SubmitError, Transport,
+    Request, Servers, SubmitError,
 };
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT};
@@ -104,7 +103,7 @@ impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
-                        tcp, namespaces, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
+                        max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
                         elsewhere=Vec::new(), remote_environment=Vec::new(), forked=None))]
     #[allow(clippy::too_many_arguments)] // the package names them all
@@ -118,8 +117,6 @@ impl Grid {
         directory: String,
         path: Vec<String>,
         modules: Vec<String>,
-        tcp: bool,
-        namespaces: Vec<PathBuf>,
         max_queued: usize,
         max_queued_bytes: u64,
         shared_threshold: usize,
@@ -169,8 +166,6 @@ impl Grid {
             ..Settings::default()
         };
         let config = Config {
-            transport: if tcp { Transport::Tcp } else { Transport::Unix },
-            namespaces,
             shared_threshold,
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
@@ -178,7 +173,6 @@ impl Grid {
             ..Config::here(launch, settings)
         };
         let forked = forked.and_then(ForkedSpawner::take);
-        // It waits for nodes to answer.
         let grid = Arc::new(
             py.detach(|| client::Grid::open_with(config, forked))
                 .map_err(|error| errors::grid(&error))?,

@@ -59,7 +59,7 @@ impl Results {
                 &Part::Array(ref memory, offset, len) => {
                     let start = memory.stretch(offset, len as u64)?;
                     let alone = Arc::strong_count(memory) == 1;
-                    if alone && payload.has_shared_memory() && !payload.is_small(len) {
+                    if alone && !payload.is_small(len) {
                         payload.add_shared(Arc::clone(memory), offset, len as u64, len as u64);
                     } else {
                         // SAFETY: the stretch has been checked, and `memory` keeps it. Whoever changes

@@ -206,36 +206,6 @@ pub fn receive_into(socket: BorrowedFd<'_>, place: &mut [u8]) -> io::Result<usiz
     check(unsafe { libc::recv(socket.as_raw_fd(), place.as_mut_ptr().cast(), place.len(), 0) })
 }
 
-/// Whether this is a Unix socket.
-#[must_use]
-pub fn is_unix(socket: BorrowedFd<'_>) -> bool {
-    use nix::sys::socket::{AddressFamily, SockaddrLike as _, SockaddrStorage, getsockname};
-    getsockname::<SockaddrStorage>(socket.as_raw_fd())
-        .is_ok_and(|address| address.family() == Some(AddressFamily::Unix))
-}
-
-/// Whether this is a TCP socket whose address is another than that of the loopback interface.
-#[must_use]
-pub fn comes_from_afar(socket: BorrowedFd<'_>) -> bool {
-    use nix::sys::socket::{SockaddrIn, getsockname};
-    getsockname::<SockaddrIn>(socket.as_raw_fd()).is_ok_and(|address| !address.ip().is_loopback())
-}
-
-/// The network namespace that a socket was made in.
-///
-/// # Errors
-/// As `ioctl(2)`: `EPERM` for those who may not enter it.
-pub fn network_namespace_of(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    /// From linux/sockios.h.
-    const SIOCGSKNS: libc::Ioctl = 0x894C;
-    // SAFETY: this request takes no argument; the descriptor returned is new and ours.
-    unsafe {
-        let namespace = libc::ioctl(socket.as_raw_fd(), SIOCGSKNS);
-        check(namespace as isize)?;
-        Ok(OwnedFd::from_raw_fd(namespace))
-    }
-}
-
 /// How long a file of this process may become, bytes. That holds for shared memory too.
 #[must_use]
 pub fn file_size_limit() -> u64 {
@@ -411,17 +381,6 @@ impl Mapping {
     fn counted(start: NonNull<u8>, len: usize) -> Mapping {
         MAPPINGS.fetch_add(1, Ordering::Relaxed);
         Mapping { start, len }
-    }
-
-    /// Memory of this process's own, all zeros.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn of_our_own(len: usize) -> io::Result<Mapping> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let start = map(std::ptr::null_mut(), len, access, flags, None)?;
-        Ok(Mapping::counted(start, len))
     }
 
     /// Its length, bytes.

@@ -5,30 +5,20 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::{Cause, End, Settings};
 use gridrpc_runtime::borrowed::Borrowed;
-use gridrpc_runtime::client::{
-    Call, Config, FunctionRef, Grid, Launch, Outcome, Output, Request, Transport,
-};
+use gridrpc_runtime::client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Request};
 use gridrpc_runtime::payload::{Incoming, Payload};
 use gridrpc_wire::{FunctionForm, Order, Value, decode_values, encode_values};
 
 const WAIT: Duration = Duration::from_secs(20);
 
-fn open(workers: u32, transport: Transport) -> Grid {
-    let grid = Grid::open(Config {
-        launch: Launch {
-            program: env!("CARGO_BIN_EXE_gridrpc").into(),
-            arguments: vec!["spawner".into()],
-            ..Launch::default()
-        },
-        transport,
-        namespaces: Vec::new(),
-        settings: Settings { workers, cores: 2, ..Settings::default() },
-        shared_threshold: 32 << 10,
-        keep_free: 256 << 20,
-        output: Output::Plain,
-        servers: None,
-    })
-    .expect("a grid");
+fn open(workers: u32) -> Grid {
+    let launch = Launch {
+        program: env!("CARGO_BIN_EXE_gridrpc").into(),
+        arguments: vec!["spawner".into()],
+        ..Launch::default()
+    };
+    let settings = Settings { workers, cores: 2, ..Settings::default() };
+    let grid = Grid::open(Config::here(launch, settings)).expect("a grid");
     assert!(grid.wait_until_ready(WAIT).expect("workers"), "workers did not answer");
     grid
 }
@@ -87,18 +77,16 @@ fn returned(call: &Call) -> (Vec<Value>, Vec<Vec<u8>>) {
 }
 
 #[test]
-fn data_of_any_size_comes_back_over_both_transports() {
-    for transport in [Transport::Unix, Transport::Tcp] {
-        let grid = open(2, transport);
-        let echo = named(&grid, "builtin/echo");
-        for len in [0, 1, 4095, 32 << 10, 100_000, 600_000, 5_000_001] {
-            let data: Vec<u8> = (0..len).map(|i| (i % 253) as u8).collect();
-            for _ in 0..3 {
-                let call = submit(&grid, &echo, &[Value::Bytes(1), Value::Int(-7)], &[&data]);
-                let (values, back) = returned(&call);
-                assert_eq!(values, [Value::Bytes(1), Value::Int(-7)]);
-                assert!(back == [data.clone()], "{len} bytes came back changed by {transport:?}");
-            }
+fn data_of_any_size_comes_back() {
+    let grid = open(2);
+    let echo = named(&grid, "builtin/echo");
+    for len in [0, 1, 4095, 32 << 10, 100_000, 600_000, 5_000_001] {
+        let data: Vec<u8> = (0..len).map(|i| (i % 253) as u8).collect();
+        for _ in 0..3 {
+            let call = submit(&grid, &echo, &[Value::Bytes(1), Value::Int(-7)], &[&data]);
+            let (values, back) = returned(&call);
+            assert_eq!(values, [Value::Bytes(1), Value::Int(-7)]);
+            assert!(back == [data.clone()], "{len} bytes came back changed");
         }
     }
 }
@@ -112,7 +100,7 @@ fn each(name: &str, width: i64, limit: i64, arguments: &[Value]) -> Vec<Value> {
 
 #[test]
 fn a_chunk_gives_each_item_its_own_results() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let function = named(&grid, "builtin/each");
     let run = |values: &[Value]| returned(&submit(&grid, &function, values, &[])).0;
     let ints = |values: &[i64]| values.iter().map(|v| Value::Int(*v)).collect::<Vec<_>>();
@@ -132,7 +120,7 @@ fn a_chunk_gives_each_item_its_own_results() {
 
 #[test]
 fn a_chunk_ends_when_its_time_is_up_or_its_results_are_many() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let function = named(&grid, "builtin/each");
     let run = |values: &[Value]| returned(&submit(&grid, &function, values, &[])).0;
     let late = run(&each("builtin/sleep", 1, 1, &[Value::Float(0.001), Value::Float(0.001)]));
@@ -151,7 +139,7 @@ fn a_chunk_ends_when_its_time_is_up_or_its_results_are_many() {
 
 #[test]
 fn broken_chunks_are_errors() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let function = named(&grid, "builtin/each");
     let broken = [
         Vec::new(),
@@ -172,7 +160,7 @@ fn broken_chunks_are_errors() {
 
 #[test]
 fn ten_thousand_calls_end_in_their_own_results() {
-    let grid = open(2, Transport::Unix);
+    let grid = open(2);
     let echo = named(&grid, "builtin/echo");
     let calls: Vec<_> = (0..10_000).map(|i| submit(&grid, &echo, &[Value::Int(i)], &[])).collect();
     for (i, call) in calls.iter().enumerate() {
@@ -183,7 +171,7 @@ fn ten_thousand_calls_end_in_their_own_results() {
 
 #[test]
 fn a_killed_worker_fails_its_call_and_is_replaced() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let sleep = named(&grid, "builtin/sleep");
     let quick = submit(&grid, &sleep, &[Value::Float(0.0)], &[]);
     returned(&quick);
@@ -206,7 +194,7 @@ fn a_killed_worker_fails_its_call_and_is_replaced() {
 
 #[test]
 fn a_deadline_ends_the_call_and_its_worker() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let sleep = named(&grid, "builtin/sleep");
     let mut payload = grid.payload();
     let mut bytes = Vec::new();
@@ -222,7 +210,7 @@ fn a_deadline_ends_the_call_and_its_worker() {
 
 #[test]
 fn errors_of_native_functions_arrive() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let unknown = named(&grid, "builtin/nonsense");
     match outcome(&submit(&grid, &unknown, &[], &[])) {
         Outcome::Raised { error, message, .. } => {
@@ -240,7 +228,7 @@ fn errors_of_native_functions_arrive() {
 
 #[test]
 fn closing_ends_calls_and_workers() {
-    let grid = open(3, Transport::Unix);
+    let grid = open(3);
     let sleep = named(&grid, "builtin/sleep");
     let call = submit(&grid, &sleep, &[Value::Float(60.0)], &[]);
     while call.profile().pid == 0 {
@@ -257,17 +245,9 @@ fn closing_ends_calls_and_workers() {
 #[test]
 fn a_program_that_cannot_start_workers_is_reported() {
     for (program, arguments) in [("/nonexistent/program", vec![]), ("/bin/false", vec![])] {
-        let grid = Grid::open(Config {
-            launch: Launch { program: program.into(), arguments, ..Launch::default() },
-            transport: Transport::Unix,
-            namespaces: Vec::new(),
-            settings: Settings { workers: 2, ..Settings::default() },
-            shared_threshold: 32 << 10,
-            keep_free: 0,
-            output: Output::Plain,
-            servers: None,
-        })
-        .expect("a grid");
+        let launch = Launch { program: program.into(), arguments, ..Launch::default() };
+        let settings = Settings { workers: 2, ..Settings::default() };
+        let grid = Grid::open(Config::here(launch, settings)).expect("a grid");
         let error = grid.wait_until_ready(WAIT).expect_err("no workers");
         assert!(error.to_string().starts_with("no worker could be started"), "{error}");
     }
@@ -276,7 +256,7 @@ fn a_program_that_cannot_start_workers_is_reported() {
 /// Callers that wait take turns in reading answers: none may be left waiting when they change.
 #[test]
 fn no_wake_up_is_lost_when_many_threads_wait() {
-    let grid = open(3, Transport::Unix);
+    let grid = open(3);
     let waiter = grid.waiter();
     let null = named(&grid, "builtin/null");
     let sleep = named(&grid, "builtin/sleep");
@@ -325,7 +305,7 @@ fn task(grid: &Grid, seconds: f64) -> Arc<Call> {
 
 #[test]
 fn memory_of_a_result_is_used_again_by_the_call_that_was_sent_before_it_was_taken() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let calls: Vec<_> = (0..4).map(|_| task(&grid, 0.3)).collect();
     let segments: Vec<_> = calls.iter().map(|call| output_of(call).lease().unwrap()).collect();
     assert!(segments.iter().all(|lease| *lease == segments[0]), "{segments:?}");
@@ -333,7 +313,7 @@ fn memory_of_a_result_is_used_again_by_the_call_that_was_sent_before_it_was_take
 
 #[test]
 fn memory_of_a_result_is_left_alone_while_somebody_reads_it() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let echo = named(&grid, "builtin/echo");
     let filled = |byte: u8| {
         let call = submit(&grid, &echo, &[Value::Bytes(1)], &[&vec![byte; 2 << 20]]);
@@ -350,7 +330,7 @@ fn memory_of_a_result_is_left_alone_while_somebody_reads_it() {
 
 #[test]
 fn a_result_of_a_lost_worker_gives_nothing_back_to_the_next() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let first = task(&grid, 0.0);
     let old = output_of(&first);
     let ended = task(&grid, 60.0);

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+import os
+import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+from urllib.parse import quote, urlencode
 
 import gridrpc
 from gridbench.engines.base import Cannot, Description
@@ -25,17 +28,16 @@ class _GridEngine(FunctionEngine):
     def __init__(self) -> None:
         super().__init__()
         self._grid: gridrpc.Grid | None = None
-        self._place: dict[str, Any] = {}
-        """Settings of the grid that say where its workers are."""
+        self._namespaces: tuple[str, ...] = ()
 
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
-        """Workers in other namespaces are reached by TCP."""
-        self._place = {"transport": "tcp", "namespaces": tuple(namespaces)}
+        """Each namespace is a host: an agent lives there, and the workers with it."""
+        self._namespaces = tuple(namespaces)
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
-        """Shared data is present once on a machine, but over TCP every worker has its own."""
+        """Shared data is present once on a machine, and once on each host."""
         del warm
-        return workers if self._place else 1
+        return min(workers, len(self._namespaces)) or 1
 
     def describe(self) -> Description:
         """The configuration is the resolved one of the grid."""
@@ -80,6 +82,12 @@ class _GridEngine(FunctionEngine):
             raise RuntimeError("the engine has not been started")
         return self._grid
 
+    def _place(self, workers: int) -> dict[str, Any]:
+        """Settings of the grid that say where its workers are."""
+        if not self._namespaces:
+            return {"workers": workers}
+        return {"servers": servers_in(self._namespaces, workers)}
+
     @abc.abstractmethod
     def _open(self, workers: int) -> gridrpc.Grid:
         """The grid."""
@@ -96,7 +104,7 @@ class PythonEngine(_GridEngine):
 
     def _open(self, workers: int) -> gridrpc.Grid:
         # What the tasks need is imported once, before the workers are forked.
-        return gridrpc.Grid(workers, preload=self.modules, **self._place)
+        return gridrpc.Grid(preload=self.modules, **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The grid's `submit`, which waits when too many calls, or bytes of them, are queued."""
@@ -120,7 +128,7 @@ class NativeEngine(_GridEngine):
     """What stands for a Python function; results that say where and when are left out."""
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        return gridrpc.Grid(workers, worker="native", **self._place)
+        return gridrpc.Grid(worker="native", **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The grid's `submit` with the built-in function; raises Cannot if there is none."""
@@ -148,6 +156,31 @@ class NativeEngine(_GridEngine):
         if function not in self.functions:
             raise Cannot(f"its native workers have no function like `{function.__name__}`")
         return self.functions[function]
+
+
+def servers_in(
+    namespaces: Iterable[str | os.PathLike[str]], workers: int, **keys: object
+) -> list[str]:
+    """Servers whose agents live in these network namespaces (files), worker i in the namespace i modulo
+    their number. `keys`: more keys of the servers.
+
+    Nothing is encrypted, so that a link carries what is sent and no more.
+    """
+    places = [os.fspath(namespace) for namespace in namespaces]
+    servers = []
+    for number, place in enumerate(places):
+        own = len(range(number, workers, len(places)))
+        values = {
+            "workers": own,
+            "encryption": "none",
+            "output": "plain",
+            "prefix": f"nsenter --net={shlex.quote(place)}",
+            **keys,
+        }
+        if own:
+            # Blanks are not written as `+`.
+            servers.append(f"local://node{number + 1}?{urlencode(values, quote_via=quote, safe='/')}")
+    return servers
 
 
 def _checked(call: Any, values: Any) -> TaskResult:

@@ -240,14 +240,14 @@ def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
 
 def _place(record: dict[str, Any]) -> Place:
     engine, machine = record["engine"], record["machine"]
-    namespaces = _settings(record).get("namespaces") or ()
+    hosts = _settings(record).get("servers") or ()
     return Place(
         engine=str(engine["name"]),
         version=str(engine["version"]),
         host=str(machine["host"]),
         processors=int(machine["cores_usable"]),
-        transport="links" if namespaces else "one host",
-        nodes=len(namespaces) or 1,
+        transport="links" if hosts else "one host",
+        nodes=len(hosts) or 1,
         most_waiting_bytes=_settings(record).get("max_queued_bytes"),
         kept_from=int(_settings(record).get("shared_threshold", 0)),
         keep_free=_settings(record).get("keep_free"),

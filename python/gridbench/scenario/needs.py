@@ -136,8 +136,8 @@ def _moved(case: Case | CaseResult, place: Place) -> tuple[int, int]:
 
 
 def _shared_sent(case: Case | CaseResult, place: Place) -> int:
-    """How often shared data is sent: over links to each worker that has a task, else once."""
-    return min(case.cores, case.tasks) if place.linked else 1
+    """How often shared data is sent: over links to each node that has a task, else once."""
+    return min(place.nodes, case.cores, case.tasks) if place.linked else 1
 
 
 def cannot(case: Case, need: Need, engine: str, facts: Facts) -> str:

@@ -129,8 +129,7 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         GridError::Refused(Refusal::UnknownBlob(_))
         | GridError::System { .. }
         | GridError::Config(_)
-        | GridError::TooDeep(_)
-        | GridError::Node(_) => ErrorCode::Other,
+        | GridError::TooDeep(_) => ErrorCode::Other,
     };
     Failure::new(code, format!("{what}: {error}"))
 }

@@ -21,7 +21,6 @@ use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused
 use crate::client::gather::Dependency;
 use crate::client::hosts::{self, Servers};
 use crate::client::launch::Forked;
-use crate::client::nodes::{self, Node, NodeError};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
@@ -34,15 +33,7 @@ use crate::nesting;
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
 use crate::sys;
-
-/// How frames reach the workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// Unix sockets, with large sections in shared memory.
-    Unix,
-    /// TCP, on the loopback interface if there are no nodes; everything goes through the socket.
-    Tcp,
-}
+use crate::worker::progress::ProgressMemory;
 
 /// What the program that starts workers is told before it starts any.
 #[derive(Clone, Debug, Default)]
@@ -73,10 +64,6 @@ pub struct Launch {
 pub struct Config {
     /// What starts the workers.
     pub launch: Launch,
-    /// How frames reach them.
-    pub transport: Transport,
-    /// Files of network namespaces that workers live in, one after the other; with TCP only.
-    pub namespaces: Vec<PathBuf>,
     /// The bounds of the core.
     pub settings: Settings,
     /// Sections of so many bytes and more go through shared memory.
@@ -95,8 +82,6 @@ impl Config {
     pub fn here(launch: Launch, settings: Settings) -> Config {
         Config {
             launch,
-            transport: Transport::Unix,
-            namespaces: Vec::new(),
             settings,
             shared_threshold: 32 << 10,
             keep_free: 512 << 20,
@@ -132,9 +117,6 @@ pub enum GridError {
     /// Workers are given up that could not be started, and those left are fewer than were wanted.
     #[error("too few workers could be started: {0}")]
     TooFewWorkers(Arc<Loss>),
-    /// Workers cannot live where they are to.
-    #[error(transparent)]
-    Node(#[from] NodeError),
 }
 
 /// A call to be submitted.
@@ -195,7 +177,8 @@ pub(crate) struct Common {
     /// Where shared data lie.
     pub(crate) shared_pool: Arc<Pool>,
     unused: Unused,
-    /// Whether workers can share memory, and from how many bytes on sections lie there.
+    /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
+    /// they are sent what lies in the caller's memory.
     shared_memory: bool,
     shared_threshold: usize,
     /// Files of modules for hosts, if there are any.
@@ -396,8 +379,7 @@ const DESCRIPTORS_PER_WORKER: u64 = 3;
 const OTHER_DESCRIPTORS: u64 = 64;
 
 impl Grid {
-    /// Asks for the workers and returns without waiting for them. If they are to live in nodes, it
-    /// waits until those have answered, at most five seconds in all.
+    /// Asks for the workers and returns without waiting for them.
     ///
     /// # Errors
     /// When the configuration makes no sense or the system refuses a thread or a descriptor.
@@ -427,7 +409,6 @@ impl Grid {
         nesting::check().map_err(GridError::TooDeep)?;
         sys::open_standard_streams()
             .map_err(|error| GridError::System { what: "opening /dev/null", error })?;
-        let nodes = open_nodes(&config)?;
         if config.settings.hosts.is_empty() || workers > 0 {
             check_workers(workers)?;
         }
@@ -436,9 +417,8 @@ impl Grid {
         let alarm =
             EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
                 .map_err(|errno| system("making an event descriptor")(errno.into()))?;
-        // Hosts are sent what lies in the caller's memory.
-        let shared_memory = config.transport == Transport::Unix && workers > 0;
-        let mut state = State::new(config.settings.clone(), shared_memory)
+        let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
+        let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
         let common = Arc::new(Common {
@@ -448,15 +428,16 @@ impl Grid {
             pool: Pool::new(config.keep_free),
             shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
             unused: Unused::default(),
-            shared_memory,
+            shared_memory: workers > 0,
             shared_threshold: config.shared_threshold,
             staged: config.servers.as_ref().map(|_| StagedFiles::default()),
             upstream,
         });
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
-        let reactor = Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, nodes, forked)
-            .map_err(system("starting"))?;
+        let reactor =
+            Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, progress, forked)
+                .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
         let thread = std::thread::Builder::new()
@@ -782,15 +763,6 @@ impl Drop for Grid {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// All of them, even if there are fewer workers now: more can be asked for later.
-fn open_nodes(config: &Config) -> Result<Vec<Node>, GridError> {
-    if !config.namespaces.is_empty() && config.transport != Transport::Tcp {
-        let wrong = "`namespaces` are for TCP: give transport = \"tcp\" as well";
-        return Err(GridError::Config(wrong.to_owned()));
-    }
-    Ok(nodes::open_all(&config.namespaces)?)
 }
 
 pub(super) fn check_workers(workers: u32) -> Result<(), GridError> {

@@ -1,7 +1,6 @@
 //! Asking the spawner for worker processes, and making the connections that they inherit.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -14,11 +13,11 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, pipe2};
 
-use crate::client::grid::{Launch, Transport};
+use crate::client::grid::Launch;
 use crate::link::{Receiver, Sender, Socket};
 use crate::nesting;
 use crate::sys;
-use crate::transport::{Tcp, Unix};
+use crate::transport::Unix;
 
 /// The process that starts workers, and the connection to it.
 #[derive(Debug)]
@@ -46,7 +45,7 @@ const NO_PAYLOAD: u64 = 0;
 impl Spawner {
     /// Starts the program with its control connection as standard input.
     pub(crate) fn start(launch: &Launch) -> io::Result<Spawner> {
-        let pair = unix_pair()?;
+        let pair = pair()?;
         let mut command = Command::new(&launch.program);
         command.args(&launch.arguments);
         for (name, value) in &launch.environment {
@@ -119,7 +118,7 @@ impl Forked {
         fork: impl FnOnce() -> Result<i32, E>,
     ) -> Result<Option<Forked>, E> {
         sys::open_standard_streams()?;
-        let pair = unix_pair()?;
+        let pair = pair()?;
         let (stderr, their_stderr) = output_pipe()?;
         // What is held back would be written twice.
         // SAFETY: plain call of the C library.
@@ -175,14 +174,6 @@ fn reset_handlers() {
     }
 }
 
-/// A connection for one worker on this host.
-pub(crate) fn connect(transport: Transport) -> io::Result<Pair> {
-    match transport {
-        Transport::Unix => unix_pair(),
-        Transport::Tcp => tcp_pair(),
-    }
-}
-
 /// A pipe for a worker's standard output or error: our end, which does not block, and the worker's.
 pub(crate) fn output_pipe() -> io::Result<(OwnedFd, Arc<OwnedFd>)> {
     let (ours, theirs) = pipe2(OFlag::O_CLOEXEC)?;
@@ -199,27 +190,11 @@ pub(crate) fn do_not_block(file: &impl AsRawFd) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn unix_pair() -> io::Result<Pair> {
+/// A connection to a process of this machine.
+pub(crate) fn pair() -> io::Result<Pair> {
     let flags = SockFlag::SOCK_CLOEXEC;
     let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, flags);
     let (ours, theirs) = pair.map_err(|errno| sys::naming("socketpair", errno.into()))?;
     do_not_block(&ours)?;
     Ok(Pair { ours: Arc::new(Unix(ours)), theirs: Arc::new(theirs) })
-}
-
-fn tcp_pair() -> io::Result<Pair> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let theirs = TcpStream::connect(listener.local_addr()?)?;
-    let expected = theirs.local_addr()?;
-    // Another user of this host may be first at the open port.
-    let ours = loop {
-        let (stream, peer) = listener.accept()?;
-        if peer == expected {
-            break stream;
-        }
-    };
-    ours.set_nodelay(true)?;
-    theirs.set_nodelay(true)?;
-    ours.set_nonblocking(true)?;
-    Ok(Pair { ours: Arc::new(Tcp(ours.into())), theirs: Arc::new(theirs.into()) })
 }

@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::borrowed::Mapped;
-use crate::client::grid::{Common, Transport};
-use crate::client::launch::{Pair, Spawner, connect, do_not_block, output_pipe};
+use crate::client::grid::Common;
+use crate::client::launch::{Pair, Spawner, do_not_block, output_pipe, pair};
 use crate::client::output::{self, Output, Passing, Stream, Upward};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::shortage;
@@ -63,49 +63,14 @@ impl Asked {
 
 impl Reactor {
     /// Starts the next processes that have been asked for: some in one turn, so that the first can be
-    /// heard while others are still to be started; in nodes all, as soon as they have connections.
+    /// heard while others are still to be started.
     pub(super) fn start_next(&mut self) {
-        let nodes = self.connecting.has_nodes();
-        let count = if nodes { self.to_start.len() } else { self.to_start.len().min(BATCH) };
+        let count = self.to_start.len().min(BATCH);
         let workers: Vec<_> = self.to_start.drain(..count).collect();
         // It prepares itself while connections are made.
-        if workers.is_empty() || !self.see_to_spawner(&workers) {
-            return;
-        }
-        if nodes {
-            return self.connecting.ask(Instant::now(), &workers);
-        }
-        let pairs = workers.iter().map(|_| connect(self.config.transport)).collect();
-        self.start_batch(&workers, pairs);
-    }
-
-    /// Goes on with workers in nodes: starts those that have got connections, and reports those that
-    /// cannot have one. Says when the next connection is overdue.
-    pub(super) fn start_connected(&mut self) -> Option<Instant> {
-        if self.connecting.is_idle() {
-            return None;
-        }
-        let (mut workers, mut pairs) = (Vec::new(), Vec::new());
-        for (worker, connected) in self.connecting.go_on(Instant::now()) {
-            match connected {
-                Ok(pair) => {
-                    workers.push(worker);
-                    pairs.push(pair);
-                }
-                Err(why) => {
-                    let why = format!("could not be started: {why}");
-                    self.report_loss(worker, 0, Cause::Failed(why), String::new());
-                }
-            }
-        }
-        // The spawner may have ended since they were asked for.
         if !workers.is_empty() && self.see_to_spawner(&workers) {
-            let mut pairs = pairs.into_iter();
-            for batch in workers.chunks(BATCH) {
-                self.start_batch(batch, Ok(pairs.by_ref().take(batch.len()).collect()));
-            }
+            self.start_batch(&workers);
         }
-        self.connecting.due()
     }
 
     /// Sees that there is a spawner. If there can be none, these workers are lost.
@@ -121,10 +86,11 @@ impl Reactor {
         false
     }
 
-    fn start_batch(&mut self, workers: &[WorkerId], pairs: io::Result<Vec<Pair>>) {
+    fn start_batch(&mut self, workers: &[WorkerId]) {
         for worker in workers {
             self.make_place(worker.0);
         }
+        let pairs: io::Result<Vec<Pair>> = workers.iter().map(|_| pair()).collect();
         if let Err(error) = pairs.and_then(|pairs| self.try_batch(workers, pairs)) {
             let cause = shortage::not_started(&error);
             for worker in workers {
@@ -189,10 +155,10 @@ impl Reactor {
             descriptors.extend([pair.theirs, their_stdout, their_stderr]);
             let generation = self.generations[index as usize].wrapping_add(1);
             self.generations[index as usize] = generation;
-            progress::reset(&self.progress, index);
+            progress::reset(&self.progress.mapping, index);
 
             let token = Token::Worker { index, generation }.encode();
-            let mapped = Mapped::given_back(GivingBack::new(&self.progress, index))
+            let mapped = Mapped::given_back(GivingBack::new(&self.progress.mapping, index))
                 .passed_on_by(&self.common.pool);
             let sender = Sender::new(Arc::clone(&pair.ours));
             let meets = self.inlets.len() > FEW
@@ -268,26 +234,20 @@ impl Reactor {
         }
     }
 
-    /// Returns where the worker is to lay what it holds back, if memory is shared with it.
-    fn greet(&mut self, outlet: &mut Outlet, worker: u32) -> io::Result<Option<BoxMemory>> {
-        let progress = self.progress_file.clone();
-        let shared_memory = progress.is_some();
+    /// Returns where the worker is to lay what it holds back.
+    fn greet(&mut self, outlet: &mut Outlet, worker: u32) -> io::Result<BoxMemory> {
         let hello = Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,
-            shared_memory,
+            shared_memory: true,
             worker,
             shared_threshold: self.config.shared_threshold as u64,
             clock: monotonic_ns(),
         });
-        let Some(progress) = progress else {
-            outlet.sender.push(&hello).map_err(io::Error::other)?;
-            return Ok(None);
-        };
         let (file, outbox) = self.outboxes.prepare(worker)?;
-        let files = vec![progress, file];
+        let files = vec![Arc::clone(&self.progress.file), file];
         outlet.sender.push_with(&hello, files).map_err(io::Error::other)?;
-        Ok(Some(outbox))
+        Ok(outbox)
     }
 
     /// Has the spawner end workers at once.
@@ -382,10 +342,7 @@ impl Reactor {
 
     /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
     fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
-        // Only shared memory tells how far the worker had come.
-        let begun = (self.config.transport == Transport::Unix)
-            .then(|| progress::begun(&self.progress, worker.0))
-            .flatten();
+        let begun = progress::begun(&self.progress.mapping, worker.0);
         let mut state = self.common.lock();
         let outlet = state.outlets[worker.0 as usize].take();
         let told = outlet.as_ref().map_or(0, |outlet| outlet.pid);

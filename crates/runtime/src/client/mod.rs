@@ -6,7 +6,6 @@
 mod arrays;
 mod call;
 mod callbacks;
-mod connecting;
 mod crew;
 mod fetching;
 mod function;
@@ -17,7 +16,6 @@ pub mod invoke;
 mod launch;
 mod lifecycle;
 mod nested;
-mod nodes;
 mod output;
 mod printer;
 mod reactor;
@@ -37,11 +35,10 @@ pub use callbacks::{CallbackHandler, Callbacks};
 pub use function::FunctionRef;
 pub use gather::{Dependency, Hold};
 pub use grid::{
-    Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Transport, Waiter,
+    Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Waiter,
 };
 pub use hosts::{PythonWorkers, RemoteWorkers, Servers};
 pub use launch::Forked;
-pub use nodes::NodeError;
 pub use output::Output;
 pub(crate) use printer::Printer;
 pub use shared::SharedData;

@@ -50,35 +50,28 @@ impl Common {
     /// Does what a running function asks for.
     pub(crate) fn serve_nested(self: &Arc<Common>, wanted: &Wanted) {
         let Wanted { worker, call: root, index, arguments, .. } = wanted;
-        let state = self.lock();
-        let cannot = state.progress.is_none() && !state.hosts.is_host(*worker);
-        drop(state);
-        let answer = if cannot {
-            Err("functions can make calls only on grids with transport=\"unix\"".to_owned())
-        } else {
-            let texts = arguments.first().and_then(|section| decode(section.bytes()));
-            let broken = || Err("a request that makes no sense".to_owned());
-            match (*index, texts.as_deref()) {
-                (SUBMIT, Some([form, name, deadline, idempotent, priority])) => {
-                    let function = (*form == "pickled", *name);
-                    let options = (*deadline, *idempotent == "1", *priority);
-                    self.submit_nested(*worker, root, function, options, &arguments[1..])
-                }
-                (_, Some([number])) => match number.parse().ok().and_then(|at| root.child(at)) {
-                    None => broken(),
-                    Some(child) => match *index {
-                        WAIT => match self.wait_nested(*worker, root, child) {
-                            Some(answer) => answer,
-                            // It is told later.
-                            None => return,
-                        },
-                        DONE => Ok(self.said(&[flag(child.done())])),
-                        CANCEL => Ok(self.said(&[flag(self.cancel(&child))])),
-                        _ => broken(),
-                    },
-                },
-                _ => broken(),
+        let texts = arguments.first().and_then(|section| decode(section.bytes()));
+        let broken = || Err("a request that makes no sense".to_owned());
+        let answer = match (*index, texts.as_deref()) {
+            (SUBMIT, Some([form, name, deadline, idempotent, priority])) => {
+                let function = (*form == "pickled", *name);
+                let options = (*deadline, *idempotent == "1", *priority);
+                self.submit_nested(*worker, root, function, options, &arguments[1..])
             }
+            (_, Some([number])) => match number.parse().ok().and_then(|at| root.child(at)) {
+                None => broken(),
+                Some(child) => match *index {
+                    WAIT => match self.wait_nested(*worker, root, child) {
+                        Some(answer) => answer,
+                        // It is told later.
+                        None => return,
+                    },
+                    DONE => Ok(self.said(&[flag(child.done())])),
+                    CANCEL => Ok(self.said(&[flag(self.cancel(&child))])),
+                    _ => broken(),
+                },
+            },
+            _ => broken(),
         };
         self.answer_nested(*worker, root, answer);
     }

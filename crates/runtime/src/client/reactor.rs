@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,11 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::borrowed::Mapped;
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
-use crate::client::connecting::Connecting;
 use crate::client::fetching::Fetching;
-use crate::client::grid::{Common, Config, Transport};
+use crate::client::grid::{Common, Config};
 use crate::client::hosts::{Hosts, Wishes};
 use crate::client::launch::{Forked, Spawner};
 use crate::client::lifecycle::Asked;
-use crate::client::nodes::Node;
 use crate::client::output;
 use crate::client::seat::Read;
 use crate::client::turns::LARGE;
@@ -29,10 +27,10 @@ use crate::nested::is_request;
 use crate::patience::Patience;
 use crate::payload::{Incoming, kept_within_bounds, take_sections};
 use crate::segment::LOOK_EVERY;
-use crate::sys::{self, Mapping, monotonic_ns};
+use crate::sys::{self, monotonic_ns};
 use crate::worker::outbox::{Take, take, take_rest};
 use crate::worker::outboxes::{BoxMemory, Outboxes};
-use crate::worker::progress::{self, Side};
+use crate::worker::progress::{self, ProgressMemory, Side};
 
 /// What a descriptor belongs to, as the event queue carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +41,6 @@ pub(super) enum Token {
     Worker { index: u32, generation: u32 },
     WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
-    Node { index: u32 },
     Host { index: u32, generation: u32 },
 }
 
@@ -63,8 +60,7 @@ impl Token {
             Token::Worker { index, generation } => pack(3, index, generation),
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
             Token::WorkerStdout { index, generation } => pack(5, index, generation),
-            Token::Node { index } => pack(6, index, 0),
-            Token::Host { index, generation } => pack(7, index, generation),
+            Token::Host { index, generation } => pack(6, index, generation),
         }
     }
 
@@ -83,8 +79,7 @@ impl Token {
             3 => Token::Worker { index, generation },
             4 => Token::WorkerStderr { index, generation },
             5 => Token::WorkerStdout { index, generation },
-            6 => Token::Node { index },
-            7 => Token::Host { index, generation },
+            6 => Token::Host { index, generation },
             _ => return None,
         })
     }
@@ -95,8 +90,8 @@ impl Token {
 pub(super) struct Inlet {
     pub(super) generation: u32,
     pub(super) receiver: Receiver,
-    /// Where it lays what it has not sent, if memory is shared with it.
-    pub(super) outbox: Option<BoxMemory>,
+    /// Where it lays what it has not sent.
+    pub(super) outbox: BoxMemory,
     /// Its segments, for results.
     pub(super) mapped: Mapped,
     /// Its standard output, if that does not go to our own.
@@ -127,8 +122,6 @@ pub(crate) struct Reactor {
     pub(super) common: Arc<Common>,
     pub(super) epoll: Arc<Epoll>,
     pub(super) config: Config,
-    /// The nodes that workers live in, if they do.
-    pub(super) connecting: Connecting,
     /// The hosts, if there are any.
     pub(super) hosts: Option<Hosts>,
     pub(super) wishes: Wishes,
@@ -140,9 +133,8 @@ pub(crate) struct Reactor {
     pub(super) runner: Arc<Runner>,
     pub(super) inlets: Vec<Option<Inlet>>,
     pub(super) generations: Vec<u32>,
-    /// Where workers tell how far they have come, if memory is shared with them.
-    pub(super) progress_file: Option<Arc<OwnedFd>>,
-    pub(super) progress: Arc<Mapping>,
+    /// Where workers tell how far they have come.
+    pub(super) progress: ProgressMemory,
     pub(super) outboxes: Outboxes,
     pub(super) memory_kills: u64,
     pub(super) host: String,
@@ -166,8 +158,6 @@ pub(crate) struct Reactor {
     pub(super) finished: bool,
 }
 
-/// Places for workers that may be asked for later.
-const MORE_WORKERS: usize = 1 << 16;
 /// As often a worker's outbox is looked at that the worker is just sending.
 const LOOKS: usize = 4;
 /// Events taken from the queue at one time.
@@ -184,7 +174,6 @@ impl Read for Reactor {
     /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
     fn turn(&mut self, until: Option<Instant>) -> bool {
-        let connecting = self.start_connected();
         self.hear_of_hosts();
         let mut timeout = self.prepare_to_wait();
         if self.finished {
@@ -195,7 +184,7 @@ impl Read for Reactor {
         let fetching = self.fetch();
         let unanswered = self.see_to_unanswered();
         let hosts = self.see_to_hosts();
-        let dues = [until, leaving, lines, connecting, fetching, unanswered, hosts];
+        let dues = [until, leaving, lines, fetching, unanswered, hosts];
         for until in dues.into_iter().flatten() {
             let left = until.saturating_duration_since(Instant::now()).as_nanos();
             let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
@@ -206,7 +195,7 @@ impl Read for Reactor {
         let mut events = [EpollEvent::empty(); EVENTS];
         let Reactor { epoll, patience, lone, progress, .. } = self;
         let apart =
-            |worker: &WorkerId| progress::meet(progress, worker.0, Side::Client) != Some(true);
+            |worker: &WorkerId| progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true);
         let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,
@@ -234,30 +223,13 @@ impl Reactor {
         common: Arc<Common>,
         runner: Arc<Runner>,
         config: Config,
-        nodes: Vec<Node>,
+        progress: ProgressMemory,
         forked: Option<Forked>,
     ) -> io::Result<Reactor> {
         let workers = config.settings.workers as usize;
-        // Only what is touched takes memory.
-        let len = progress::len(workers, MORE_WORKERS, sys::file_size_limit());
-        let (progress_file, progress) = match config.transport {
-            Transport::Unix => {
-                let file = Arc::new(sys::memory_file(c"gridrpc-progress", len as u64)?);
-                let progress = Mapping::new(file.as_fd(), len, true)?;
-                (Some(file), Arc::new(progress))
-            }
-            Transport::Tcp => (None, Arc::new(Mapping::of_our_own(len)?)),
-        };
-        let epoll = {
-            let mut state = common.lock();
-            if config.transport == Transport::Unix {
-                state.progress = Some(Arc::clone(&progress));
-            }
-            Arc::clone(&state.epoll)
-        };
+        let epoll = Arc::clone(&common.lock().epoll);
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.alarm.as_fd(), wake)?;
-        let connecting = Connecting::new(Arc::clone(&epoll), nodes)?;
         let wishes = Wishes::new(&config);
         let first = config.settings.workers;
         let servers = config.servers.clone();
@@ -268,7 +240,6 @@ impl Reactor {
             common,
             epoll,
             config,
-            connecting,
             forked,
             spawner: None,
             spawner_tail: None,
@@ -276,7 +247,6 @@ impl Reactor {
             runner,
             inlets: (0..workers).map(|_| None).collect(),
             generations: vec![0; workers],
-            progress_file,
             progress,
             outboxes: Outboxes::default(),
             memory_kills: sys::out_of_memory_kills(),
@@ -316,7 +286,6 @@ impl Reactor {
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
             self.closing = Some(Instant::now() + CLOSE_GRACE);
-            self.connecting.clear();
             self.say_goodbye();
             self.dismiss_hosts();
         }
@@ -379,7 +348,6 @@ impl Reactor {
                 let _ = self.common.alarm.read();
             }
             Token::Spawner => self.hear_spawner(),
-            Token::Node { index } => self.connecting.hear(index),
             Token::Host { index, generation } => {
                 if self.is_current_host(index, generation) {
                     if event.events().contains(EpollFlags::EPOLLOUT) {
@@ -527,11 +495,11 @@ impl Reactor {
         for _ in 0..LOOKS {
             while self.read_worker(index) {}
             let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
-            let Some(outbox) = inlet.outbox.as_ref().filter(|_| inlet.broken.is_none()) else {
+            if inlet.broken.is_some() {
                 return;
-            };
+            }
             let mut bytes = Vec::new();
-            match take(outbox, inlet.receiver.position(), &mut bytes) {
+            match take(&inlet.outbox, inlet.receiver.position(), &mut bytes) {
                 Take::Nothing => return,
                 Take::Taken => return self.feed(index, &bytes),
                 Take::Again => {}
@@ -542,9 +510,11 @@ impl Reactor {
     /// Takes what a worker that is gone had said and not sent.
     pub(super) fn take_rest(&mut self, index: u32) {
         let Some(inlet) = self.inlets[index as usize].as_mut() else { return };
-        let Some(outbox) = inlet.outbox.as_ref().filter(|_| inlet.broken.is_none()) else { return };
+        if inlet.broken.is_some() {
+            return;
+        }
         let mut bytes = Vec::new();
-        take_rest(outbox, inlet.receiver.position(), &mut bytes);
+        take_rest(&inlet.outbox, inlet.receiver.position(), &mut bytes);
         self.feed(index, &bytes);
     }
 

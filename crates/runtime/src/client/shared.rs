@@ -23,8 +23,6 @@ pub struct SharedData {
     /// Offset and length of each part.
     parts: Vec<(u64, u64)>,
     hash: OnceLock<blake3::Hash>,
-    /// Copies of the parts, made when a connection needs them that memory cannot cross.
-    streams: OnceLock<Vec<Arc<Source>>>,
 }
 
 impl SharedData {
@@ -39,8 +37,7 @@ impl SharedData {
             lent.write_at(*offset, part)?;
         }
         lent.protect()?;
-        let (hash, streams) = (OnceLock::new(), OnceLock::new());
-        Ok(SharedData { lent, parts: placed, hash, streams })
+        Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
     }
 
     /// Memory for parts of these lengths, to be filled by [`SharedData::sinks`] and then protected.
@@ -52,8 +49,7 @@ impl SharedData {
         let lent = pool.take(end)?;
         // So that it can be written to.
         lent.start(end)?;
-        let (hash, streams) = (OnceLock::new(), OnceLock::new());
-        Ok(SharedData { lent, parts: placed, hash, streams })
+        Ok(SharedData { lent, parts: placed, hash: OnceLock::new() })
     }
 
     /// Where the parts are to be written. Nobody reads them before that is over.
@@ -117,20 +113,17 @@ impl SharedData {
         self.lent.spend();
     }
 
-    pub(crate) fn sections(&self, shared_memory: bool) -> Sections<'static> {
+    /// The parts as workers of this machine find them.
+    pub(crate) fn sections(&self) -> Sections<'static> {
         let segment = self.segment().number();
-        let place = |offset| {
-            if shared_memory { Place::Shared(Lease { segment, offset }) } else { Place::Stream }
-        };
+        let place = |offset| Place::Shared(Lease { segment, offset });
         self.parts.iter().map(|&(offset, len)| Section { len, place: place(offset) }).collect()
     }
 
-    /// Copies of the parts, for connections that descriptors cannot cross.
-    pub(crate) fn streams(&self) -> &[Arc<Source>] {
-        self.streams.get_or_init(|| {
-            let source = |&(offset, len)| Arc::new(Source::owned(self.read(offset, len).to_vec()));
-            self.parts.iter().map(source).collect()
-        })
+    /// The parts as hosts are sent them.
+    pub(crate) fn streamed_sections(&self) -> Sections<'static> {
+        let place = Place::Stream;
+        self.parts.iter().map(|&(_, len)| Section { len, place }).collect()
     }
 
     /// The parts where they lie, for hosts.

@@ -198,8 +198,8 @@ pub(crate) struct State {
     pub(crate) to_prepare: Vec<String>,
     /// The spawner has forked: what it imports from now on is of no use to those that are there.
     pub(crate) forked: bool,
-    /// How far the workers have come, if memory is shared with them.
-    pub(crate) progress: Option<Arc<Mapping>>,
+    /// How far the workers have come.
+    progress: Arc<Mapping>,
     /// Workers whose calls were taken back: how many they had begun, and below which count.
     taken_back: Vec<(WorkerId, u32, u64)>,
     /// Reserved workers that are given up before they were asked for.
@@ -231,8 +231,6 @@ pub(crate) struct State {
     /// Threads that wait until more calls may be submitted.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
-    /// Whether blobs go through shared memory.
-    pub(crate) shared_memory: bool,
     /// Until when the reactor sleeps; `None` while it is awake.
     pub(crate) reactor_sleeps_until: Option<Time>,
 }
@@ -259,7 +257,7 @@ impl Aftermath {
 }
 
 impl State {
-    pub(crate) fn new(settings: Settings, shared_memory: bool) -> io::Result<State> {
+    pub(crate) fn new(settings: Settings, progress: Arc<Mapping>) -> io::Result<State> {
         let workers = settings.workers as usize;
         let hosts = HostsOut::new(settings.workers, settings.hosts.len());
         Ok(State {
@@ -279,7 +277,7 @@ impl State {
             unsendable: Vec::new(),
             to_prepare: Vec::new(),
             forked: false,
-            progress: None,
+            progress,
             taken_back: Vec::new(),
             gone: Vec::new(),
             sending: Sending::default(),
@@ -295,16 +293,13 @@ impl State {
             submitting: false,
             waiting_for_room: 0,
             closing: false,
-            shared_memory,
             reactor_sleeps_until: None,
         })
     }
 
-    /// Tells the core how far a worker has come, if memory is shared with it.
+    /// Tells the core how far a worker has come.
     pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
-        if let Some(progress) = &self.progress
-            && let Some(begun) = progress::begun(progress, worker.0)
-        {
+        if let Some(begun) = progress::begun(&self.progress, worker.0) {
             self.core.progressed(now, worker, begun);
         }
     }
@@ -383,15 +378,9 @@ impl State {
             Action::Kill(worker) => self.to_kill.push(worker),
             Action::Collect(worker) => self.to_collect.push(worker),
             Action::TakeBack { worker, head, below } => {
-                // Where no memory is shared, calls stay where they are.
-                let begun = self.progress.as_ref().and_then(|progress| {
-                    progress::take_back(
-                        progress,
-                        worker.0,
-                        head.map(|head| head as u32),
-                        below as u32,
-                    )
-                });
+                // Of a worker that has no place there, calls stay where they are.
+                let head = head.map(|head| head as u32);
+                let begun = progress::take_back(&self.progress, worker.0, head, below as u32);
                 self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
             }
             Action::Send { worker, call, function, batch, payload } => {
@@ -526,20 +515,10 @@ impl State {
         }
         let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
         let Some(data) = self.shared.get(&blob) else { return };
-        let message = Message::Blob { blob: blob.0, sections: data.sections(self.shared_memory) };
-        let pushed = if self.shared_memory {
-            let Outlet { sender, segments, .. } = outlet;
-            announce(data.segment(), sender, |segment| segments.insert(segment))
-                .and_then(|()| sender.push(&message))
-        } else {
-            let bytes = data.streams().iter().map(|part| part.len()).sum();
-            if outlet.waits_with(bytes) {
-                self.sending.wait(worker, bytes);
-            }
-            outlet.sender.push(&message).and_then(|()| {
-                data.streams().iter().try_for_each(|part| outlet.sender.push_stream(part))
-            })
-        };
+        let message = Message::Blob { blob: blob.0, sections: data.sections() };
+        let Outlet { sender, segments, .. } = outlet;
+        let pushed = announce(data.segment(), sender, |segment| segments.insert(segment))
+            .and_then(|()| sender.push(&message));
         self.pushed(worker, pushed, true);
     }
 
@@ -641,7 +620,7 @@ impl State {
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
             let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
-            let begun = || progress::begun(progress.as_ref()?, worker.0);
+            let begun = || progress::begun(progress, worker.0);
             if outlet.can_wait(submitting, begun) {
                 return true;
             }

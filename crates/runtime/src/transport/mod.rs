@@ -12,8 +12,7 @@ mod unix;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 pub use keys::{AgentKeys, Keys, KeysError};
 pub use memory::Memory;
@@ -22,7 +21,6 @@ pub use tcp::Tcp;
 pub use tls::Tls;
 pub use unix::Unix;
 
-use crate::sys;
 
 /// One end of a connection. Sending and receiving may happen in two threads at once.
 ///
@@ -58,12 +56,6 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     /// Bytes that were sent and the other end has not confirmed, where that can be known.
     fn unconfirmed(&self) -> usize;
-}
-
-/// The transport of a socket that another process has made and this one has inherited.
-#[must_use]
-pub fn inherited(socket: OwnedFd) -> Arc<dyn Transport> {
-    if sys::is_unix(socket.as_fd()) { Arc::new(Unix(socket)) } else { Arc::new(Tcp(socket)) }
 }
 
 /// For transports that carry bytes only: a message that announces descriptors would come without them.

@@ -14,17 +14,16 @@ use crate::worker::progress;
 const PART: u64 = 4;
 
 /// The memory that is lent, by lease.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lendings {
     lent: Mutex<HashMap<Lease, Arc<Lent>>>,
     /// Where the client marks what it has given back, and this worker's number there.
-    marks: Option<progress::Place>,
+    marks: progress::Place,
 }
 
 impl Lendings {
-    pub(super) fn new(progress: Option<&Arc<Mapping>>, worker: u32) -> Lendings {
-        let marks = progress.map(|progress| (Arc::clone(progress), worker));
-        Lendings { lent: Mutex::default(), marks }
+    pub(super) fn new(progress: &Arc<Mapping>, worker: u32) -> Lendings {
+        Lendings { lent: Mutex::default(), marks: (Arc::clone(progress), worker) }
     }
 
     fn lent(&self) -> MutexGuard<'_, HashMap<Lease, Arc<Lent>>> {
@@ -52,10 +51,9 @@ impl Lendings {
 
     /// Takes what the client has marked since the last time.
     pub(crate) fn end_marked(&self) {
-        if let Some((progress, worker)) = &self.marks {
-            for segment in progress::take_given_back(progress, *worker) {
-                self.lent().remove(&Lease { segment, offset: 0 });
-            }
+        let (progress, worker) = &self.marks;
+        for segment in progress::take_given_back(progress, *worker) {
+            self.lent().remove(&Lease { segment, offset: 0 });
         }
     }
 }
@@ -73,7 +71,7 @@ mod tests {
     fn what_the_client_marks_is_used_again() {
         let file = memory_file(c"test", 4096).unwrap();
         let progress = Arc::new(Mapping::new(file.as_fd(), 4096, true).unwrap());
-        let lendings = Lendings::new(Some(&progress), 5);
+        let lendings = Lendings::new(&progress, 5);
         let pool = Pool::new(1 << 30);
         let lend = || {
             lendings.end_marked();

@@ -11,13 +11,13 @@ use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::borrowed::Mapped;
-use crate::link::{LinkError, Received, Receiver, Sender, Stream};
+use crate::link::{LinkError, Received, Receiver, Sender, Socket, Stream};
 use crate::loan::Source;
 use crate::patience::Patience;
 use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
 use crate::segment::{LOOK_EVERY, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
-use crate::transport;
+use crate::transport::Unix;
 use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
 use crate::worker::outbox::Outbox;
@@ -100,16 +100,16 @@ pub struct WorkerLink {
     patience: Patience,
     sender: Sender,
     worker: u32,
-    progress: Option<Arc<Mapping>>,
+    progress: Arc<Mapping>,
     desk: Desk,
-    /// Our own segments, for results; none where memory cannot cross.
-    pool: Option<Arc<Pool>>,
+    /// Our own segments, for results.
+    pool: Arc<Pool>,
     threshold: usize,
     told: HashSet<u32>,
     /// When the calls had ended whose answers are held back: the first and the last, ns.
     held: Option<(u64, u64)>,
-    /// Where the client finds what is held back. Without one nothing is.
-    outbox: Option<Outbox<BoxMemory>>,
+    /// Where the client finds what is held back.
+    outbox: Outbox<BoxMemory>,
     /// Calls taken up since the last wait.
     streak: u32,
     /// Whether it wakes up now and then to give up memory that nobody uses.
@@ -117,7 +117,7 @@ pub struct WorkerLink {
 }
 
 /// What the client has told this worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Desk {
     functions: HashMap<u32, Arc<KnownFunction>>,
     serial: u64,
@@ -163,7 +163,7 @@ impl WorkerLink {
     /// # Errors
     /// When the client does not speak this version, or the connection fails.
     pub fn open(socket: OwnedFd, language: &str) -> Result<WorkerLink, LinkError> {
-        let socket = transport::inherited(socket);
+        let socket: Socket = Arc::new(Unix(socket));
         let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
         let mut sender = Sender::new(socket);
         let mut hello = None;
@@ -187,14 +187,14 @@ impl WorkerLink {
                 "a client that speaks versions {min_version} to {max_version}, not {VERSION}"
             )));
         }
-        let progress = match descriptors.next() {
-            Some(file) => {
-                let len = nix::sys::stat::fstat(&file).map_err(io::Error::from)?.st_size;
-                Some(Arc::new(Mapping::new(file.as_fd(), len as usize, true)?))
-            }
-            None => None,
-        };
-        let outbox = descriptors.next().map(|file| BoxMemory::open(&file, worker)).transpose()?;
+        if !shared_memory {
+            return Err(LinkError::Unexpected("a client that shares no memory".into()));
+        }
+        let mut next = || descriptors.next().ok_or_else(unexpected_end);
+        let (file, boxes) = (next()?, next()?);
+        let len = nix::sys::stat::fstat(&file).map_err(io::Error::from)?.st_size;
+        let progress = Arc::new(Mapping::new(file.as_fd(), len as usize, true)?);
+        let outbox = Outbox::new(BoxMemory::open(&boxes, worker)?);
         sender.push(&Message::Welcome(Welcome {
             version: VERSION,
             pid: std::process::id(),
@@ -205,10 +205,10 @@ impl WorkerLink {
         }))?;
         sender.flush()?;
         debug::attend(worker);
-        let pool = shared_memory.then(|| Pool::for_one_reader(KEEP_FREE));
+        let pool = Pool::for_one_reader(KEEP_FREE);
         // Functions may make arrays that results refer to.
-        pool.iter().for_each(crate::client::tell);
-        let desk = Desk { lendings: Lendings::new(progress.as_ref(), worker), ..Desk::default() };
+        crate::client::tell(&pool);
+        let desk = Desk::new(Lendings::new(&progress, worker));
         Ok(WorkerLink {
             receiver,
             patience: Patience::new(),
@@ -220,7 +220,7 @@ impl WorkerLink {
             threshold: usize::try_from(shared_threshold).unwrap_or(usize::MAX),
             told: HashSet::new(),
             held: None,
-            outbox: outbox.map(Outbox::new),
+            outbox,
             streak: 0,
             wakes: false,
         })
@@ -296,8 +296,7 @@ impl WorkerLink {
         if self.streak < STREAK || self.held.is_none() || self.desk.ended {
             return false;
         }
-        let meet = |progress: &Mapping| progress::meet(progress, self.worker, Side::Worker);
-        if self.progress.as_deref().and_then(meet) == Some(true) {
+        if progress::meet(&self.progress, self.worker, Side::Worker) == Some(true) {
             return false;
         }
         let until = monotonic_ns() + A_MOMENT;
@@ -316,23 +315,18 @@ impl WorkerLink {
         if self.held.is_none() {
             return false;
         }
-        let fits = |outbox: &Outbox<_>, waiting: &[u8]| {
-            waiting.len() <= HELD_BACK && outbox.holds(waiting.len())
-        };
-        !self
-            .outbox
-            .as_ref()
-            .zip(self.sender.plain())
-            .is_some_and(|(outbox, waiting)| fits(outbox, waiting))
+        let fits =
+            |waiting: &[u8]| waiting.len() <= HELD_BACK && self.outbox.holds(waiting.len());
+        !self.sender.plain().is_some_and(fits)
             || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
     }
 
     /// Has the client find what waits to be sent, before anything happens that may take long.
     fn lay_out(&mut self) {
-        if let (Some(outbox), Some(waiting)) = (&mut self.outbox, self.sender.plain()) {
-            let new = waiting.get(outbox.filled()..).unwrap_or_default();
-            if outbox.holds(waiting.len()) {
-                outbox.put(self.sender.position(), new);
+        if let Some(waiting) = self.sender.plain() {
+            let new = waiting.get(self.outbox.filled()..).unwrap_or_default();
+            if self.outbox.holds(waiting.len()) {
+                self.outbox.put(self.sender.position(), new);
             }
         }
     }
@@ -340,9 +334,8 @@ impl WorkerLink {
     /// Takes a call up, unless the client has taken it back.
     fn begin(&mut self, job: Job) -> Option<Job> {
         self.lay_out();
-        let progress = self.progress.as_ref();
         let cancelled = self.desk.unwanted.remove(&job.call);
-        if progress.is_none_or(|progress| progress::begin(progress, self.worker)) {
+        if progress::begin(&self.progress, self.worker) {
             self.streak = self.streak.saturating_add(1);
             self.desk.current = Some(job.call);
             self.desk.cancelled = cancelled;
@@ -360,11 +353,10 @@ impl WorkerLink {
     /// Reads once; looks for a moment before it sleeps. While it sleeps, memory that nobody uses goes.
     fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
-        let meet = |progress: &Mapping| progress::meet(progress, *worker, Side::Worker);
-        if progress.as_deref().and_then(meet) != Some(true) {
+        if progress::meet(progress, *worker, Side::Worker) != Some(true) {
             patience.look(|| is_readable(receiver));
         }
-        let has_memory = self.pool.as_ref().is_some_and(|pool| pool.has_any());
+        let has_memory = self.pool.has_any();
         if has_memory != self.wakes {
             let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
             sys::wait_at_most(self.receiver.socket(), longest)?;
@@ -380,9 +372,8 @@ impl WorkerLink {
 
     /// Gives up memory that has not been used for some time.
     fn give_up_old(&mut self) -> Result<(), LinkError> {
-        let Some(pool) = &self.pool else { return Ok(()) };
         self.desk.lendings.end_marked();
-        pool.give_up_old();
+        self.pool.give_up_old();
         self.push_gone()?;
         self.send()?;
         Ok(())
@@ -390,8 +381,7 @@ impl WorkerLink {
 
     /// Tells the client which segments it need not keep mapped.
     fn push_gone(&mut self) -> Result<(), LinkError> {
-        let Some(pool) = &self.pool else { return Ok(()) };
-        for segment in pool.gone() {
+        for segment in self.pool.gone() {
             if self.told.remove(&segment) {
                 self.sender.push(&Message::DropSegment { segment })?;
             }
@@ -468,7 +458,7 @@ impl WorkerLink {
     /// Something to put an answer together with.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(self.pool.as_ref(), self.threshold).lending(&self.desk.lendings)
+        PayloadBuilder::new(Some(&self.pool), self.threshold).lending(&self.desk.lendings)
     }
 
     /// Answers a call. Sent by [`WorkerLink::next_turn`]. What the caller still holds of `sections`
@@ -522,9 +512,7 @@ impl WorkerLink {
 
     /// Sends everything, what is to be fetched as soon as it is. Whether something has come meanwhile.
     fn send(&mut self) -> Result<bool, LinkError> {
-        if let Some(outbox) = &mut self.outbox {
-            self.sender.skip(outbox.begin_sending());
-        }
+        self.sender.skip(self.outbox.begin_sending());
         let mut heard = false;
         while !self.sender.flush()? {
             heard = true;
@@ -539,9 +527,7 @@ impl WorkerLink {
             self.desk.fetched = self.desk.fetched.saturating_sub(1);
             self.sender.open_gate();
         }
-        if let Some(outbox) = &mut self.outbox {
-            outbox.empty();
-        }
+        self.outbox.empty();
         Ok(heard)
     }
 
@@ -571,6 +557,26 @@ impl WorkerLink {
 }
 
 impl Desk {
+    fn new(lendings: Lendings) -> Desk {
+        Desk {
+            functions: HashMap::new(),
+            serial: 0,
+            blobs: Blobs::default(),
+            mapped: Mapped::default(),
+            lendings,
+            dropped: Vec::new(),
+            jobs: VecDeque::new(),
+            current: None,
+            cancelled: false,
+            unwanted: HashSet::new(),
+            callback: None,
+            hold: None,
+            fetched: 0,
+            sent: Vec::new(),
+            ended: false,
+        }
+    }
+
     /// A section has gone to the client, which may read it where it lies.
     fn lend(&self, part: &Outgoing) {
         if let Outgoing::Shared { lent, offset, .. } = part {

@@ -11,17 +11,43 @@
 //! that it can put its next result there. A message would come with the worker's next call only,
 //! which is sent before its last result has been read; to send one at once would wake the worker.
 
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::sys::Mapping;
+use crate::sys::{self, Mapping};
 
 /// One cache line for each worker, so that they don't slow each other down.
 const SLOT: u64 = 64;
 
+/// Places for workers that may be asked for later.
+const MORE: usize = 1 << 16;
+
+/// The memory as the client has it: a file for workers to map, and mapped itself.
+#[derive(Clone, Debug)]
+pub(crate) struct ProgressMemory {
+    pub(crate) file: Arc<OwnedFd>,
+    pub(crate) mapping: Arc<Mapping>,
+}
+
+impl ProgressMemory {
+    /// For so many workers, and more that may be asked for later.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub(crate) fn new(workers: u32) -> io::Result<ProgressMemory> {
+        // Only what is touched takes memory.
+        let len = len(workers as usize, MORE, sys::file_size_limit());
+        let file = sys::memory_file(c"gridrpc-progress", len as u64)?;
+        let mapping = Mapping::new(file.as_fd(), len, true)?;
+        Ok(ProgressMemory { file: Arc::new(file), mapping: Arc::new(mapping) })
+    }
+}
+
 /// The length of the memory for so many workers, and for as many of `more` as the limit of file
 /// sizes leaves room for, bytes.
-pub(crate) fn len(workers: usize, more: usize, limit: u64) -> usize {
+fn len(workers: usize, more: usize, limit: u64) -> usize {
     let most = usize::try_from(limit / SLOT).unwrap_or(usize::MAX);
     (workers + more).min(most).max(workers) * SLOT as usize
 }
@@ -175,8 +201,6 @@ pub(crate) fn take_back(
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
-
     use super::*;
     use crate::sys::memory_file;
 

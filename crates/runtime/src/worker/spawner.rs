@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use gridrpc_wire::{Message, Prepare};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, kill, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -24,7 +23,7 @@ use crate::transport::Unix;
 use crate::worker::leftovers::Leftovers;
 use crate::worker::orphan;
 use crate::worker::stopped::Stopped;
-use crate::{memory, pages, sys};
+use crate::{memory, pages};
 
 /// What became of the process that called [`Spawner::run`].
 #[derive(Debug)]
@@ -230,7 +229,7 @@ impl Spawner {
             };
             match fork() {
                 Ok(None) => {
-                    self.become_worker(*worker, ours, &connection, &stdout, &stderr)
+                    self.become_worker(*worker, ours, &stdout, &stderr)
                         .map_err(LinkError::from)?;
                     return Ok(Some(connection));
                 }
@@ -256,7 +255,6 @@ impl Spawner {
         &self,
         worker: u32,
         parent: Pid,
-        connection: &OwnedFd,
         stdout: &OwnedFd,
         stderr: &OwnedFd,
     ) -> io::Result<()> {
@@ -274,11 +272,6 @@ impl Spawner {
         }
         let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
         nix::sys::prctl::set_name(&name)?;
-        if sys::comes_from_afar(connection.as_fd()) {
-            // What the worker's functions connect to is to be reached from there as well.
-            let namespace = sys::network_namespace_of(connection.as_fd())?;
-            setns(namespace, CloneFlags::CLONE_NEWNET)?;
-        }
         Ok(())
     }
 

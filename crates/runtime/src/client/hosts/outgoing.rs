@@ -303,7 +303,7 @@ impl HostsOut {
         data: &Arc<SharedData>,
     ) -> Result<(), WireError> {
         let Some(out) = self.get(host) else { return Ok(()) };
-        let message = Message::Blob { blob, sections: data.sections(false) };
+        let message = Message::Blob { blob, sections: data.streamed_sections() };
         out.up.push_with(&message, data.sources())?;
         self.mark(host, true);
         let chain = self.chains.entry(blob).or_default();

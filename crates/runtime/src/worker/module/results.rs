@@ -6,7 +6,6 @@ use std::sync::Arc;
 use gridrpc_idl::{Kind, Mode};
 use gridrpc_wire::{Array, Order, Value, encode_values};
 
-use crate::loan::Source;
 use crate::payload::{Payload, PayloadBuilder};
 use crate::typed::{dtype, encode_texts, gather};
 use crate::worker::link::WorkerLink;
@@ -79,14 +78,7 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
             payload.add_shared(Arc::new(lent), 0, len, len);
             Ok(())
         }
-        Place::Buffer(bytes) if shape.is_whole() => {
-            if payload.has_shared_memory() || payload.is_small(bytes.len()) {
-                payload.add(&bytes)
-            } else {
-                payload.add_source(Arc::new(Source::owned(bytes)));
-                Ok(())
-            }
-        }
+        Place::Buffer(bytes) if shape.is_whole() => payload.add(&bytes),
         Place::Buffer(bytes) => {
             payload.add_with(shape.selected_bytes(), |packed| gather(shape, &bytes, packed))
         }
