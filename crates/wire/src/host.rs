@@ -65,6 +65,22 @@ pub struct Serve<'a> {
     pub staging: &'a str,
 }
 
+/// The most that an agent sends back for one [`crate::Message::Echo`], bytes.
+pub const MAX_ECHO: u32 = 64 << 20;
+
+/// What a client wants to know of a host, before it has an agent serve it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examine<'a> {
+    /// The Python that its workers would run; empty: Python is not looked at.
+    pub python: &'a str,
+    /// Working directory of the workers; empty: the agent's own.
+    pub directory: &'a str,
+    /// The folder for programs and modules; empty: the agent's own choice.
+    pub staging: &'a str,
+    /// Environment variables of the workers, `NAME=VALUE`.
+    pub environment: Vec<&'a str>,
+}
+
 /// A call for any worker of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostCall<'a> {
@@ -164,6 +180,13 @@ impl Writer<'_> {
         self.text(serve.staging)
     }
 
+    pub(crate) fn examine(&mut self, examine: &Examine<'_>) -> Result<(), WireError> {
+        self.text(examine.python)?;
+        self.text(examine.directory)?;
+        self.text(examine.staging)?;
+        self.texts(&examine.environment)
+    }
+
     pub(crate) fn host_call(&mut self, call: &HostCall<'_>) -> Result<(), WireError> {
         self.u64(call.call);
         self.u32(call.function);
@@ -230,6 +253,15 @@ impl<'a> Reader<'a> {
             path: self.texts("path")?,
             modules: self.texts("modules")?,
             staging: self.text("staging folder")?,
+        })
+    }
+
+    pub(crate) fn examine(&mut self) -> Result<Examine<'a>, WireError> {
+        Ok(Examine {
+            python: self.text("python")?,
+            directory: self.text("directory")?,
+            staging: self.text("staging folder")?,
+            environment: self.texts("environment")?,
         })
     }
 

@@ -30,7 +30,7 @@ mod value;
 
 pub use bytes::{MAX_TEXT, Order, WireError};
 pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
-pub use host::{HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
+pub use host::{Examine, HostCall, HostEnd, HostLoss, Join, MAX_ECHO, SECRET, Serve};
 pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};
 pub use remote_error::RemoteError;
 pub use section::{Lease, MAX_SECTION_LEN, MAX_SECTIONS, Place, Section, Sections};

@@ -2,7 +2,7 @@
 
 use crate::bytes::{ANY_COUNT, Order, Reader, WireError, Writer};
 use crate::frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, bounded};
-use crate::host::{HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
+use crate::host::{Examine, HostCall, HostEnd, HostLoss, Join, SECRET, Serve};
 use crate::section::{Lease, Sections};
 
 /// What a frame's body holds.
@@ -50,6 +50,10 @@ pub enum Kind {
     Retracted = 60,
     Module = 61,
     NoWorkers = 62,
+    Examine = 63,
+    Findings = 64,
+    Echo = 65,
+    Echoed = 66,
     Pass = 80,
     Expect = 81,
     Missing = 82,
@@ -59,7 +63,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 45] = [
+    pub const ALL: [Kind; 49] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -100,6 +104,10 @@ impl Kind {
         Kind::Retracted,
         Kind::Module,
         Kind::NoWorkers,
+        Kind::Examine,
+        Kind::Findings,
+        Kind::Echo,
+        Kind::Echoed,
         Kind::Pass,
         Kind::Expect,
         Kind::Missing,
@@ -479,6 +487,29 @@ pub enum Message<'a> {
         /// Its content.
         sections: Sections<'a>,
     },
+    /// Client to agent, before [`Message::Serve`]: what is there on its host?
+    Examine(Examine<'a>),
+    /// Agent to client: what has been found.
+    Findings {
+        /// An object of JSON.
+        text: &'a str,
+    },
+    /// Client to agent, before [`Message::Serve`]: data that is thrown away, and how much is to come back.
+    Echo {
+        /// Names the answer.
+        number: u64,
+        /// How many bytes, at most [`crate::MAX_ECHO`].
+        back: u32,
+        /// The data.
+        sections: Sections<'a>,
+    },
+    /// Agent to client: all of that has come, and this comes back.
+    Echoed {
+        /// As in the question.
+        number: u64,
+        /// The data.
+        sections: Sections<'a>,
+    },
 }
 
 impl Message<'_> {
@@ -527,6 +558,10 @@ impl Message<'_> {
             Message::Retract { .. } => Kind::Retract,
             Message::Retracted { .. } => Kind::Retracted,
             Message::Module { .. } => Kind::Module,
+            Message::Examine(_) => Kind::Examine,
+            Message::Findings { .. } => Kind::Findings,
+            Message::Echo { .. } => Kind::Echo,
+            Message::Echoed { .. } => Kind::Echoed,
             Message::Pass { .. } => Kind::Pass,
             Message::Expect { .. } => Kind::Expect,
             Message::Missing { .. } => Kind::Missing,
@@ -729,6 +764,17 @@ impl Message<'_> {
                 w.text(name)?;
                 w.sections(sections)?;
             }
+            Message::Examine(examine) => w.examine(examine)?,
+            Message::Findings { text } => w.text(text)?,
+            Message::Echo { number, back, sections } => {
+                w.u64(*number);
+                w.u32(*back);
+                w.sections(sections)?;
+            }
+            Message::Echoed { number, sections } => {
+                w.u64(*number);
+                w.sections(sections)?;
+            }
         }
         Ok(())
     }
@@ -886,6 +932,16 @@ impl<'a> Message<'a> {
                 name: r.text("module name")?,
                 sections: r.sections()?,
             },
+            Kind::Examine => Message::Examine(r.examine()?),
+            Kind::Findings => Message::Findings { text: r.text("findings")? },
+            Kind::Echo => Message::Echo {
+                number: r.u64("number")?,
+                back: r.u32("bytes back")?,
+                sections: r.sections()?,
+            },
+            Kind::Echoed => {
+                Message::Echoed { number: r.u64("number")?, sections: r.sections()? }
+            }
         };
         r.finish()?;
         Ok(message)

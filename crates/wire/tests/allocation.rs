@@ -99,7 +99,7 @@ const MOST: usize = u16::MAX as usize;
 /// The call's number and the stamps.
 const OUTCOME: usize = 60;
 
-const LISTS: [List; 14] = [
+const LISTS: [List; 17] = [
     List { kind: Kind::Function, before: 9, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Call, before: 13, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Blob, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
@@ -113,6 +113,9 @@ const LISTS: [List; 14] = [
     List { kind: Kind::HostCall, before: 17, after: 2, item: &[0; 8], most: MOST },
     List { kind: Kind::Retract, before: 0, after: 0, item: &[0; 8], most: MOST },
     List { kind: Kind::Serve, before: 54, after: 14, item: &[0; 4], most: MOST },
+    List { kind: Kind::Examine, before: 12, after: 0, item: &[0; 4], most: MOST },
+    List { kind: Kind::Echo, before: 12, after: 0, item: STREAM, most: MAX_SECTIONS },
+    List { kind: Kind::Echoed, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Spawn, before: 0, after: 0, item: &[0; 4], most: MOST },
 ];
 

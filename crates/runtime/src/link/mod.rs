@@ -54,6 +54,8 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
         | Message::Blob { sections, .. }
         | Message::HostCall(HostCall { sections, .. })
         | Message::Output { sections, .. }
+        | Message::Echo { sections, .. }
+        | Message::Echoed { sections, .. }
         | Message::Module { sections, .. } => sections,
         _ => &[],
     }

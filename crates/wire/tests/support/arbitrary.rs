@@ -3,7 +3,7 @@
 //! What messages borrow is leaked: the cases are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, MAX_DIMENSIONS,
+    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, MAX_DIMENSIONS,
     MAX_SECTION_LEN, Message, Order, Place, Prepare, Section, Sections, Serve, Stamps, Value,
     Welcome,
 };
@@ -195,7 +195,17 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
     });
     let output = (any::<u32>(), any::<bool>(), sections())
         .prop_map(|(worker, stderr, sections)| Message::Output { worker, stderr, sections });
+    let examine = (text(), text(), text(), texts()).prop_map(
+        |(python, directory, staging, environment)| {
+            Message::Examine(Examine { python, directory, staging, environment })
+        },
+    );
+    let echo = (any::<u64>(), any::<u32>(), sections())
+        .prop_map(|(number, back, sections)| Message::Echo { number, back, sections });
+    let echoed = (any::<u64>(), sections())
+        .prop_map(|(number, sections)| Message::Echoed { number, sections });
     let small = prop_oneof![
+        text().prop_map(|text| Message::Findings { text }),
         any::<[u32; 2]>().prop_map(|[ready, wanted]| Message::Workers { ready, wanted }),
         any::<u32>().prop_map(|number| Message::Reserve { number }),
         any::<u32>().prop_map(|number| Message::Dismiss { number }),
@@ -210,7 +220,8 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         (any::<u64>(), any::<u32>()).prop_map(|(blob, to)| Message::NotPassed { blob, to }),
         pass,
     ];
-    prop_oneof![join, serve, call, ended, reserved, module, output, small]
+    let asked = prop_oneof![examine, echo, echoed];
+    prop_oneof![join, serve, call, ended, reserved, module, output, asked, small]
 }
 
 fn loss() -> impl Strategy<Value = HostLoss<'static>> {

@@ -4,7 +4,7 @@
 //! leaked: the vectors are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, Message, Place,
+    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, Message, Place,
     Prepare, Section, Sections, Serve, Stamps, Value, Welcome,
 };
 use serde_json::Value as Json;
@@ -183,6 +183,21 @@ pub fn message(json: &Json) -> Message<'static> {
             stderr: object.bool("stderr"),
             sections: object.sections(),
         },
+        "Examine" => Message::Examine(Examine {
+            python: object.text("python"),
+            directory: object.text("directory"),
+            staging: object.text("staging"),
+            environment: object.texts("environment"),
+        }),
+        "Findings" => Message::Findings { text: object.text("text") },
+        "Echo" => Message::Echo {
+            number: object.int("number"),
+            back: object.int("back"),
+            sections: object.sections(),
+        },
+        "Echoed" => {
+            Message::Echoed { number: object.int("number"), sections: object.sections() }
+        }
         "Retract" => Message::Retract { calls: object.ints("calls") },
         "Retracted" => Message::Retracted { calls: object.ints("calls") },
         "Module" => Message::Module {
