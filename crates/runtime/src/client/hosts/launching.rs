@@ -2,19 +2,16 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::agent::{SECRET, Ticket};
 use crate::client::grid::Common;
+use crate::client::hosts::doors::Doors;
 use crate::client::seat::Wake as _;
 use crate::launcher::{self, Event, Launcher, Report, Start};
-use crate::servers::{LauncherKind, Server};
-use crate::sys;
-use crate::transport::door::{Admitted, Door};
-use crate::transport::{Keys, addresses};
+use crate::servers::Server;
+use crate::transport::door::Admitted;
 
 /// Something that other threads have to tell the reactor of an agent.
 #[derive(Debug)]
@@ -66,20 +63,13 @@ pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
     plans(servers).into_iter().map(|plan| plan.workers).collect()
 }
 
-/// What a door is for: whether connections are encrypted, the ports it may have, and whether agents come from
-/// this machine only.
-type Port = (bool, Option<(u16, u16)>, bool);
-
 /// Asks for agents.
 #[derive(Debug)]
 pub(super) struct Launching {
     servers: Vec<Server>,
     program: PathBuf,
-    inbox: Arc<Inbox>,
     tell: Report,
-    wake: Arc<Common>,
-    /// Doors by whether connections are encrypted, opened when the first agent is asked for.
-    doors: HashMap<Port, (Door, Option<Arc<Keys>>)>,
+    doors: Doors,
     launchers: Vec<Option<Box<dyn Launcher>>>,
 }
 
@@ -96,8 +86,11 @@ impl Launching {
             waker.wake();
         }));
         let launchers = servers.iter().map(|_| None).collect();
-        let doors = HashMap::new();
-        Launching { servers, program, inbox, tell, wake, doors, launchers }
+        let doors = Doors::new(move |admitted| {
+            inbox.lock().push(News::Admitted(admitted));
+            wake.wake();
+        });
+        Launching { servers, program, tell, doors, launchers }
     }
 
     pub(super) fn server(&self, plan: &Plan) -> &Server {
@@ -109,7 +102,7 @@ impl Launching {
         let mut failed = Vec::new();
         let mut starts: HashMap<usize, Vec<Start>> = HashMap::new();
         for (agent, plan) in wanted {
-            match self.ticket(*agent, plan.server) {
+            match self.doors.ticket(*agent, &self.servers[plan.server]) {
                 Ok(ticket) => {
                     let start = Start { agent: *agent, host: plan.name.clone(), ticket };
                     starts.entry(plan.server).or_default().push(start);
@@ -128,40 +121,9 @@ impl Launching {
         failed
     }
 
-    fn ticket(&mut self, agent: u32, server: usize) -> io::Result<Ticket> {
-        let server = &self.servers[server];
-        let here = is_here(server);
-        let key = (server.encryption, server.ports, here);
-        if !self.doors.contains_key(&key) {
-            let keys = match server.encryption {
-                true => Some(Arc::new(Keys::generate().map_err(io::Error::other)?)),
-                false => None,
-            };
-            let (inbox, wake) = (Arc::clone(&self.inbox), Arc::clone(&self.wake));
-            let admit = move |admitted| {
-                inbox.lock().push(News::Admitted(admitted));
-                wake.wake();
-            };
-            let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
-            let at: &[IpAddr] = if here { &loopback } else { &[] };
-            let door = Door::open(at, server.ports, keys.clone(), admit)?;
-            self.doors.insert(key, (door, keys));
-        }
-        let Some((door, keys)) = self.doors.get(&key) else {
-            return Err(io::ErrorKind::Other.into());
-        };
-        let secret = sys::random::<SECRET>()?;
-        door.invite(agent, &secret);
-        let port = door.port();
-        let addresses = names(server).into_iter();
-        let addresses = addresses.map(|host| addresses::with_port(&host, port));
-        let addresses = addresses.collect();
-        Ok(Ticket { addresses, secret, keys: keys.as_ref().map(|keys| keys.ticket()) })
-    }
-
     /// Ends an agent, wherever it is, and lets it in no more.
     pub(super) fn stop(&mut self, agent: u32, plan: &Plan) {
-        self.doors.values().for_each(|(door, _)| door.revoke(agent));
+        self.doors.revoke(agent);
         if let Some(launcher) = &mut self.launchers[plan.server] {
             launcher.stop(agent);
         }
@@ -169,7 +131,7 @@ impl Launching {
 
     /// Ends all agents, and waits until they are gone.
     pub(super) fn close(&mut self) {
-        self.doors.clear();
+        self.doors.close();
         let launchers = self.launchers.iter_mut().filter_map(Option::take);
         std::thread::scope(|scope| {
             for mut launcher in launchers {
@@ -181,21 +143,4 @@ impl Launching {
     pub(super) fn start_timeout(&self, plan: &Plan) -> Duration {
         self.server(plan).start_timeout
     }
-}
-
-/// Whether agents dial from where this process is.
-fn is_here(server: &Server) -> bool {
-    server.addresses.is_empty()
-        && matches!(&server.launcher, LauncherKind::Local { prefix } if prefix.is_empty())
-}
-
-/// Names and addresses by which agents may reach this machine, the most likely first.
-fn names(server: &Server) -> Vec<String> {
-    if !server.addresses.is_empty() {
-        return server.addresses.clone();
-    }
-    if is_here(server) {
-        return vec!["127.0.0.1".to_owned()];
-    }
-    addresses::of_this_host()
 }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod conversation;
+pub(crate) mod doors;
 mod inbound;
 mod launching;
 mod outgoing;
