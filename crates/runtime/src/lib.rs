@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod borrowed;
 pub mod client;
+pub mod doctor;
 mod forks;
 pub mod gathered;
 pub mod launcher;

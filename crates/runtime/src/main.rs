@@ -10,7 +10,7 @@ use gridrpc_idl::Dialect;
 use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
-use gridrpc_runtime::tool::{catalogue, compile, config, describe, makefile};
+use gridrpc_runtime::tool::{catalogue, compile, config, describe, doctor, makefile};
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, builtin_names, serve_native};
 use gridrpc_wire::Prepare;
@@ -101,6 +101,11 @@ enum Command {
     Config(config::Wanted),
     /// List the functions that every native worker has
     Functions,
+    /// See whether grids will work on other machines, and what is wrong if not
+    ///
+    /// Starts an agent on each host as a grid would, all at once, looks around there, measures the way, and
+    /// starts workers. What is wrong is printed with what to do about it; the exit status is 0 if nothing is.
+    Doctor(doctor::Options),
     /// Start native workers for a client; not for people
     #[command(hide = true)]
     Spawner,
@@ -119,7 +124,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // There is nobody left to tell if that fails too.
             let _ = writeln!(std::io::stderr(), "gridrpc: {error}");
@@ -128,10 +133,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Failure> {
+fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Spawner => return serve(),
-        Command::Agent => return Ok(agent::run()?),
+        Command::Spawner => return serve().map(|()| ExitCode::SUCCESS),
+        Command::Agent => return Ok(agent::run().map(|()| ExitCode::SUCCESS)?),
+        // It has agents to end, and so must not end by a signal.
+        Command::Doctor(options) => return Ok(doctor::run(&options)?),
         _ => {}
     }
     // Whoever reads what is printed may stop reading: this program ends then, as others do.
@@ -140,7 +147,8 @@ fn run(command: Command) -> Result<(), Failure> {
     let text = text_of(command)?;
     let mut output = std::io::stdout().lock();
     let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
-    written.map_err(|error| format!("could not write to standard output: {error}").into())
+    written.map_err(|error| format!("could not write to standard output: {error}"))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What a command has to say once it is done.
@@ -183,7 +191,7 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Functions => Ok(builtin_names().iter().map(|name| format!("{name}\n")).collect()),
-        Command::Spawner | Command::Agent => Ok(String::new()),
+        Command::Spawner | Command::Agent | Command::Doctor(_) => Ok(String::new()),
     }
 }
 

@@ -4,6 +4,7 @@
 mod answers;
 mod arrivals;
 mod callbacks;
+mod examining;
 mod filling;
 mod modules;
 mod serving;
@@ -67,5 +68,5 @@ pub fn run() -> Result<(), AgentError> {
     }
     let ticket = Ticket::decode(&word)?;
     let dialled = dial::dial(&ticket, DIAL, false)?;
-    serving::serve(dialled.transport, ticket.keys.as_ref())
+    serving::serve(dialled, ticket.keys.as_ref())
 }

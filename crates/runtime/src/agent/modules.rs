@@ -69,7 +69,11 @@ impl ModuleFiles {
     }
 }
 
-fn folder(staging: &str) -> PathBuf {
+/// Where programs and modules are kept on this host, as the launcher by ssh understands it.
+pub(super) fn folder(staging: &str) -> PathBuf {
+    if let Some(rest) = staging.strip_prefix("~/") {
+        return PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(rest);
+    }
     if !staging.is_empty() {
         return staging.into();
     }

@@ -18,6 +18,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::agent::answers::{Answers, Running, loss_on_the_wire};
 use crate::agent::arrivals::Places;
 use crate::agent::callbacks::{Backwards, Waiting};
+use crate::agent::examining::{self, Examining};
 use crate::agent::filling::Filling;
 use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
@@ -33,6 +34,7 @@ use crate::segment::Lent;
 use crate::servers::Compression;
 use crate::sys::{self, monotonic_ns};
 use crate::transport::addresses;
+use crate::transport::dial::Dialled;
 
 /// The longest payload that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
@@ -79,11 +81,13 @@ struct Agent {
     ended: bool,
 }
 
-/// Serves the client at the other end of `socket`, which does not block, until it is gone.
+/// Serves the client that has been dialled, over a connection that does not block, until it is gone.
 ///
 /// # Errors
 /// When it breaks the protocol, vanishes, or wants workers that cannot be had.
-pub(super) fn serve(socket: Socket, keys: Option<&TicketKeys>) -> Result<(), AgentError> {
+pub(super) fn serve(dialled: Dialled, keys: Option<&TicketKeys>) -> Result<(), AgentError> {
+    let examining = Examining::new(&dialled);
+    let socket: Socket = dialled.transport;
     let system = |what| move |error| AgentError::System { what, error };
     let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
     let wake = EventFd::from_value_and_flags(0, flags)
@@ -106,9 +110,9 @@ pub(super) fn serve(socket: Socket, keys: Option<&TicketKeys>) -> Result<(), Age
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let places = Places::default();
-    let mut spreading =
-        Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
-    let wanted = greet(&mut receiver, &answers, &socket, spreading.port())?;
+    let mut spreading = Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
+    let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
+    let Some(wanted) = greeted else { return Ok(()) };
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
     answers.up.compress(wanted.compression);
     spreading.compression = wanted.compression;
@@ -204,13 +208,16 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Says who this is, and waits for what the client wants.
+/// Says who this is, and waits for what the client wants; meanwhile the client may examine this host. None:
+/// it wants nothing more.
 fn greet(
     receiver: &mut Receiver,
     answers: &Answers,
     socket: &Socket,
+    blocked: &AtomicBool,
     port: u16,
-) -> Result<Wanted, AgentError> {
+    mut examining: Examining,
+) -> Result<Option<Wanted>, AgentError> {
     let own = addresses::of_this_host();
     answers.tell(&Message::Join(Join {
         min_version: VERSION,
@@ -225,31 +232,53 @@ fn greet(
         addresses: own.iter().map(String::as_str).collect(),
     }));
     answers.settle();
-    let until = Instant::now() + GREETING;
-    let mut wanted = None;
-    while wanted.is_none() {
+    let mut until = Instant::now() + GREETING;
+    let mut examined = false;
+    let mut answer: Option<Option<Wanted>> = None;
+    while answer.is_none() {
         if Instant::now() >= until {
             return Err(AgentError::Silent(GREETING));
         }
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
         if !receiver.has_more() {
-            let mut waited = [PollFd::new(socket.socket(), PollFlags::POLLIN)];
+            let mut waited = [PollFd::new(socket.socket(), flags)];
             let _ = poll(&mut waited, PollTimeout::from(100_u8));
         }
+        if flags.contains(PollFlags::POLLOUT) {
+            answers.up.flush();
+        }
         match receiver.fill() {
+            // It has examined this host, and has no other use for it.
+            Ok(0) if examined => return Ok(None),
             Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
             Ok(_) => {}
             Err(error) if is_passing(&error) => continue,
             Err(error) => return Err(LinkError::Io(error).into()),
         }
-        receiver.drain_one(&mut |received: Received<'_>| match received.message {
-            Message::Serve(serve) => {
-                wanted = Some(Wanted::new(&serve).map_err(LinkError::Io)?);
-                Ok(())
-            }
-            other => Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
-        })?;
+        // What follows a request to serve is for the one who serves.
+        let mut more = true;
+        while more && answer.is_none() {
+            more = receiver.drain_one(&mut |received: Received<'_>| match received.message {
+                Message::Serve(serve) => {
+                    answer = Some(Some(Wanted::new(&serve).map_err(LinkError::Io)?));
+                    Ok(())
+                }
+                Message::Goodbye => {
+                    answer = Some(None);
+                    Ok(())
+                }
+                _ => {
+                    examined = true;
+                    examining.answer(received, answers)
+                }
+            })?;
+        }
+        if examined {
+            until = Instant::now() + examining::NEXT;
+        }
     }
-    wanted.ok_or(AgentError::Silent(GREETING))
+    Ok(answer.flatten())
 }
 
 fn is_passing(error: &io::Error) -> bool {

@@ -30,6 +30,9 @@ pub struct Start {
     pub ticket: Ticket,
 }
 
+/// How far the start of an agent has come whose host does not have the program.
+pub(crate) const COPIES: &str = "copies the program";
+
 /// What has become of an agent that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

@@ -16,7 +16,7 @@ use super::refusals::refusal;
 use super::ssh::{How, door};
 use super::staging::{Told, failure, told};
 use super::turns::Turn;
-use super::{Event, Start};
+use super::{COPIES, Event, Start};
 
 /// What ssh says on its standard error of a way back that is there.
 const ALLOCATED: &str = "Allocated port ";
@@ -194,7 +194,7 @@ impl<'a> Session<'a> {
                 self.start.host, program.machine
             ));
         }
-        self.agent.tell(Event::State("copies the program".into()));
+        self.agent.tell(Event::State(COPIES.into()));
         if let Some(stdin) = &mut self.stdin {
             // When the host does not take it all, it says why.
             let _ = program.send(stdin);

@@ -5,5 +5,6 @@ pub mod catalogue;
 pub mod compile;
 pub mod config;
 pub mod describe;
+pub mod doctor;
 pub mod makefile;
 pub mod recipe;

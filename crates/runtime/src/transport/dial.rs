@@ -31,6 +31,8 @@ pub struct Dialled {
     pub address: SocketAddr,
     /// Which of the ticket's addresses that is.
     pub name: String,
+    /// Others, and what has come of them until then.
+    pub tried: Vec<Tried>,
 }
 
 /// Why a client cannot be reached.
@@ -140,7 +142,7 @@ pub fn dial(ticket: &Ticket, timeout: Duration, blocking: bool) -> Result<Dialle
         }
         Line::Connecting(_) | Line::Moving => unreachable!("it has reached the client"),
     };
-    Ok(Dialled { transport, address, name })
+    Ok(Dialled { transport, address, name, tried: dialling.give_up().0 })
 }
 
 fn show(transport: &dyn Transport, ticket: &Ticket) -> io::Result<()> {

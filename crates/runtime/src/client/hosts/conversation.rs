@@ -151,7 +151,8 @@ pub(crate) fn refused(why: String) -> Outcome {
     }
 }
 
-fn told(loss: &HostLoss<'_>) -> Loss {
+/// A loss as an agent tells it.
+pub(crate) fn told(loss: &HostLoss<'_>) -> Loss {
     let cause = match loss.cause {
         HostLoss::EXIT => Cause::Exit(loss.number),
         HostLoss::SIGNAL => Cause::Signal { signal: loss.number, out_of_memory: false },

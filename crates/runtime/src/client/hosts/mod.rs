@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::servers::Server;
 
+pub(crate) use conversation::told;
 pub(super) use inbound::{Hosts, Wishes};
 pub(super) use launching::expected;
 pub(crate) use outgoing::{HostsOut, Terms};
