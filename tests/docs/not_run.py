@@ -35,6 +35,8 @@ _TRIES = "runs splits for minutes: tests/gridbench/test_advise_try.py has it run
 _DOWNLOADS = "downloads up to 1.2 GB: `make engines` does it for tests/gridbench"
 _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_drivers.py runs it"
 _HOSTS = "there are no such hosts: crates/runtime/src/servers/tests/reference.rs reads these blocks"
+_NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
+_DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -88,6 +90,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/links.md": {
         "client ══ switch ══ node 1      each link: RATE in each direction": NotRun("a picture"),
+    },
+    "docs/many-machines.md": {
+        "# node1 and node2 stand for hosts of yours.": NotRun(_NO_HOSTS),
+        "# Three hosts, and this machine as well.": NotRun(_HOSTS),
+        "lab/node1 is well": NotRun(_DOCTOR),
+        "lab/node1 has a fault": NotRun(_DOCTOR),
     },
     "docs/measured.md": {
         "gridbench scenario 6 3 2 1 4 5 --time-scale 0.01 --sizes 0,10KB,100KB,1MB,10MB"

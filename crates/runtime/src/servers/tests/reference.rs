@@ -39,6 +39,15 @@ fn its_examples_are_read() {
 }
 
 #[test]
+fn so_is_the_example_of_the_guide() {
+    let guide = include_str!("../../../../../docs/many-machines.md");
+    let (_, example) = guide.split_once("\n```toml\n").unwrap();
+    let servers = read(example.split_once("```").unwrap().0, "").unwrap();
+    let hosts: Vec<usize> = servers.iter().map(|server| server.hosts.len()).collect();
+    assert_eq!(hosts, [3, 1]);
+}
+
+#[test]
 fn its_problems_are_told_so() {
     let wrong = blocks("toml")[3];
     let told = read(wrong, "wrong.toml").unwrap_err().to_string();
