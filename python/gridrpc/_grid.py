@@ -352,9 +352,8 @@ class Grid:
             _refuse_idempotent(options.idempotent)
             if retries.times:
                 raise TypeError("calls of module functions cannot have `retries`")
-            if chunk not in {1, "auto"}:
-                raise TypeError("calls of module functions cannot be sent in chunks: use chunk=1")
-            chunk = 1
+            if chunk == "auto" and fn.is_idempotent:
+                chunk = 1
             sender = ModuleSender(self, fn, options)
         elif self._typed:
             if retries.times:

@@ -9,9 +9,11 @@ import math
 import operator
 from collections import namedtuple
 from collections.abc import Callable
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
+from gridrpc._grain import Costs, Grain
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -43,6 +45,8 @@ class ModuleFunction:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
+        #: What maps have learned of it.
+        self.costs = Costs()
         self.__name__ = self._target.name.rpartition("/")[2]
         self.__qualname__ = self._target.name
 
@@ -50,6 +54,11 @@ class ModuleFunction:
     def name(self) -> str:
         """`module/function`."""
         return self._target.name
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether a call may be run again if its worker is lost, as its interface says."""
+        return self._target.idempotent
 
     @functools.cached_property
     def description(self) -> dict[str, Any]:
@@ -109,10 +118,28 @@ class ModuleFunction:
         priority: int = 0,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
-        if grid is not self._grid:
-            raise ValueError(f"{self.name} was found by another grid: find it with this one")
+        self._check_grid(grid)
         out = kwargs.pop("out", None)
         return self._submit(grid, args, kwargs, out, deadline, priority=priority)
+
+    def submit_many_on(
+        self,
+        grid: Grid,
+        items: list[Any],
+        single: bool,
+        grain: Grain,
+        deadline: float | None,
+    ) -> tuple[Call[Any], int] | None:
+        """One call for the first items, and how many those are; None: the first one goes alone."""
+        self._check_grid(grid)
+        limit, budget = grain.limit(), grain.budget()
+        return grid._native.submit_chunk(
+            grid, self._target, items, single, limit, budget, deadline, self._on
+        )
+
+    def _check_grid(self, grid: Grid) -> None:
+        if grid is not self._grid:
+            raise ValueError(f"{self.name} was found by another grid: find it with this one")
 
     def _submit(
         self,
@@ -158,6 +185,11 @@ def _result_type(function: str, names: tuple[str, ...]) -> Callable[..., Any]:
 def named_results(function: str, names: list[str], values: list[Any]) -> Any:
     """Several results of a function as a tuple that names them."""
     return _result_type(function, tuple(names))(*values)
+
+
+def many_named_results(function: str, names: list[str], columns: list[list[Any]]) -> list[Any]:
+    """The same for many items, from lists with what each item has of one name."""
+    return [*starmap(_result_type(function, tuple(names)), zip(*columns, strict=True))]
 
 
 class RemoteObject:

@@ -105,6 +105,8 @@ class Target:
     def passed(self) -> list[tuple[str, bool]]: ...
     @property
     def returned(self) -> list[str]: ...
+    @property
+    def idempotent(self) -> bool: ...
 
 @final
 class Reserved: ...
@@ -264,6 +266,17 @@ class Grid:
         deadline: float | None,
         on: Reserved | None,
     ) -> Any: ...
+    def submit_chunk(
+        self,
+        owner: _PythonGrid,
+        target: Target,
+        items: list[Any],
+        single: bool,
+        limit: int,
+        budget: int,
+        deadline: float | None,
+        on: Reserved | None,
+    ) -> tuple[Call[Any], int] | None: ...
     def reserve(self) -> Reserved: ...
     def standing(
         self, reserved: Reserved, timeout: float | None, name: str

@@ -186,7 +186,7 @@ class NativeSender:
 
 
 class ModuleSender:
-    """Calls a function of a module, item by item."""
+    """Calls a function of a module."""
 
     sends_singles = True
 
@@ -194,7 +194,7 @@ class ModuleSender:
         self._grid = grid
         self._options = options
         self._function = function
-        self.costs = Costs()
+        self.costs = function.costs
 
     def one(self, item: Any) -> Call[Any]:
         args, kwargs = ((item,) if self._options.single else item), {}
@@ -203,8 +203,13 @@ class ModuleSender:
         return self._function.submit_on(self._grid, args, kwargs, self._options.deadline)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        del items, grain
-        return None, 0
+        single, deadline = self._options.single, self._options.deadline
+        made = self._function.submit_many_on(self._grid, items, single, grain, deadline)
+        return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:
-        return Answer([call.result()], None)
+        values, raised = call.result()
+        if raised is None:
+            return Answer(values, None)
+        type_name, message = raised
+        return Answer(values, _native.raised(type_name, message, "", b"", []))

@@ -71,6 +71,12 @@ class Shared:
             raise TypeError("native functions take shared arrays and bytes, not other objects")
         return self._shape, self._blob, 1, self._parts[0]
 
+    def part(self, native: _native.Grid) -> tuple[Shape | None, int, int, int]:
+        """How a module function is told of it: shape, number, part and length in bytes."""
+        if len(self._parts) != 1:
+            raise TypeError("module functions take shared arrays and bytes, not other objects")
+        return self._shape, self.blob_in(native), 1, self._parts[0]
+
     def blob_in(self, native: _native.Grid) -> int:
         """Its number in the grid. Raises ValueError if it belongs to another one."""
         if native is not self._native:

@@ -236,8 +236,3 @@ def test_functions_describe_themselves(module_grid: Grid) -> None:
     assert "Returns r." in doubles.__doc__
     assert repr(doubles) == f"<gridrpc function calls/doubles{doubles.__signature__}>"
     assert module_grid.function("calls/doubles") is doubles
-
-
-def test_calls_are_not_sent_in_chunks(module_grid: Grid) -> None:
-    with pytest.raises(TypeError, match="chunk=1"):
-        module_grid.map(module_grid.function("add"), [1], [2], chunk=2)

@@ -135,6 +135,16 @@ def test_matrices_are_stored_by_columns(fortran: Grid, n: int) -> None:
     np.testing.assert_allclose(c, a @ b)
 
 
+@pytest.mark.parametrize("chunk", [1, 4])
+def test_matrices_of_many_items_are_stored_by_columns(fortran: Grid, chunk: int) -> None:
+    matrices = [np.asfortranarray(np.arange(6.0).reshape(2, 3) + n) for n in range(6)]
+    others = [np.asfortranarray(np.arange(12.0).reshape(3, 4))] * 6
+    products = fortran.map(fortran.function("multiply"), matrices, others, chunk=chunk)
+    for a, b, c in zip(matrices, others, products, strict=True):
+        assert c.flags.f_contiguous
+        np.testing.assert_array_equal(c, a @ b)
+
+
 def test_texts_have_their_length(fortran: Grid) -> None:
     lengths = fortran.function("fortran/lengths")
     assert lengths("N", "three", "", 9).tolist() == [ord("N"), 5, 0, 9]

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyType};
 
 use crate::buffer::{split_head, unpickle};
 use crate::errors;
-use crate::modules::Pending;
+use crate::modules::{Pending, PendingChunk};
 use crate::package;
 use crate::plain;
 use crate::values;
@@ -59,6 +59,8 @@ pub enum Form {
     Each,
     /// What the interface of a module's function says.
     Module(Box<Mutex<Option<Pending>>>),
+    /// The same for many items.
+    Chunk(Box<Mutex<Option<PendingChunk>>>),
 }
 
 /// One remote call, from `Grid.submit`: what will be its result. Can be awaited.
@@ -125,12 +127,20 @@ impl Call {
             Form::Module(pending) => pending.lock().unwrap_or_else(PoisonError::into_inner).take(),
             _ => None,
         };
+        let chunk = match &self.form {
+            Form::Chunk(pending) => pending.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            _ => None,
+        };
         if let Some(error) = pending.as_ref().and_then(Pending::raised) {
             return Err(error);
         }
         let error = match outcome {
             Outcome::Returned(sections) if pending.is_some() => {
                 let landed = pending.map(|pending| pending.take(py, sections)).transpose()?;
+                return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
+            }
+            Outcome::Returned(sections) if chunk.is_some() => {
+                let landed = chunk.map(|chunk| chunk.take(py, sections)).transpose()?;
                 return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
             }
             Outcome::Returned(sections) if matches!(self.form, Form::Values) => {

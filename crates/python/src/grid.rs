@@ -22,7 +22,7 @@ use crate::buffer::View;
 use crate::call::{Call, Dependency, Form, wait_in_slices};
 use crate::errors;
 use crate::forking::ForkedSpawner;
-use crate::modules::{self, Modules, Reserved, Target};
+use crate::modules::{self, Bounds, Modules, Reserved, Target};
 use crate::plain;
 use crate::servers::Server;
 use crate::values;
@@ -411,8 +411,7 @@ impl Grid {
     #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         owner: Py<PyAny>,
         target: &Target,
         args: &Bound<'_, PyTuple>,
@@ -422,20 +421,20 @@ impl Grid {
         on: Option<&Reserved>,
         priority: i32,
     ) -> PyResult<Call> {
-        let on = on.map(|reserved| reserved.reservation);
-        let options = CallOptions { deadline: duration(deadline)?, on, callbacks: None };
-        let made = modules::make(py, &self.grid, target, args, kwargs, out, options)?;
-        let call = self.send_request(py, Request { priority, ..made.request })?;
+        let (py, this) = (slf.py(), slf.get());
+        let options = call_options(deadline, on)?;
+        let (native, arguments) = (slf.as_any(), (args, kwargs));
+        let made = modules::make(py, &this.grid, target, native, arguments, out, options)?;
+        let call = this.send_request(py, Request { priority, ..made.request })?;
         let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
-        Ok(Call::new(call, self.grid.waiter(), form, owner))
+        Ok(Call::new(call, this.grid.waiter(), form, owner))
     }
 
     /// Calls a module's function and returns what it returns.
     #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn call_target(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         owner: Py<PyAny>,
         target: &Target,
         args: &Bound<'_, PyTuple>,
@@ -444,7 +443,35 @@ impl Grid {
         deadline: Option<f64>,
         on: Option<&Reserved>,
     ) -> PyResult<Py<PyAny>> {
-        self.submit_target(py, owner, target, args, kwargs, out, deadline, on, 0)?.result(py, None)
+        let call = Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0)?;
+        call.result(slf.py(), None)
+    }
+
+    /// Submits one call of a module's function for the first of these items, up to one that has to go
+    /// alone. Each item is a tuple or dict of arguments, or with `single` the only one. Returns how
+    /// many there were; None: the first one has to go alone. `limit`: after so many ns no further item
+    /// is begun; 0: all are run. `budget`: bytes of arguments and results at most.
+    #[pyo3(signature = (owner, target, items, single, limit, budget, deadline, on))]
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    fn submit_chunk(
+        slf: &Bound<'_, Self>,
+        owner: Py<PyAny>,
+        target: &Target,
+        items: &Bound<'_, PyList>,
+        single: bool,
+        limit: u64,
+        budget: usize,
+        deadline: Option<f64>,
+        on: Option<&Reserved>,
+    ) -> PyResult<Option<(Call, usize)>> {
+        let (py, this) = (slf.py(), slf.get());
+        let (options, bounds) = (call_options(deadline, on)?, Bounds { single, limit, budget });
+        let native = slf.as_any();
+        let made = modules::make_chunk(&this.grid, target, native, items, bounds, options)?;
+        let Some(made) = made else { return Ok(None) };
+        let call = this.send_request(py, made.request)?;
+        let form = Form::Chunk(Box::new(Mutex::new(Some(made.pending))));
+        Ok(Some((Call::new(call, this.grid.waiter(), form, owner), made.items)))
     }
 
     /// Asks for a worker that works for one object.
@@ -581,6 +608,11 @@ fn request(
         sinks: Vec::new(),
         after: Vec::new(),
     })
+}
+
+fn call_options(deadline: Option<f64>, on: Option<&Reserved>) -> PyResult<CallOptions> {
+    let on = on.map(|reserved| reserved.reservation);
+    Ok(CallOptions { deadline: duration(deadline)?, on, callbacks: None })
 }
 
 fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {

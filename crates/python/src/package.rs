@@ -37,6 +37,9 @@ from_package! {
     wait_async: "gridrpc._call", "wait_async";
     describe: "gridrpc._call", "describe";
     follower: "gridrpc._call", "follower";
-    // Several results of a module's function.
+    // Several results of a module's function, and of many items.
     named_results: "gridrpc._modules", "named_results";
+    many_named_results: "gridrpc._modules", "many_named_results";
+    // Shared data among the arguments of a module's function.
+    shared: "gridrpc._shared", "Shared";
 }

@@ -21,6 +21,7 @@
 //! ```
 
 mod bytes;
+mod chunk;
 mod frame;
 mod host;
 mod message;
@@ -29,6 +30,7 @@ mod section;
 mod value;
 
 pub use bytes::{MAX_TEXT, Order, WireError};
+pub use chunk::Chunk;
 pub use frame::{Frame, HEADER_LEN, Header, MAX_BODY, MAX_DESCRIPTORS, VERSION, data_header};
 pub use host::{Examine, HostCall, HostEnd, HostLoss, Join, MAX_ECHO, SECRET, Serve};
 pub use message::{FunctionForm, Hello, Kind, Message, Prepare, Stamps, Welcome};

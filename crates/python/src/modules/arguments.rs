@@ -1,21 +1,33 @@
 //! Python objects as arguments of native functions.
 
 use gridrpc_idl::{Kind, Mode, Type};
-use gridrpc_runtime::client::invoke::Given;
+use gridrpc_runtime::client::invoke::{Given, SharedPart};
 use gridrpc_runtime::typed::Scalar;
+use gridrpc_wire::DType;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyComplex, PyFloat, PyString};
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyInt, PyString};
 
 use crate::arrays::ArrayView;
 use crate::modules::target::Target;
+use crate::package;
 
-pub struct Arguments<'t> {
+/// What an array is described by: element type, Fortran order, shape.
+type Shape = (String, bool, Vec<u64>);
+
+pub struct Arguments<'t, 'py> {
     pub target: &'t Target,
+    /// The native grid, which shared data has to belong to.
+    native: &'t Bound<'py, PyAny>,
     pub views: Vec<ArrayView>,
     pub callbacks: Vec<Py<PyAny>>,
 }
 
-impl Arguments<'_> {
+impl<'t, 'py> Arguments<'t, 'py> {
+    pub fn new(target: &'t Target, native: &'t Bound<'py, PyAny>) -> Arguments<'t, 'py> {
+        Arguments { target, native, views: Vec::new(), callbacks: Vec::new() }
+    }
+
     /// C would see the front of a text with a zero byte in it only. And a file without a name, which C
     /// programs may pass, is a mistake here.
     fn check_texts(&self, index: usize, of: Type, texts: &[Option<Vec<u8>>]) -> PyResult<()> {
@@ -29,6 +41,32 @@ impl Arguments<'_> {
             return Err(self.target.bad(&self.target.parameter(index).name, problem));
         }
         Ok(())
+    }
+
+    /// An array among the shared data of the grid.
+    fn shared(&self, object: &Bound<'_, PyAny>) -> PyResult<SharedPart> {
+        let described = object.call_method1("part", (self.native,))?;
+        let (shape, blob, part, len): (Option<Shape>, u64, u32, usize) = described.extract()?;
+        let (dtype, shape) = match shape {
+            None => (DType::UInt8, vec![len as u64]),
+            Some((dtype, fortran, shape)) => {
+                let dtype = DType::from_name(&dtype).ok_or_else(|| {
+                    PyTypeError::new_err(format!(
+                        "shared arrays of type `{dtype}` cannot go to module functions"
+                    ))
+                })?;
+                let ours = self.target.target.interface().fortran();
+                if fortran != ours && shape.len() > 1 {
+                    let order = if ours { "Fortran" } else { "C" };
+                    return Err(PyTypeError::new_err(format!(
+                        "`{}` takes arrays in {order} order, and the shared one has the other",
+                        self.target.target.name
+                    )));
+                }
+                (dtype, shape)
+            }
+        };
+        Ok(SharedPart { blob, part, len, dtype, shape })
     }
 
     pub fn take(&mut self, index: usize, object: &Bound<'_, PyAny>) -> PyResult<Given> {
@@ -66,6 +104,9 @@ impl Arguments<'_> {
                 Ok(Given::Texts(texts))
             }
             Kind::Array { element, .. } => {
+                if object.is_exact_instance(package::shared(object.py())?) {
+                    return Ok(Given::Shared(self.shared(object)?));
+                }
                 let writable = parameter.mode != Mode::In;
                 let fortran = self.target.target.interface().fortran();
                 let view = ArrayView::of_argument(object, *element, fortran, writable);
@@ -113,6 +154,9 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
                 .ok_or_else(|| format!("has to be a number, not {}", kind_of(object)))
         }
         Type::Float | Type::Double => {
+            if let Ok(float) = object.cast_exact::<PyFloat>() {
+                return Ok(Scalar::Float(float.value()));
+            }
             // NumPy makes real numbers of its complex ones, with a warning.
             let kind = object.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
             let is_complex = kind.is_ok_and(|kind| kind.eq("c").unwrap_or(false));
@@ -123,6 +167,12 @@ fn scalar(of: Type, object: &Bound<'_, PyAny>) -> Result<Scalar, String> {
                 .ok_or_else(|| format!("has to be a number ({wanted}), not {}", kind_of(object)))
         }
         _ => {
+            if of.is_signed()
+                && object.is_exact_instance_of::<PyInt>()
+                && let Ok(value) = object.extract()
+            {
+                return Ok(Scalar::Int(value));
+            }
             if matches!(of, Type::Char | Type::UChar)
                 && let Some(code) = character(object)
             {

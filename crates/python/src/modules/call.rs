@@ -43,15 +43,15 @@ pub fn make(
     py: Python<'_>,
     grid: &Arc<client::Grid>,
     target: &Target,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
+    native: &Bound<'_, PyAny>,
+    (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
     out: Option<&Bound<'_, PyAny>>,
     options: CallOptions,
 ) -> PyResult<Made> {
     let interface = target.target.interface();
     let mut objects = target.assign(args, kwargs)?;
     let outs = assign_out(target, out, &mut objects)?;
-    let mut arguments = Arguments { target, views: Vec::new(), callbacks: Vec::new() };
+    let mut arguments = Arguments::new(target, native);
     let mut given = Vec::with_capacity(objects.len());
     for (index, object) in objects.iter().enumerate() {
         given.push(match object {
@@ -64,9 +64,7 @@ pub fn make(
             }
             None => Given::Absent,
             // As the signature has it.
-            Some(object) if object.is_none() && target.passed.contains(&(index, true)) => {
-                Given::Absent
-            }
+            Some(object) if object.is_none() && target.may_be_left_out(index) => Given::Absent,
             Some(object) => arguments.take(index, object)?,
         });
     }

@@ -4,6 +4,7 @@
 mod arguments;
 mod call;
 mod callbacks;
+mod chunk;
 mod results;
 mod target;
 
@@ -18,6 +19,7 @@ use crate::buffer::Buffer;
 use crate::errors;
 
 pub use call::{Pending, make};
+pub use chunk::{Bounds, PendingChunk, make_chunk};
 pub use target::Target;
 
 /// Where modules are looked for.

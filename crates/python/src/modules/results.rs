@@ -1,7 +1,7 @@
 //! Results of native functions as Python objects.
 
 use gridrpc_idl::{Kind, Parameter};
-use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory};
+use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory, Run};
 use gridrpc_wire::DType;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,6 +22,26 @@ pub fn numpy_array<'py>(
     named.set_item("order", if fortran { "F" } else { "C" })?;
     let buffer = Bound::new(py, buffer)?;
     ndarray.call((PyTuple::new(py, dimensions)?, dtype.name(), buffer), Some(&named))
+}
+
+/// Arrays of many items, from `offset` on in the buffer: one row for each. A row has the dimensions of
+/// Fortran's arrays the other way round.
+pub fn rows<'py>(
+    py: Python<'py>,
+    run: &Run,
+    dtype: DType,
+    fortran: bool,
+    buffer: &Bound<'py, Buffer>,
+    offset: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    static NDARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let ndarray = NDARRAY.import(py, "numpy", "ndarray")?;
+    let mut shape = run.dimensions.clone();
+    if fortran {
+        shape.reverse();
+    }
+    shape.insert(0, run.items as u64);
+    ndarray.call1((PyTuple::new(py, shape)?, dtype.name(), buffer, offset))
 }
 
 pub fn to_numpy<'py>(

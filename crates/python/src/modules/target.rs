@@ -34,6 +34,12 @@ impl Target {
         describe::json_of_function(self.target.interface()).to_string()
     }
 
+    /// Whether a call may be run again if its worker is lost.
+    #[getter]
+    fn idempotent(&self) -> bool {
+        self.target.interface().idempotent
+    }
+
     /// The parameters that a caller passes, in order, and whether each may be left out.
     #[getter]
     fn passed(&self) -> Vec<(String, bool)> {
@@ -99,6 +105,25 @@ impl Target {
         })
     }
 
+    /// The parameters that the first arguments by position are for, if `count` are given.
+    pub fn places(&self, count: usize) -> impl Iterator<Item = usize> + '_ {
+        let needed = self.passed.iter().filter(|(_, left_out)| !left_out).count();
+        let all = count > needed;
+        let places = self.passed.iter().filter(move |(_, left_out)| all || !left_out);
+        places.map(|(place, _)| *place).take(count)
+    }
+
+    /// The parameter of that name, if a caller passes it.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        let mut places = self.passed.iter().map(|(place, _)| *place);
+        places.find(|place| self.parameter(*place).name == name)
+    }
+
+    /// Whether a caller may leave out a parameter that it could pass.
+    pub fn may_be_left_out(&self, index: usize) -> bool {
+        self.passed.contains(&(index, true))
+    }
+
     /// Which object is given for which parameter.
     pub fn assign<'py>(
         &self,
@@ -106,24 +131,19 @@ impl Target {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
         let mut given = vec![None; self.target.interface().parameters.len()];
-        let needed = self.passed.iter().filter(|(_, left_out)| !left_out).count();
-        let all = args.len() > needed;
-        let mut places = self.passed.iter().filter(|(_, left_out)| all || !left_out);
         if args.len() > self.passed.len() {
             let (most, got) = (self.passed.len(), args.len());
             return Err(self.bad("", format!("takes {most} arguments, but {got} are given")));
         }
-        for value in args.iter() {
-            let Some((place, _)) = places.next() else { break };
-            given[*place] = Some(value);
+        for (place, value) in self.places(args.len()).zip(args.iter()) {
+            given[place] = Some(value);
         }
         for (name, value) in kwargs.into_iter().flatten() {
             let name: String = name.extract()?;
-            let place = self.passed.iter().find(|(place, _)| self.parameter(*place).name == name);
-            let Some((place, _)) = place else {
+            let Some(place) = self.place(&name) else {
                 return Err(self.bad(&name, "is not one of its arguments"));
             };
-            if given[*place].replace(value).is_some() {
+            if given[place].replace(value).is_some() {
                 return Err(self.bad(&name, "is given twice"));
             }
         }

@@ -5,10 +5,12 @@ mod elements;
 mod file;
 mod runs;
 mod scalars;
+mod sizes;
 mod texts;
 
 pub use elements::{callbacks, dtype, integer_fits};
 pub use file::{ModuleError, ModuleFile, read_interface};
 pub use runs::{Shape, gather, scatter};
 pub use scalars::{Scalar, Scalars};
-pub use texts::{decode_texts, encode_texts};
+pub use sizes::Sizes;
+pub use texts::{add_text, decode_texts, encode_texts, list_texts};

@@ -80,15 +80,15 @@ pub struct Scalars {
     elements: Vec<(usize, Vec<i64>)>,
 }
 
-/// Whether a size or a range names elements of this array.
-fn is_named(function: &Function, array: usize) -> bool {
+/// Whether a size or a range names this parameter, or elements of it.
+pub(super) fn is_named(function: &Function, index: usize) -> bool {
     function.parameters.iter().any(|parameter| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return false };
         dimensions.iter().any(|dimension| {
             let range =
                 dimension.range.iter().flat_map(|range| [&range.start, &range.end, &range.step]);
             let mut parts = range.chain([&dimension.size]).flatten();
-            parts.any(|part| part.scalars().contains(&array))
+            parts.any(|part| part.scalars().contains(&index))
         })
     })
 }

@@ -6,17 +6,27 @@ use gridrpc_wire::Order;
 #[must_use]
 pub fn encode_texts(texts: &[Option<Vec<u8>>]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for text in texts {
-        let len = text.as_ref().map_or(-1, |text| text.len() as i64);
-        bytes.extend_from_slice(&len.to_ne_bytes());
-        bytes.extend_from_slice(text.as_deref().unwrap_or_default());
-    }
+    texts.iter().for_each(|text| add_text(text.as_deref(), &mut bytes));
     bytes
+}
+
+/// Appends one string to such a list.
+pub fn add_text(text: Option<&[u8]>, bytes: &mut Vec<u8>) {
+    let len = text.map_or(-1, |text| text.len() as i64);
+    bytes.extend_from_slice(&len.to_ne_bytes());
+    bytes.extend_from_slice(text.unwrap_or_default());
 }
 
 /// The strings in bytes that came in `order`; `None` if they are not `count` strings.
 #[must_use]
-pub fn decode_texts(mut bytes: &[u8], order: Order, count: usize) -> Option<Vec<Option<Vec<u8>>>> {
+pub fn decode_texts(bytes: &[u8], order: Order, count: usize) -> Option<Vec<Option<Vec<u8>>>> {
+    let texts = list_texts(bytes, order)?;
+    (texts.len() == count).then(|| texts.into_iter().map(|text| text.map(<[u8]>::to_vec)).collect())
+}
+
+/// The strings in bytes that came in `order`, however many there are; `None` if they are no list.
+#[must_use]
+pub fn list_texts(mut bytes: &[u8], order: Order) -> Option<Vec<Option<&[u8]>>> {
     let mut texts = Vec::new();
     while let Some((len, rest)) = bytes.split_first_chunk::<8>() {
         let len = match order {
@@ -29,10 +39,10 @@ pub fn decode_texts(mut bytes: &[u8], order: Order, count: usize) -> Option<Vec<
             continue;
         }
         let (text, rest) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-        texts.push(Some(text.to_vec()));
+        texts.push(Some(text));
         bytes = rest;
     }
-    (bytes.is_empty() && texts.len() == count).then_some(texts)
+    bytes.is_empty().then_some(texts)
 }
 
 #[cfg(test)]

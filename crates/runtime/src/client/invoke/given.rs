@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gridrpc_wire::DType;
 use thiserror::Error;
 
 use crate::sys;
@@ -20,6 +21,21 @@ pub struct Memory {
     pub shape: Option<Vec<u64>>,
 }
 
+/// An array among the shared data of a grid.
+#[derive(Clone, Debug)]
+pub struct SharedPart {
+    /// The number of the shared data.
+    pub blob: u64,
+    /// Which part of it holds the elements.
+    pub part: u32,
+    /// Its length, bytes.
+    pub len: usize,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its dimensions, in the order in which the interface lists them.
+    pub shape: Vec<u64>,
+}
+
 /// What the caller gives for one parameter.
 #[derive(Clone, Debug)]
 pub enum Given {
@@ -29,6 +45,8 @@ pub enum Given {
     Scalar(Scalar),
     /// An array of numbers.
     Array(Memory),
+    /// An array of numbers that is shared data.
+    Shared(SharedPart),
     /// Strings, or names of files; one, or as many as the array has.
     Texts(Vec<Option<Vec<u8>>>),
     /// A callback.

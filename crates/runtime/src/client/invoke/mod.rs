@@ -1,13 +1,17 @@
 //! Calls of module functions from the caller's own memory, and results back into it.
 
 mod callback;
+mod chunk;
+mod chunk_landing;
 mod given;
 mod landing;
 mod prepare;
 mod target;
 
 pub use callback::{CallbackFrame, CallbackValue};
-pub use given::{ArgumentError, Given, Memory, PrepareError};
+pub use chunk::ChunkBuilder;
+pub use chunk_landing::{ChunkLanding, LandedChunk, LandedColumn, Run};
+pub use given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 pub use landing::{LandError, Landed, Landing, MadeArray, MadeMemory};
 pub use prepare::{CallOptions, Lending, Prepared, prepare};
 pub use target::{ModuleSearch, SearchError, Target};

@@ -7,14 +7,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::Reservation;
+use gridrpc_core::{BlobId, Reservation};
 use gridrpc_idl::{Dimension, Expr, Function, Kind, Mode, Type, Values, extents};
-use gridrpc_wire::{Array, Order, Value, encode_values};
+use gridrpc_wire::{Array, DType, Order, Value, encode_values};
 
 use crate::client::arrays::{self, SharedArray};
 use crate::client::callbacks::Callbacks;
 use crate::client::grid::{Grid, Request};
-use crate::client::invoke::given::{ArgumentError, Given, Memory, PrepareError};
+use crate::client::invoke::given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 use crate::client::invoke::landing::{Destination, Landing, Plan, Room};
 use crate::client::invoke::target::Target;
 use crate::loan::{Sink, Source};
@@ -36,6 +36,8 @@ pub enum Lending {
 pub struct Prepared {
     /// What is sent.
     pub payload: Payload,
+    /// The shared data that it refers to.
+    pub blobs: Vec<BlobId>,
     /// Where streamed results go.
     pub sinks: Vec<(u16, Arc<Sink>)>,
     /// What puts the results into their places.
@@ -59,20 +61,25 @@ impl Prepared {
     /// The request, for [`Grid::submit`], and what puts the results into their places.
     #[must_use]
     pub fn request(self, target: &Target, options: CallOptions) -> (Request, Landing) {
-        let CallOptions { deadline, on, callbacks } = options;
-        let request = Request {
-            function: Arc::clone(&target.function),
-            payload: self.payload,
-            blobs: Vec::new(),
-            deadline,
-            idempotent: target.interface().idempotent && on.is_none(),
-            priority: 0,
-            on,
-            callbacks,
-            sinks: self.sinks,
-            after: Vec::new(),
-        };
-        (request, self.landing)
+        let request = request(target, self.payload, options);
+        (Request { blobs: self.blobs, sinks: self.sinks, ..request }, self.landing)
+    }
+}
+
+/// The request for a call that needs nothing else.
+pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
+    let CallOptions { deadline, on, callbacks } = options;
+    Request {
+        function: Arc::clone(&target.function),
+        payload,
+        blobs: Vec::new(),
+        deadline,
+        idempotent: target.interface().idempotent && on.is_none(),
+        priority: 0,
+        on,
+        callbacks,
+        sinks: Vec::new(),
+        after: Vec::new(),
     }
 }
 
@@ -109,6 +116,7 @@ pub unsafe fn prepare(
         lending,
         scalars,
         payload: grid.payload(),
+        blobs: Vec::new(),
         landing: Landing::new(&target.name),
         sinks: Vec::new(),
         sections: 1,
@@ -127,9 +135,9 @@ pub unsafe fn prepare(
         })?;
         values.push(value);
     }
-    let Preparation { mut payload, landing, sinks, scalars, .. } = preparation;
+    let Preparation { mut payload, blobs, landing, sinks, scalars, .. } = preparation;
     if values.is_empty() {
-        return Ok(Prepared { payload: payload.finish(), sinks, landing, scalars });
+        return Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars });
     }
     let mut bytes = Vec::new();
     encode_values(&values, Order::NATIVE, &mut bytes)
@@ -140,7 +148,7 @@ pub unsafe fn prepare(
         path: None,
         error,
     })?;
-    Ok(Prepared { payload: payload.finish(), sinks, landing, scalars })
+    Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars })
 }
 
 /// The integers that sizes are computed from; those left out follow from the arrays' shapes.
@@ -168,15 +176,18 @@ fn known_scalars(function: &Function, all: &[Given]) -> Result<Scalars, (usize, 
 }
 
 /// The length of a dimension that is declared to be just this scalar.
-fn derived(function: &Function, given: &[Given], scalar: usize) -> Option<i64> {
+pub(super) fn derived(function: &Function, given: &[Given], scalar: usize) -> Option<i64> {
     function.parameters.iter().zip(given).find_map(|(parameter, given)| {
-        let (Kind::Array { dimensions, .. }, Given::Array(memory)) = (&parameter.kind, given) else {
-            return None;
+        let Kind::Array { dimensions, .. } = &parameter.kind else { return None };
+        let shape = match given {
+            Given::Array(memory) => memory.shape.as_ref()?,
+            Given::Shared(shared) => &shared.shape,
+            _ => return None,
         };
         let is_it = |dimension: &Dimension| {
             matches!(dimension.size, Some(Expr::Scalar(size)) if size == scalar)
         };
-        let shape = memory.shape.as_ref().filter(|shape| shape.len() == dimensions.len())?;
+        let shape = Some(shape).filter(|shape| shape.len() == dimensions.len())?;
         let at = dimensions.iter().position(is_it)?;
         i64::try_from(shape[at]).ok()
     })
@@ -195,21 +206,31 @@ impl Values for Known<'_> {
     }
 
     fn element(&self, parameter: usize, index: u64) -> Option<i64> {
-        let Kind::Array { element, .. } = self.function.parameters.get(parameter)?.kind else {
-            return None;
-        };
-        let Given::Array(memory) = self.given.get(parameter)? else { return None };
-        let size = element.size().filter(|_| element.is_integer())?;
-        let at = usize::try_from(index).ok()?.checked_mul(size)?;
-        if memory.start.is_null() || memory.len.is_some_and(|len| len < at + size) {
-            return None;
-        }
-        // SAFETY: within the array, or in C as far as the interface says that there is one.
-        let bytes = unsafe { std::slice::from_raw_parts(memory.start.add(at), size) };
-        match Scalar::from_bytes(element, bytes) {
-            Some(Scalar::Int(value)) => Some(value),
-            _ => None,
-        }
+        element(self.function, self.given, parameter, index)
+    }
+}
+
+/// An element of an array of the caller's, as far as sizes are computed from it.
+pub(super) fn element(
+    function: &Function,
+    given: &[Given],
+    parameter: usize,
+    index: u64,
+) -> Option<i64> {
+    let Kind::Array { element, .. } = function.parameters.get(parameter)?.kind else {
+        return None;
+    };
+    let Given::Array(memory) = given.get(parameter)? else { return None };
+    let size = element.size().filter(|_| element.is_integer())?;
+    let at = usize::try_from(index).ok()?.checked_mul(size)?;
+    if memory.start.is_null() || memory.len.is_some_and(|len| len < at + size) {
+        return None;
+    }
+    // SAFETY: within the array, or in C as far as the interface says that there is one.
+    let bytes = unsafe { std::slice::from_raw_parts(memory.start.add(at), size) };
+    match Scalar::from_bytes(element, bytes) {
+        Some(Scalar::Int(value)) => Some(value),
+        _ => None,
     }
 }
 
@@ -219,6 +240,7 @@ struct Preparation<'a> {
     lending: Lending,
     scalars: Scalars,
     payload: PayloadBuilder<'a>,
+    blobs: Vec<BlobId>,
     landing: Landing,
     sinks: Vec<(u16, Arc<Sink>)>,
     /// The number of the next section of the call, and of its result.
@@ -260,6 +282,10 @@ impl Preparation<'_> {
                         self.add_in(memory, &shape)?;
                         Ok(self.array(dtype, &shape))
                     }
+                    (Mode::In, Given::Shared(shared)) => {
+                        self.add_part(shared, &shape, &sizes, dtype)?;
+                        Ok(self.array(dtype, &shape))
+                    }
                     (Mode::InOut, Given::Array(memory)) => {
                         let to = self.add_in_out(memory, &shape)?;
                         self.plan(
@@ -277,6 +303,7 @@ impl Preparation<'_> {
                         Ok(if room { self.array(dtype, &shape) } else { Value::None })
                     }
                     (_, Given::Absent) => Err("is missing".into()),
+                    (_, Given::Shared(_)) => Err("is shared data, which cannot be changed".into()),
                     _ => Err("has to be an array".into()),
                 }
             }
@@ -284,7 +311,7 @@ impl Preparation<'_> {
     }
 
     /// The value for the array whose section has just been added.
-    fn array(&mut self, dtype: gridrpc_wire::DType, shape: &Shape) -> Value {
+    fn array(&mut self, dtype: DType, shape: &Shape) -> Value {
         let section = self.sections;
         self.sections += 1;
         let fortran = self.function.fortran();
@@ -401,6 +428,35 @@ impl Preparation<'_> {
         }
         let len = shape.selected_bytes();
         Ok(self.payload.add_with(len, |packed| gather(shape, bytes, packed))?)
+    }
+
+    /// Shared data, which the workers have by then.
+    fn add_part(
+        &mut self,
+        shared: &SharedPart,
+        shape: &Shape,
+        sizes: &[u64],
+        dtype: DType,
+    ) -> Result<(), Problem> {
+        let SharedPart { blob, part, len, .. } = *shared;
+        if !shape.is_whole() {
+            return Err("is shared data, of which no part can travel alone".into());
+        }
+        // Characters go by either type of one byte.
+        let is_it = shared.dtype == dtype || shared.dtype.size() == 1 && dtype.size() == 1;
+        if !is_it || len != shape.bytes() || sizes.len() > 1 && shared.shape != sizes {
+            let (given, wanted) = (shared.dtype.name(), dtype.name());
+            let has = &shared.shape;
+            return Err(format!(
+                "is shared data of shape {has:?} and type {given}, but has to have {sizes:?} of {wanted}"
+            )
+            .into());
+        }
+        self.payload.add_blob(blob, part, len as u64);
+        if !self.blobs.contains(&BlobId(blob)) {
+            self.blobs.push(BlobId(blob));
+        }
+        Ok(())
     }
 
     /// The caller's memory, to be sent from where it lies.
@@ -520,7 +576,7 @@ impl From<io::Error> for Problem {
 }
 
 /// The whole array in the caller's memory.
-fn bytes<'m>(memory: &'m Memory, shape: &Shape) -> Result<&'m [u8], String> {
+pub(super) fn bytes<'m>(memory: &'m Memory, shape: &Shape) -> Result<&'m [u8], String> {
     if shape.bytes() == 0 {
         return Ok(&[]);
     }
@@ -533,7 +589,7 @@ fn bytes<'m>(memory: &'m Memory, shape: &Shape) -> Result<&'m [u8], String> {
 }
 
 /// Whether an array has the shape, or at least the length, that its parameter wants.
-fn fits(
+pub(super) fn fits(
     memory: &Memory,
     shape: &Shape,
     sizes: &[u64],

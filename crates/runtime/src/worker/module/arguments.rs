@@ -68,12 +68,7 @@ impl Arguments {
         };
         let count = function.parameters.len();
         if values.len() != count {
-            return Err(CallError::Arguments(format!(
-                "`{}` has {count} parameters, but {} values came: the client has another version \
-                 of the module",
-                function.name,
-                values.len()
-            )));
+            return Err(CallError::misfit(function, values.len()));
         }
         let mut taken = Arguments {
             entry: entry.clone(),
@@ -277,7 +272,7 @@ impl Drop for Arguments {
     }
 }
 
-fn named(error: CallError, parameter: &Parameter) -> CallError {
+pub(super) fn named(error: CallError, parameter: &Parameter) -> CallError {
     match error {
         CallError::Arguments(why) => {
             CallError::Arguments(format!("argument `{}`: {why}", parameter.name))
@@ -306,7 +301,7 @@ fn zeroed(len: usize) -> Result<Vec<u8>, CallError> {
 }
 
 /// Turns elements of the other byte order into this machine's.
-fn make_native(array: &Array, sections: &mut [Incoming], order: Order) {
+pub(super) fn make_native(array: &Array, sections: &mut [Incoming], order: Order) {
     if order == Order::NATIVE {
         return;
     }
@@ -365,6 +360,7 @@ fn list(
     let shape = Shape::new(extents, false, 1);
     // The memory of a box stays where it is.
     if of == Type::String {
+        let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
         let mut texts = Texts::new(&texts);
         let pointer = texts.start();
         return Ok((Argument { place: Place::Texts(texts), shape }, pointer));

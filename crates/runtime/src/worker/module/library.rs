@@ -155,6 +155,12 @@ impl Entry {
 
     /// Calls it. The pointers are those that the stub expects.
     pub(super) fn run(&self, arguments: &mut [*mut c_void]) {
+        let process = forks::generation();
         (self.run)(arguments.as_mut_ptr());
+        if forks::generation() != process {
+            // The function has forked, and this is the child: the call is the parent's.
+            // SAFETY: ends this process without the parent's exit handlers.
+            unsafe { libc::_exit(0) };
+        }
     }
 }

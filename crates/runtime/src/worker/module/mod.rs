@@ -3,6 +3,7 @@
 
 mod arguments;
 mod callback;
+mod chunk;
 mod files;
 mod library;
 mod results;
@@ -14,16 +15,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gridrpc_wire::{RemoteError, Stamps};
+use gridrpc_idl::Function;
+use gridrpc_wire::{Chunk, RemoteError, Stamps};
 use thiserror::Error;
 
-use crate::forks;
 use crate::link::LinkError;
-use crate::payload::Payload;
+use crate::payload::{Incoming, Payload};
 use crate::sys::{monotonic_ns, processor_ns};
+use crate::typed::Scalars;
 use crate::worker::link::{Answer, Job, KnownFunction, WorkerLink};
 
 use arguments::Arguments;
+use chunk::Items;
 use library::{Entry, Library};
 
 /// Why a module function was not run, or its result could not be taken.
@@ -50,6 +53,16 @@ pub(super) enum CallError {
 }
 
 impl CallError {
+    /// For a call with so many values of a function with another number of parameters.
+    fn misfit(function: &Function, came: usize) -> CallError {
+        CallError::Arguments(format!(
+            "`{}` has {} parameters, but {came} values came: the client has another version of the \
+             module",
+            function.name,
+            function.parameters.len()
+        ))
+    }
+
     fn remote(&self) -> RemoteError {
         match self {
             CallError::Module(_) => RemoteError::ModuleError,
@@ -92,11 +105,17 @@ impl Modules {
         let calc_in = monotonic_ns();
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
         let result = self.known(&function).and_then(|known| {
-            let entry = &known.entry;
+            let Known { entry, quick } = known;
+            let head = sections.first().map(Incoming::bytes).unwrap_or_default();
+            if Chunk::is_one(head) {
+                let mut items = Items::take(entry, &mut sections, order)?;
+                // What has no callbacks needs no sizes for them.
+                run(entry, link, &Scalars::default(), &mut stamps, quick, || items.run())?;
+                return items.into_results(link);
+            }
             let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
-            let ran = run(entry, link, &mut arguments, &mut stamps, !known.quick);
-            known.quick = stamps.calc_out - stamps.calc_in < QUICK;
-            ran?;
+            let Arguments { scalars, pointers, .. } = &mut arguments;
+            run(entry, link, scalars, &mut stamps, quick, || entry.run(pointers))?;
             arguments.into_results(link)
         });
         match result {
@@ -147,37 +166,27 @@ fn find(
     library.entry(name).map_err(CallError::NotFound)
 }
 
-/// Calls the function itself.
+/// Has `call` call the function, between two stamps. `quick`: whether it took little time before.
 fn run(
     entry: &Entry,
     link: &mut WorkerLink,
-    arguments: &mut Arguments,
+    scalars: &Scalars,
     stamps: &mut Stamps,
-    measured: bool,
+    quick: &mut bool,
+    call: impl FnOnce(),
 ) -> Result<(), CallError> {
-    let process = forks::generation();
+    let measured = !*quick;
     let processor = if measured { processor_ns() } else { 0 };
     stamps.calc_in = monotonic_ns();
-    let waited = callback::with(entry, link, &arguments.scalars, || {
-        entry.run(&mut arguments.pointers);
-        if forks::generation() != process {
-            // The function has forked, and this is the child: the call is the parent's.
-            // SAFETY: ends this process without the parent's exit handlers.
-            unsafe { libc::_exit(0) };
-        }
-    });
+    let waited = callback::with(entry, link, scalars, call);
     stamps.calc_out = monotonic_ns();
     let passed = stamps.calc_out - stamps.calc_in;
+    *quick = passed < QUICK;
     stamps.cpu = match measured {
         true => processor_ns().saturating_sub(processor),
         // One that took long against expectation was not measured.
-        false => {
-            if passed < QUICK {
-                passed
-            } else {
-                0
-            }
-        }
+        false if *quick => passed,
+        false => 0,
     };
     stamps.callback_time = waited.time;
     stamps.callbacks = waited.count;

@@ -22,8 +22,8 @@ pub(super) struct Texts {
 
 impl Texts {
     /// C strings of these texts; null for none. A string ends where its text has a zero byte.
-    pub(super) fn new(texts: &[Option<Vec<u8>>]) -> Texts {
-        let own: Box<[_]> = texts.iter().map(|text| duplicate(text.as_deref())).collect();
+    pub(super) fn new(texts: &[Option<&[u8]>]) -> Texts {
+        let own: Box<[_]> = texts.iter().map(|text| duplicate(*text)).collect();
         Texts { now: own.clone(), own }
     }
 
@@ -184,7 +184,7 @@ mod tests {
     /// Runs a function on an IN and three OUT strings, and frees. `malloc` ends the process if
     /// something is freed that must not be.
     fn with(dialect: Dialect, run: impl Fn(*mut c_char, &mut [*mut c_char])) {
-        let given = Texts::new(&[Some(b"some text".to_vec())]);
+        let given = Texts::new(&[Some(b"some text")]);
         let mut out = Texts::new(&[None, None, None]);
         run(given.now()[0], &mut out.now);
         free(&[(Mode::In, given), (Mode::Out, out)], dialect, Vec::new);
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_replaced_has_been_freed_by_the_function() {
-        let mut both = Texts::new(&[Some(b"one".to_vec())]);
+        let mut both = Texts::new(&[Some(b"one")]);
         // SAFETY: made by `malloc`; the function frees it and stores another one.
         unsafe { release(both.now[0]) };
         both.now[0] = duplicate(Some(b"another one, and a longer one"));
