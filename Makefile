@@ -62,7 +62,8 @@ $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requir
 	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib progress
 	@touch $@
 
-$(STAMPS)/native: $(STAMPS)/packages scripts/build-native $(NATIVE_SOURCES)
+$(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules $(NATIVE_SOURCES) \
+		python/gridbench/native/tasks.idl
 	@scripts/build-native $(VENV)
 	@touch $@
 

@@ -78,7 +78,7 @@ def build_editable(folder: str, settings: Settings = None, metadata: str | None 
     """The same, but for the Python sources, which are used where they lie."""
     with tempfile.TemporaryDirectory() as work:
         name = maturin.build_editable(work, settings, metadata)
-        return _complete(Path(work), name, Path(folder))
+        return _complete(Path(work), name, Path(folder), ROOT / "python")
 
 
 def build_sdist(folder: str, settings: Settings = None) -> str:
@@ -123,8 +123,11 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def _complete(work: Path, name: str, folder: Path) -> str:
-    """Adds the C library and the programs to the wheel in `work`, and names it by what it needs."""
+def _complete(work: Path, name: str, folder: Path, packages: Path | None = None) -> str:
+    """Adds the C library and the programs to the wheel in `work`, and names it by what it needs.
+
+    So it does with the packages' compiled modules, if `packages` does not say where they lie.
+    """
     stage = work / "stage"
     # Modules of Fortran are for one compiler, so their source goes along, and no module.
     subprocess.run(
@@ -133,10 +136,19 @@ def _complete(work: Path, name: str, folder: Path) -> str:
         stdout=sys.stderr,
         check=True,
     )
+    modules = packages or work / "modules"
+    subprocess.run(
+        [ROOT / "scripts/build-modules", stage / "bin/gridrpc", modules],
+        stdout=sys.stderr,
+        check=True,
+    )
     contents: dict[str, tuple[bytes, int]] = {}
     with zipfile.ZipFile(work / name) as wheel:
         for entry in wheel.infolist():
             contents[entry.filename] = (wheel.read(entry), entry.external_attr >> 16 or 0o644)
+    if packages is None:
+        for path in modules.rglob("*.so"):
+            contents[path.relative_to(modules).as_posix()] = (path.read_bytes(), 0o755)
     (record,) = (entry for entry in contents if entry.endswith(".dist-info/RECORD"))
     information = record.rpartition("/")[0]
     data = information.removesuffix(".dist-info") + ".data"

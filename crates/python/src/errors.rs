@@ -32,9 +32,7 @@ pub fn config(text: &str) -> PyErr {
 /// Why the grid does not do what it was asked.
 pub fn grid(error: &GridError) -> PyErr {
     Python::attach(|py| match error {
-        GridError::Config(_) => {
-            new(py, package::config_error(py), (error.to_string(),))
-        }
+        GridError::Config(_) => new(py, package::config_error(py), (error.to_string(),)),
         GridError::System { what, error } => system(what, error),
         GridError::TooFewWorkers(loss) => start_error(py, "too few workers could be started", loss),
         GridError::TooDeep(text) => new(py, package::nesting_error(py), (text,)),

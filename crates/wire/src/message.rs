@@ -939,9 +939,7 @@ impl<'a> Message<'a> {
                 back: r.u32("bytes back")?,
                 sections: r.sections()?,
             },
-            Kind::Echoed => {
-                Message::Echoed { number: r.u64("number")?, sections: r.sections()? }
-            }
+            Kind::Echoed => Message::Echoed { number: r.u64("number")?, sections: r.sections()? },
         };
         r.finish()?;
         Ok(message)

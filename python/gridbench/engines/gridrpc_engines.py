@@ -15,6 +15,7 @@ from gridbench.engines.base import Cannot, Description
 from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.micro import work
+from gridbench.native import module
 from gridbench.workload.task import TaskResult
 
 
@@ -115,47 +116,57 @@ class PythonEngine(_GridEngine):
 
 
 class NativeEngine(_GridEngine):
-    """gridrpc with native workers, which run the task as a built-in function."""
+    """gridrpc with native workers, which run the task as a function of a compiled module."""
 
     name: ClassVar[str] = "gridrpc-native"
 
     functions: ClassVar[Mapping[Callable[..., Any], str]] = {
-        work.null: "builtin/null",
-        work.same: "builtin/echo",
-        work.stand: "builtin/sleep",
-        time.sleep: "builtin/sleep",
+        work.null: "null",
+        work.take: "take",
+        work.stand: "sleep",
+        time.sleep: "sleep",
     }
     """What stands for a Python function; results that say where and when are left out."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[str, Any] = {}
+
     def _open(self, workers: int) -> gridrpc.Grid:
-        return gridrpc.Grid(worker="native", **self._place(workers))
+        return gridrpc.Grid(worker="native", modules=[module()], **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """The grid's `submit` with the built-in function; raises Cannot if there is none."""
+        """A call of the module's function; raises Cannot if there is none."""
         if function is not perform:
-            return self._running().submit(self._callable(function), *args)
+            return self._callable(function).submit(*args)
         sleep, data, shared, output_bytes, check = args
         if check:
-            return self._running().submit("builtin/check", data, shared, output_bytes)
-        return self._running().submit("builtin/task", sleep, data, shared, output_bytes)
+            return self._function("check").submit(data, shared, output_size=output_bytes)
+        return self._function("task").submit(sleep, data, shared, output_size=output_bytes)
 
     def result(self, future: Any) -> Any:
-        """What the Python function would return, as far as the built-in one does."""
+        """What the Python function would return, as far as that of the module does."""
         values = future.result()
-        if future.function_name == "builtin/check":
-            return _checked(future, values)
-        if future.function_name == "builtin/task":
-            output, calc_in, calc_out, slept, pid = values
-            import numpy as np
-
-            made = np.frombuffer(output, np.uint8)
-            return TaskResult(calc_in, calc_out, slept, pid, future.profile.host, made)
+        match future.function_name.rpartition("/")[2]:
+            case "check":
+                return _checked(future, values)
+            case "task":
+                calc_in, calc_out, slept = values.times.tolist()
+                pid = int(values.process[0])
+                return TaskResult(calc_in, calc_out, slept, pid, future.profile.host, values.output)
+            case "sleep":
+                return float(values[0])
         return values
 
-    def _callable(self, function: Callable[..., Any]) -> str:
+    def _callable(self, function: Callable[..., Any]) -> Any:
         if function not in self.functions:
             raise Cannot(f"its native workers have no function like `{function.__name__}`")
-        return self.functions[function]
+        return self._function(self.functions[function])
+
+    def _function(self, name: str) -> Any:
+        if name not in self._found:
+            self._found[name] = self._running().function(f"gridbench_tasks/{name}")
+        return self._found[name]
 
 
 def servers_in(
@@ -187,9 +198,8 @@ def _checked(call: Any, values: Any) -> TaskResult:
     """The result of a checked task, whose stamps are those of the call."""
     import numpy as np
 
-    data, shared, output = values
-    digests = np.array([data, shared], dtype="<u4").view(np.uint8)
-    returned = np.concatenate([digests, np.frombuffer(output, np.uint8)])
+    digests = values.digests.astype("<u4").view(np.uint8)
+    returned = np.concatenate([digests, values.output])
     profile = call.profile
     return TaskResult(profile.calc_in, profile.calc_out, 0.0, profile.pid, profile.host, returned)
 

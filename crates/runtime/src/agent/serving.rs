@@ -110,7 +110,8 @@ pub(super) fn serve(dialled: Dialled, keys: Option<&TicketKeys>) -> Result<(), A
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
     let places = Places::default();
-    let mut spreading = Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
+    let mut spreading =
+        Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
     let Some(wanted) = greeted else { return Ok(()) };
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;

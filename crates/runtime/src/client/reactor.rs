@@ -194,8 +194,9 @@ impl Read for Reactor {
         }
         let mut events = [EpollEvent::empty(); EVENTS];
         let Reactor { epoll, patience, lone, progress, .. } = self;
-        let apart =
-            |worker: &WorkerId| progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true);
+        let apart = |worker: &WorkerId| {
+            progress::meet(&progress.mapping, worker.0, Side::Client) != Some(true)
+        };
         let mut wait = |timeout| match epoll.wait(&mut events, timeout) {
             Ok(count) => count,
             Err(Errno::EINTR) => 0,

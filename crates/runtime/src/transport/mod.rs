@@ -21,7 +21,6 @@ pub use tcp::Tcp;
 pub use tls::Tls;
 pub use unix::Unix;
 
-
 /// One end of a connection. Sending and receiving may happen in two threads at once.
 ///
 /// All methods fail as the system calls do: with `WouldBlock` where a socket that does not block has

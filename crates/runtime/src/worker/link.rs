@@ -315,8 +315,7 @@ impl WorkerLink {
         if self.held.is_none() {
             return false;
         }
-        let fits =
-            |waiting: &[u8]| waiting.len() <= HELD_BACK && self.outbox.holds(waiting.len());
+        let fits = |waiting: &[u8]| waiting.len() <= HELD_BACK && self.outbox.holds(waiting.len());
         !self.sender.plain().is_some_and(fits)
             || self.held.is_some_and(|(first, last)| last.saturating_sub(first) > HELD_FOR)
     }

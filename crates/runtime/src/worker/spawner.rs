@@ -229,8 +229,7 @@ impl Spawner {
             };
             match fork() {
                 Ok(None) => {
-                    self.become_worker(*worker, ours, &stdout, &stderr)
-                        .map_err(LinkError::from)?;
+                    self.become_worker(*worker, ours, &stdout, &stderr).map_err(LinkError::from)?;
                     return Ok(Some(connection));
                 }
                 Ok(Some(pid)) => {

@@ -3,9 +3,9 @@
 //! What messages borrow is leaked: the cases are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, MAX_DIMENSIONS,
-    MAX_SECTION_LEN, Message, Order, Place, Prepare, Section, Sections, Serve, Stamps, Value,
-    Welcome,
+    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease,
+    MAX_DIMENSIONS, MAX_SECTION_LEN, Message, Order, Place, Prepare, Section, Sections, Serve,
+    Stamps, Value, Welcome,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -195,11 +195,10 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
     });
     let output = (any::<u32>(), any::<bool>(), sections())
         .prop_map(|(worker, stderr, sections)| Message::Output { worker, stderr, sections });
-    let examine = (text(), text(), text(), texts()).prop_map(
-        |(python, directory, staging, environment)| {
+    let examine =
+        (text(), text(), text(), texts()).prop_map(|(python, directory, staging, environment)| {
             Message::Examine(Examine { python, directory, staging, environment })
-        },
-    );
+        });
     let echo = (any::<u64>(), any::<u32>(), sections())
         .prop_map(|(number, back, sections)| Message::Echo { number, back, sections });
     let echoed = (any::<u64>(), sections())

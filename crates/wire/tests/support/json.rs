@@ -4,8 +4,8 @@
 //! leaked: the vectors are few and small, and the process is short-lived.
 
 use gridrpc_wire::{
-    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, Message, Place,
-    Prepare, Section, Sections, Serve, Stamps, Value, Welcome,
+    Array, DType, Examine, FunctionForm, Hello, HostCall, HostEnd, HostLoss, Join, Lease, Message,
+    Place, Prepare, Section, Sections, Serve, Stamps, Value, Welcome,
 };
 use serde_json::Value as Json;
 
@@ -195,9 +195,7 @@ pub fn message(json: &Json) -> Message<'static> {
             back: object.int("back"),
             sections: object.sections(),
         },
-        "Echoed" => {
-            Message::Echoed { number: object.int("number"), sections: object.sections() }
-        }
+        "Echoed" => Message::Echoed { number: object.int("number"), sections: object.sections() },
         "Retract" => Message::Retract { calls: object.ints("calls") },
         "Retracted" => Message::Retracted { calls: object.ints("calls") },
         "Module" => Message::Module {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gridbench.micro.client import Client, Found, NotStarted, WrongResult, one_line
 from gridbench.micro.measures.calls import rate_by_map
 from gridbench.micro.measures.start import memory
-from gridbench.micro.work import null, stand
+from gridbench.micro.work import stand, take
 
 if TYPE_CHECKING:
     from gridbench.engines.functions import Chunk
@@ -17,13 +17,13 @@ _AT_WORK = 1.0  # seconds that the first tasks last, much longer than bringing u
 
 
 def map_rate(client: Client, chunk: Chunk) -> Found:
-    """`per_second`: the native function that does nothing, over a range of numbers."""
+    """`per_second`: a function of a module that takes a number, over a range of them."""
     engine = client.engine
 
     def mapped(count: int) -> float:
         items = list(range(count))
         begin = time.perf_counter()
-        results = list(engine.map(null, items, chunk))
+        results = list(engine.map(take, items, chunk))
         passed = time.perf_counter() - begin
         if len(results) != count or any(result is not None for result in results):
             raise WrongResult(f"map over {count} items gave other results")
