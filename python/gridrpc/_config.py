@@ -27,7 +27,7 @@ class Config:
     """How many worker processes on this machine; 0: as many as there are processors, or none if there
     are servers."""
     worker: WorkerKind = "python"
-    """What they run: Python functions, or the built-in native ones."""
+    """What they run: Python functions and those of compiled modules, or the latter alone."""
     transport: Transport = "unix"
     """How the workers of this machine are reached: by Unix sockets and shared memory; or, as those of
     other machines are, through an agent that the client has a connection to: "tcp", or "tls", which is

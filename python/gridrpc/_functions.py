@@ -51,9 +51,6 @@ NO_GLOBALS = Globals((), (), ())
 #: Names of the main program; the second is that of children of `multiprocessing`.
 MAIN = frozenset({"__main__", "__mp_main__"})
 
-#: The native function that calls another one for each item of a chunk.
-EACH = "builtin/each"
-
 #: Pickled functions that are kept registered.
 MAX_PICKLED = 256
 
@@ -61,9 +58,9 @@ MAX_PICKLED = 256
 class Functions:
     """The functions of one grid that have been called; each is registered once while it lives."""
 
-    def __init__(self, native: _native.Grid, typed: bool) -> None:
+    def __init__(self, native: _native.Grid, runs_python: bool) -> None:
         self._native = native
-        self._typed = typed
+        self._runs_python = runs_python
         #: Where workers look for modules.
         self._path = list(sys.path)
         self._named: dict[str, _native.Function] = {}
@@ -71,16 +68,13 @@ class Functions:
         self._known_chunked: Known = weakref.WeakKeyDictionary()
         #: By digest of the pickle, the one used last at the end.
         self._pickled: OrderedDict[bytes, _native.Function] = OrderedDict()
-        #: What maps have learned of functions in chunks; of native ones by name.
+        #: What maps have learned of functions in chunks.
         self._costs: weakref.WeakKeyDictionary[_native.Function, Costs] = (
             weakref.WeakKeyDictionary()
         )
-        self._native_costs: dict[str, Costs] = {}
 
-    def costs(self, function: str | _native.Function) -> Costs:
-        """What is known of a function that `find_chunked` gave, or of a native one by its name."""
-        if isinstance(function, str):
-            return self._native_costs.setdefault(function, Costs())
+    def costs(self, function: _native.Function) -> Costs:
+        """What is known of a function that `find_chunked` gave."""
         return self._costs.setdefault(function, Costs())
 
     def find(self, function: str | Callable[..., Any]) -> _native.Function:
@@ -103,7 +97,7 @@ class Functions:
     def find_chunked(self, function: str | Callable[..., Any]) -> _native.Function:
         """The registered function that calls `function` with each item of a chunk."""
         if isinstance(function, str):
-            return self._by_name(EACH) if self._typed else self._register_chunked(function)
+            return self._register_chunked(function)
         return self._find(self._known_chunked, function, self._register_chunked)
 
     @staticmethod
@@ -132,9 +126,8 @@ class Functions:
             module, _, path = name.partition("/")
             if not module or not path:
                 raise ValueError(f"`{name}` is no name of a function: write `module/function`")
-            if not self._typed:
-                self._prepare(module)
-            known = self._named[name] = self._native.register(name, typed=self._typed)
+            self._prepare(module)
+            known = self._named[name] = self._native.register(name)
         return known
 
     def _prepare(self, module: str) -> None:
@@ -146,10 +139,10 @@ class Functions:
         """Raises TypeError for what workers of this grid cannot call."""
         if not callable(function):
             raise TypeError(f"a {type(function).__name__} cannot be called: {function!r}")
-        if self._typed:
+        if not self._runs_python:
             raise TypeError(
-                "native workers run built-in functions by name, such as 'builtin/null': open the "
-                "grid with worker='python' to run Python functions"
+                "native workers run functions of compiled modules: give the name of one, "
+                "'module/function', or open the grid with worker='python' to run Python functions"
             )
 
     def _register(self, function: Callable[..., Any]) -> _native.Function:

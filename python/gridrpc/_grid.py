@@ -26,9 +26,8 @@ from gridrpc._native import Call
 from gridrpc._nesting import check_imports
 from gridrpc._pickling import dumps
 from gridrpc._retries import Errors, Retries
-from gridrpc._senders import ModuleSender, NativeSender, Options, PythonSender, Sender
+from gridrpc._senders import ModuleSender, Options, PythonSender, Sender
 from gridrpc._shared import Collected, Shared, SharedParts, dumps_collecting
-from gridrpc._typed import to_native
 from gridrpc._wrapped import Spread
 from gridrpc.errors import ConfigError, GridClosed, forked
 
@@ -102,8 +101,8 @@ class Grid:
             **launch(self.config, self._initializer.path if self._initializer else None),
             **servers_of(self.config, config),
         )
-        self._typed = self.config.worker == "native"
-        self._functions = Functions(self._native, self._typed)
+        self._runs_python = self.config.worker == "python"
+        self._functions = Functions(self._native, self._runs_python)
         self._modules = _native.Modules(list(self.config.modules))
         self._targets: dict[str, ModuleFunction] = {}
         self._dispatcher = Dispatcher()
@@ -127,15 +126,16 @@ class Grid:
     ) -> Call[T]:
         """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
 
-        `fn`: a Python callable, or the name of a function, "module/function". `deadline`: seconds
-        from now after which the call fails. `idempotent`: it may be run again when its worker is
-        lost. `priority`: of the calls that wait for a worker, those with a higher one go first,
-        and those with the same in the order of submission. Calls of this grid among the arguments
-        stand for their results: the call waits for them, and the client does not. Waits while too
-        many calls wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed, and
-        whatever pickling the arguments raises.
+        `fn`: a Python callable, or the name of a function, "module/function": of Python, or, where
+        workers are native, of a compiled module. `deadline`: seconds from now after which the call
+        fails. `idempotent`: it may be run again when its worker is lost. `priority`: of the calls
+        that wait for a worker, those with a higher one go first, and those with the same in the
+        order of submission. Calls of this grid among the arguments stand for their results: the
+        call waits for them, and the client does not. Waits while too many calls wait for workers
+        (Config.max_queued, max_queued_bytes). Raises GridClosed, and whatever pickling the
+        arguments raises.
         """
-        if not priority:
+        if not priority and self._runs_python:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
             if call is not None:
@@ -145,9 +145,10 @@ class Grid:
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
             fn = fn.func
-        if isinstance(fn, ModuleFunction):
+        of_module = self._of_module(fn)
+        if of_module is not None:
             _refuse_idempotent(idempotent)
-            return fn.submit_on(self, args, kwargs, deadline, priority=priority)
+            return of_module.submit_on(self, args, kwargs, deadline, priority=priority)
         function = self._functions.find(fn)
         return self._submit(function, args, kwargs, deadline, idempotent, priority=priority)
 
@@ -166,10 +167,6 @@ class Grid:
             call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
-        if self._typed:
-            return self._submit_typed(
-                function, args, kwargs, deadline, idempotent, priority=priority
-            )
         head, buffers, blobs, calls = self._pickled((args, kwargs))
         return self._native.submit(
             self,
@@ -192,23 +189,16 @@ class Grid:
                 self._refers = True
         return dumps_collecting(arguments, self._native, calls=True)
 
-    def _submit_typed(
-        self,
-        function: _native.Function,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        deadline: float | None,
-        idempotent: bool,
-        *,
-        priority: int,
-    ) -> Call[Any]:
-        if kwargs:
-            raise TypeError("native functions take arguments by position only")
-        blobs = [arg.blob_in(self._native) for arg in args if isinstance(arg, Shared)]
-        args = tuple(arg.typed() if isinstance(arg, Shared) else to_native(arg) for arg in args)
-        return self._native.submit_values(
-            self, function, args, blobs, deadline, idempotent, priority=priority
-        )
+    def _of_module(self, fn: object) -> ModuleFunction | None:
+        """The function of a compiled module that is meant; None: it is Python's."""
+        if isinstance(fn, ModuleFunction):
+            return fn
+        if self._runs_python:
+            return None
+        if isinstance(fn, str):
+            return self.function(fn)
+        self._functions.check_python(fn)
+        return None
 
     def function(self, name: str) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
@@ -348,17 +338,14 @@ class Grid:
         if chunk == "auto" and (options.deadline is not None or options.idempotent):
             chunk = 1
         sender: Sender
-        if isinstance(fn, ModuleFunction):
+        of_module = self._of_module(fn)
+        if of_module is not None:
             _refuse_idempotent(options.idempotent)
             if retries.times:
                 raise TypeError("calls of module functions cannot have `retries`")
-            if chunk == "auto" and fn.is_idempotent:
+            if chunk == "auto" and of_module.is_idempotent:
                 chunk = 1
-            sender = ModuleSender(self, fn, options)
-        elif self._typed:
-            if retries.times:
-                raise TypeError("calls of native functions cannot have `retries`")
-            sender = NativeSender(self, fn, options)
+            sender = ModuleSender(self, of_module, options)
         else:
             function: Any = retries.around(fn)
             if spread:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from threading import Condition
 from types import GenericAlias
-from typing import Any, Final, Generic, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from typing_extensions import Buffer as Bytes
 
@@ -40,13 +40,6 @@ __all__ = [
 ]
 
 WIRE_VERSION: Final[int]
-
-#: Element type, whether the first index runs fastest, length of each dimension.
-_Shape: TypeAlias = tuple[str, bool, Sequence[int]]
-#: One argument of a native function: a plain value, an array, or a part of shared data.
-_Value: TypeAlias = (
-    int | float | str | Bytes | tuple[_Shape, Bytes] | tuple[_Shape | None, int, int, int] | None
-)
 
 def monotonic() -> float: ...
 def plain_bytes(objects: list[Any]) -> int: ...
@@ -187,7 +180,6 @@ class Grid:
         name: str,
         body: bytes | None = None,
         *,
-        typed: bool = False,
         blobs: Sequence[int] = ...,
     ) -> Function: ...
     def submit(
@@ -222,28 +214,6 @@ class Grid:
         idempotent: bool,
         /,
     ) -> Call[Any] | None: ...
-    def submit_values(
-        self,
-        owner: _PythonGrid,
-        function: Function,
-        arguments: tuple[_Value, ...],
-        blobs: Sequence[int],
-        deadline: float | None,
-        idempotent: bool,
-        *,
-        priority: int = 0,
-    ) -> Call[Any]: ...
-    def submit_each(
-        self,
-        owner: _PythonGrid,
-        each: Function,
-        name: str,
-        items: list[Any],
-        single: bool,
-        limit: int,
-        deadline: float | None,
-        idempotent: bool,
-    ) -> tuple[Call[Any], int] | None: ...
     def target(self, modules: Modules, name: str) -> Target: ...
     def submit_target(
         self,

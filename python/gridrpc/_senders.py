@@ -1,4 +1,4 @@
-"""How items of `map` become calls: of Python functions, of native ones, of modules' functions."""
+"""How items of `map` become calls: of Python functions, and of those of modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from gridrpc._functions import fixed_contents
 from gridrpc._grain import Costs
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._shared import dumps_collecting
-from gridrpc._wrapped import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,41 +147,6 @@ def _together(values: list[Any]) -> tuple[list[Any] | Rows, int] | None:
         return values, size
     rows = as_rows(values)
     return None if rows is None else (rows, rows.array.nbytes)
-
-
-class NativeSender:
-    """Calls a built-in function of native workers."""
-
-    sends_singles = True
-
-    def __init__(self, grid: Grid, function: str | Callable[..., Any], options: Options) -> None:
-        self._grid = grid
-        self._options = options
-        self._function = grid._functions.find(function)
-        self._name = name_of(function)
-        self._each = grid._functions.find_chunked(self._name)
-        self.costs = grid._functions.costs(self._name)
-
-    def one(self, item: Any) -> Call[Any]:
-        options = self._options
-        if not options.single and isinstance(item, Mapping):
-            raise TypeError("native functions take arguments by position only")
-        args = (item,) if options.single else item
-        return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
-
-    def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        grid, (single, deadline, idempotent, _) = self._grid, self._options
-        made = grid._native.submit_each(
-            grid, self._each, self._name, items, single, grain.limit(), deadline, idempotent
-        )
-        return (None, 0) if made is None else made
-
-    def answer(self, call: Call[Any]) -> Answer:
-        values, raised = call.result()
-        if raised is None:
-            return Answer(values, None)
-        type_name, message = raised
-        return Answer(values, _native.raised(type_name, message, "", b"", []))
 
 
 class ModuleSender:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gridrpc._pickling import dumps, dumps_by_value
-from gridrpc._typed import Shape, describe
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from gridrpc import _native
+
+#: Of an array: type of its elements, whether the first index runs fastest, its dimensions.
+Shape = tuple[str, bool, list[int]]
 
 #: While a pickle is made: the native grid, the numbers of shared data, and the calls whose
 #: results are needed.
@@ -35,6 +40,21 @@ class SharedParts:
         self.head, self.buffers = dumps(value)
 
 
+def describe(value: object) -> tuple[Shape, Any] | None:
+    """Shape and contiguous memory of a NumPy array (a copy if it is not contiguous), or None."""
+    # NumPy is not imported before somebody has an array.
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.ndarray):
+        return None
+    array: np.ndarray[Any, Any] = value
+    fortran = bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+    if not fortran:
+        array = numpy.ascontiguousarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return (array.dtype.name, fortran, list(value.shape)), array
+
+
 def _lies_well(array: Any) -> bool:
     """Whether an array has no gaps, and this machine's byte order."""
     return bool(array.dtype.isnative and (array.flags.c_contiguous or array.flags.f_contiguous))
@@ -53,7 +73,7 @@ class Shared:
         self._shape = parts.shape
         self._blob = native.share([parts.head, *parts.buffers])
         self._native = native
-        #: Lengths of the parts that follow the pickle, for native functions.
+        #: Lengths of the parts that follow the pickle, for functions of modules.
         self._parts = [memoryview(part).nbytes for part in parts.buffers]
         self.nbytes = len(parts.head) + sum(self._parts)
         weakref.finalize(self, native.unshare, self._blob).atexit = False
@@ -64,12 +84,6 @@ class Shared:
             raise TypeError("a reference to shared data can only go into a call of its own grid")
         blobs.append(self.blob_in(collecting.native))
         return _resolve, (self._blob,)
-
-    def typed(self) -> tuple[Shape | None, int, int, int]:
-        """How a native function is told of it: shape, number, part and length in bytes."""
-        if len(self._parts) != 1:
-            raise TypeError("native functions take shared arrays and bytes, not other objects")
-        return self._shape, self._blob, 1, self._parts[0]
 
     def part(self, native: _native.Grid) -> tuple[Shape | None, int, int, int]:
         """How a module function is told of it: shape, number, part and length in bytes."""

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from gridbench.engines.gridrpc_engines import servers_in
+from gridbench.native import module
 from gridbench.links.network import Network
 from gridrpc import Grid
 from running import DEADLINE
@@ -65,7 +66,8 @@ def in_namespace(path: Path) -> int:
 def grid_behind(network: Network, workers: int, *, worker: Any = "python", **keys: Any) -> Grid:
     """A grid whose workers live in the nodes. `keys`: of the servers."""
     keys = {"heartbeat": 2, **keys}
-    return Grid(servers=servers_in(network.namespaces, workers, **keys), worker=worker)
+    servers = servers_in(network.namespaces, workers, **keys)
+    return Grid(servers=servers, worker=worker, modules=[module()])
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ def linked(request: pytest.FixtureRequest, network: Network) -> Iterator[Grid]:
 
 
 def echo(grid: Grid, data: Any) -> Any:
-    function = "builtin/echo" if grid.config.worker == "native" else np.array
+    function = "gridbench_tasks/echo" if grid.config.worker == "native" else np.array
     return grid.submit(function, data).result(DEADLINE)
 
 

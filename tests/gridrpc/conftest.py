@@ -29,10 +29,16 @@ def each_grid(request: pytest.FixtureRequest) -> Iterator[gridrpc.Grid]:
         yield grid
 
 
+@pytest.fixture(scope="session")
+def basics(compile_idl: CompileIdl) -> Path:
+    """The module of basics.idl."""
+    return compile_idl((Path(__file__).parent / "basics.idl").read_text())
+
+
 @pytest.fixture(scope="module", params=["unix", "tcp"])
-def native_grid(request: pytest.FixtureRequest) -> Iterator[gridrpc.Grid]:
-    """A grid of native workers for each transport."""
-    with opened(workers=2, worker="native", transport=request.param) as grid:
+def native_grid(request: pytest.FixtureRequest, basics: Path) -> Iterator[gridrpc.Grid]:
+    """A grid of native workers with the module `basics` for each transport."""
+    with opened(workers=2, worker="native", transport=request.param, modules=[basics]) as grid:
         yield grid
 
 

@@ -128,16 +128,16 @@ def test_a_module_that_does_not_load_is_told(capfd: pytest.CaptureFixture[str]) 
 
 
 def test_the_program_for_native_workers_can_be_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, basics: Path
 ) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setattr("sysconfig.get_path", lambda *_names: str(tmp_path))
     monkeypatch.setenv("GRIDRPC_PROGRAM", str(tmp_path / "nothing"))
-    with Grid(workers=1, worker="native") as grid:
+    with Grid(workers=1, worker="native", modules=[basics]) as grid:
         with pytest.raises(gridrpc.StartError, match=r"could not run .*nothing"):
             grid.wait_until_ready(60)
         with pytest.raises(gridrpc.StartError, match="no worker could be started"):
-            grid.submit("builtin/null")
+            grid.submit("basics/null")
 
 
 @pytest.mark.parametrize("transport", ["tcp", "tls"])

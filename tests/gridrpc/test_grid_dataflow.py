@@ -286,7 +286,7 @@ def test_calls_are_pickled_as_arguments_only(grid: Grid, native_grid: Grid) -> N
     with pytest.raises(ValueError, match="only as an argument"):
         grid.share([a])
     with pytest.raises(TypeError):
-        native_grid.submit("builtin/echo", native_grid.submit("builtin/echo", 1))
+        native_grid.submit("basics/number", native_grid.submit("basics/number", 1))
     assert grid.submit(same, a).result(LONG) == 1
 
 

@@ -125,11 +125,11 @@ def test_errors_of_signal_handlers_stay_what_they_are(
     assert type(caught.value) is RuntimeError
 
 
-def test_a_closed_grid_says_so() -> None:
-    with opened(workers=1, worker="native") as grid:
+def test_a_closed_grid_says_so(basics: Path) -> None:
+    with opened(workers=1, worker="native", modules=[basics]) as grid:
         pass
     with pytest.raises(gridrpc.GridClosed):
-        grid.submit("builtin/null")
+        grid.submit("basics/null")
     with pytest.raises(gridrpc.GridClosed):
         grid.wait_until_ready(1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ LARGE, LOT = 300_000, 5 << 20  # bytes
 
 
 @pytest.fixture(scope="module")
-def native() -> Iterator[Grid]:
-    with Grid(workers=WORKERS, worker="native", transport="tcp") as grid:
+def native(basics: Path) -> Iterator[Grid]:
+    with Grid(workers=WORKERS, worker="native", transport="tcp", modules=[basics]) as grid:
         grid.wait_until_ready()
         yield grid
 
@@ -35,18 +36,18 @@ def python() -> Iterator[Grid]:
 
 @pytest.mark.parametrize("size", [8, 4_096, 4_097, LARGE // 8])
 def test_results_are_whole(native: Grid, size: int) -> None:
-    arrays = [np.arange(number, number + size) for number in range(200)]
+    arrays = [np.arange(number, number + size, dtype=float) for number in range(200)]
     for chunk in (1, "auto"):
-        results = native.map("builtin/echo", arrays, chunk=chunk)
+        results = native.map("basics/doubled", arrays, chunk=chunk)
         for array, result in zip(arrays, results, strict=True):
-            np.testing.assert_array_equal(array, result)
+            np.testing.assert_array_equal(2 * array, result)
 
 
 def test_small_ones_pass_large_ones(native: Grid) -> None:
     sizes = [LARGE if number % 3 else 8 for number in range(300)]
-    calls = [native.submit("builtin/task", 0.001, b"", b"", size) for size in sizes]
+    calls = [native.submit("basics/filled", 0.001, size) for size in sizes]
     assert len(list(as_completed(calls, timeout=LONG))) == len(calls)
-    assert [len(call.result()[0]) for call in calls] == sizes
+    assert [len(call.result()) for call in calls] == sizes
 
 
 def test_of_python_functions(python: Grid) -> None:
@@ -81,15 +82,15 @@ def test_who_is_lost_keeps_nobody_waiting(python: Grid) -> None:
     assert lost <= 3
 
 
-def test_leaving_the_grid_waits_for_all() -> None:
-    with Grid(workers=WORKERS, worker="native", transport="tcp") as grid:
-        calls = [grid.submit("builtin/task", 0.0, b"", b"", 1 << 20) for _ in range(10 * WORKERS)]
-    assert [len(call.result(timeout=0)[0]) for call in calls] == [1 << 20] * len(calls)
+def test_leaving_the_grid_waits_for_all(basics: Path) -> None:
+    with Grid(workers=WORKERS, worker="native", transport="tcp", modules=[basics]) as grid:
+        calls = [grid.submit("basics/filled", 0.0, 1 << 20) for _ in range(10 * WORKERS)]
+    assert [len(call.result(timeout=0)) for call in calls] == [1 << 20] * len(calls)
 
 
-def test_closing_at_once_ends_what_waits() -> None:
-    grid = Grid(workers=WORKERS, worker="native", transport="tcp")
-    calls = [grid.submit("builtin/task", 0.0, b"", b"", 20 << 20) for _ in range(10 * WORKERS)]
+def test_closing_at_once_ends_what_waits(basics: Path) -> None:
+    grid = Grid(workers=WORKERS, worker="native", transport="tcp", modules=[basics])
+    calls = [grid.submit("basics/filled", 0.0, 20 << 20) for _ in range(10 * WORKERS)]
     calls[0].wait()
     grid.close()
     with pytest.raises(gridrpc.GridError):
@@ -98,18 +99,18 @@ def test_closing_at_once_ends_what_waits() -> None:
 
 def test_arguments_are_whole(native: Grid) -> None:
     sizes = [8 if number % 3 else LARGE for number in range(300)]
-    arrays = [np.arange(number, number + size) for number, size in enumerate(sizes)]
-    calls = [native.submit("builtin/echo", array) for array in arrays]
+    arrays = [np.arange(number, number + size, dtype=float) for number, size in enumerate(sizes)]
+    calls = [native.submit("basics/doubled", array) for array in arrays]
     for array, call in zip(arrays, calls, strict=True):
-        np.testing.assert_array_equal(array, call.result(timeout=LONG))
+        np.testing.assert_array_equal(2 * array, call.result(timeout=LONG))
 
 
 def test_shared_data_goes_before_the_arguments_of_its_first_call(native: Grid) -> None:
     shared = native.share(np.arange(LARGE))
     data = np.ones(LARGE, np.uint8)
-    calls = [native.submit("builtin/check", data, shared, 0) for _ in range(5 * WORKERS)]
-    digests = {tuple(int(part) for part in call.result(timeout=LONG)[:2]) for call in calls}
-    assert len(digests) == 1
+    calls = [native.submit("basics/sums", data, shared) for _ in range(5 * WORKERS)]
+    sums = {tuple(call.result(timeout=LONG).tolist()) for call in calls}
+    assert sums == {(LARGE, LARGE * (LARGE - 1) // 2)}
 
 
 def test_a_worker_that_takes_nothing_holds_up_only_its_own(python: Grid) -> None:
@@ -142,9 +143,10 @@ def test_a_lost_worker_that_waits_for_its_arguments(python: Grid) -> None:
 
 def test_cancelled_arguments(native: Grid) -> None:
     data = np.zeros(LOT, np.uint8)
-    calls = [native.submit("builtin/task", 0.0, data, b"", 0) for _ in range(4 * WORKERS)]
+    others = np.zeros(1, np.int64)
+    calls = [native.submit("basics/sums", data, others) for _ in range(4 * WORKERS)]
     cancelled = [call for call in calls[::2] if call.cancel()]
     assert all(call.cancelled() for call in cancelled)
     done = [call for call in calls if not call.cancelled()]
     assert all(call.exception(timeout=LONG) is None for call in done)
-    assert native.submit("builtin/echo", 1).result(timeout=LONG) == 1
+    assert native.submit("basics/number", 1).result(timeout=LONG)[0] == 1

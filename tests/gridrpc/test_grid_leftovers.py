@@ -211,9 +211,9 @@ def test_a_stopped_worker_is_ended(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("worker", ["python", "native"])
-def test_a_stopped_idle_worker_swallows_no_call(worker: str) -> None:
-    name = "os/getpid" if worker == "python" else "builtin/null"
-    with opened(workers=1, worker=worker, stall=0.2) as grid:
+def test_a_stopped_idle_worker_swallows_no_call(worker: str, basics: Path) -> None:
+    name = "os/getpid" if worker == "python" else "basics/null"
+    with opened(workers=1, worker=worker, stall=0.2, modules=[basics]) as grid:
         first = grid.submit(name)
         first.result(LONG)
         os.kill(first.profile.pid, signal.SIGSTOP)

@@ -1,9 +1,9 @@
-"""Native workers: built-in functions with typed values."""
+"""Native workers: they run functions of compiled modules, by name, and no Python."""
 
 from __future__ import annotations
 
-import math
-import zlib
+import functools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,235 +12,110 @@ import pytest
 import gridrpc
 import remote
 from gridrpc import Grid
+from grids import opened
 from processes import LONG
 
 
-def test_null(native_grid: Grid) -> None:
-    assert native_grid.submit("builtin/null").result(LONG) is None
-
-
-VALUES = [None, 0, -5, 2**63 - 1, -(2**63), 0.0, -1.5, math.inf, "", "text \N{SNOWMAN}"]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_echo_of_values(native_grid: Grid, value: Any) -> None:
-    result = native_grid.submit("builtin/echo", value).result(LONG)
-    assert result == value
-    assert type(result) is type(value)
-
-
-def test_echo_of_several(native_grid: Grid) -> None:
-    one, two, three = native_grid.submit("builtin/echo", 1, "two", b"three").result(LONG)
-    assert (one, two, bytes(three)) == (1, "two", b"three")
-    assert math.isnan(native_grid.submit("builtin/echo", math.nan).result(LONG))
-    assert native_grid.submit("builtin/echo", True, np.int16(-4), np.float32(0.5)).result(LONG) == (
-        1,
-        -4,
-        0.5,
-    )
+def test_functions_of_modules_are_called_by_name(native_grid: Grid) -> None:
+    assert native_grid.submit("basics/null").result(LONG) is None
+    assert native_grid.submit("basics/number", 5).result(LONG)[0] == 5
+    assert native_grid.submit("number", item=6).result(LONG)[0] == 6
+    partly = functools.partial("basics/number".format, 1)
+    with pytest.raises(TypeError, match="worker='python'"):
+        native_grid.submit(partly)
+    number = native_grid.function("basics/number")
+    assert native_grid.submit(functools.partial(number, 7)).result(LONG)[0] == 7
 
 
 @pytest.mark.parametrize("size", [0, 1, 32767, 32768, 1 << 20, 20_000_000])
-def test_echo_of_bytes(native_grid: Grid, size: int) -> None:
+def test_data_of_any_size_comes_back(native_grid: Grid, size: int) -> None:
     data = np.random.default_rng(size).bytes(size)
-    for value in (data, bytearray(data), memoryview(data)):
-        assert native_grid.submit("builtin/echo", value).result(LONG) == data
+    for value in (data, memoryview(data), np.frombuffer(data, np.uint8)):
+        assert bytes(native_grid.submit("basics/echo", value).result(LONG)) == data
 
 
-TYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-         "float32", "float64", "complex64", "complex128"]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", TYPES)
-def test_echo_of_arrays(native_grid: Grid, dtype: str) -> None:
-    block = (np.arange(60_000) % 120).reshape(200, 300).astype(dtype)
-    arrays = [block[:5, :4].copy(), block, np.asfortranarray(block), block[::2, 5:], block.T,
-              np.array(block[1, 1]), block[:0],
-              block.astype(block.dtype.newbyteorder())]  # fmt: skip
-    for array in arrays:
-        result = native_grid.submit("builtin/echo", array).result(LONG)
-        np.testing.assert_array_equal(result, array)
-        assert result.dtype == np.dtype(dtype)
-        assert result.shape == array.shape
-    assert native_grid.submit("builtin/echo", arrays[2]).result(LONG).flags.f_contiguous
-
-
-@pytest.mark.parametrize(
-    "array",
-    [np.zeros(3, "M8[s]"), np.zeros(3, "U5"), np.zeros(3, object), np.zeros(3, "i4,f8")],
-    ids=lambda array: array.dtype.name,
-)
-def test_arrays_that_native_functions_do_not_know(native_grid: Grid, array: Any) -> None:
-    with pytest.raises(TypeError, match="cannot go to native functions"):
-        native_grid.submit("builtin/echo", array)
-
-
-@pytest.mark.parametrize(
-    "value", [[1], (1, 2), {}, object(), 1j, len], ids=lambda value: type(value).__name__
-)
-def test_values_that_native_functions_do_not_know(native_grid: Grid, value: Any) -> None:
-    with pytest.raises(TypeError, match="native functions take"):
-        native_grid.submit("builtin/echo", value)
-
-
-def test_arguments_that_make_no_sense(native_grid: Grid) -> None:
-    with pytest.raises(OverflowError, match="64 bits"):
-        native_grid.submit("builtin/echo", 1 << 63)
-    with pytest.raises(TypeError, match="by position"):
-        native_grid.submit("builtin/sleep", seconds=1)
-    with pytest.raises(UnicodeEncodeError):
-        native_grid.submit("builtin/echo", "\udcff")
-    with pytest.raises(ValueError, match="1,023"):
-        native_grid.submit("builtin/echo", *[b"x"] * 2_000)
-    with pytest.raises((BufferError, ValueError), match="contiguous"):
-        native_grid.submit("builtin/echo", memoryview(bytes(10))[::2])
-    assert len(native_grid.submit("builtin/echo", *[b"x"] * 1_000).result(LONG)) == 1_000
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "said"),
-    [
-        ("sleep", (), "1 arguments"),
-        ("sleep", (1, 2), "1 arguments"),
-        ("sleep", (-1,), "seconds"),
-        ("sleep", (math.nan,), "seconds"),
-        ("sleep", (1e300,), "seconds"),
-        ("sleep", ("long",), "seconds"),
-        ("sleep", (None,), "seconds"),
-        ("task", (0, b"", b""), "4 arguments"),
-        ("task", (0, 3, b"", 0), "data"),
-        ("task", (0, b"", b"", -1), "output_bytes"),
-        ("task", (0, b"", b"", 1.5), "output_bytes"),
-        ("check", (b"", b""), "3 arguments"),
-    ],
-)
-def test_wrong_arguments(native_grid: Grid, name: str, arguments: Any, said: str) -> None:
-    with pytest.raises(TypeError, match=said):
-        native_grid.submit(f"builtin/{name}", *arguments).result(LONG)
-
-
-def test_an_output_beyond_memory(native_grid: Grid) -> None:
-    with pytest.raises((MemoryError, TypeError)):
-        native_grid.submit("builtin/task", 0, b"", b"", 1 << 60).result(LONG)
-    assert native_grid.submit("builtin/null").result(LONG) is None
-
-
-@pytest.mark.parametrize("name", ["builtin/no_such", "other/null", "builtin/null/null"])
+@pytest.mark.parametrize("name", ["basics/no_such", "other/null", "basics/null/null"])
 def test_unknown_functions(native_grid: Grid, name: str) -> None:
-    with pytest.raises(gridrpc.FunctionNotFound, match=name):
-        native_grid.submit(name).result(LONG)
+    with pytest.raises(gridrpc.FunctionNotFound, match=r"no module|no function"):
+        native_grid.submit(name)
+    with pytest.raises(gridrpc.FunctionNotFound, match=r"no module|no function"):
+        native_grid.map(name, [1])
+
+
+def test_what_is_no_name(native_grid: Grid) -> None:
+    with pytest.raises(ValueError, match="no name of a function"):
+        native_grid.submit("no_such")
 
 
 def test_python_functions_are_refused(native_grid: Grid) -> None:
+    said = "native workers run functions of compiled modules.*worker='python'"
     for function in (remote.pid, len, lambda: 1):
-        with pytest.raises(TypeError, match="worker='python'"):
+        with pytest.raises(TypeError, match=said):
             native_grid.submit(function)
-        with pytest.raises(TypeError, match="worker='python'"):
-            list(native_grid.map(function, [1], chunk=2))
+        with pytest.raises(TypeError, match=said):
+            native_grid.map(function, [1], chunk=2)
+    with pytest.raises(TypeError, match="a int cannot be called"):
+        native_grid.submit(5)  # type: ignore[arg-type]
 
 
-def test_sleep_tells_how_long_it_took(native_grid: Grid) -> None:
-    call = native_grid.submit("builtin/sleep", 0.02)
-    assert call.result(LONG) >= 0.02
-    assert call.profile.calc_out - call.profile.calc_in >= 0.02
+def test_options_that_module_functions_do_not_have(native_grid: Grid) -> None:
+    for call in (native_grid.submit, native_grid.map):
+        with pytest.raises(TypeError, match="Idempotent"):
+            call("basics/number", [1], idempotent=True)  # type: ignore[operator]
+    with pytest.raises(TypeError, match="cannot have `retries`"):
+        native_grid.map("basics/number", [1], retries=1)
 
 
-def test_task(native_grid: Grid) -> None:
-    data, shared = np.ones(100_000), native_grid.share(np.ones(300_000))
-    call = native_grid.submit("builtin/task", 0.01, data, shared, 50_000)
-    output, calc_in, calc_out, slept, pid = call.result(LONG)
-    assert len(output) == 50_000
-    assert slept >= 0.01
-    assert calc_out - calc_in >= slept
+def test_how_long_a_call_takes(native_grid: Grid) -> None:
+    call = native_grid.submit("basics/nap", 0.02)
+    assert call.result(LONG)[0] >= 0.02
     profile = call.profile
-    assert profile.pid == pid
-    assert profile.submit <= profile.sent <= profile.calc_in <= calc_in
-    assert calc_out <= profile.calc_out <= profile.retrieve
-    assert profile.bytes_in < 1_000_000, "shared data is not moved"
-
-
-def test_check(native_grid: Grid) -> None:
-    data, other = np.arange(70_000, dtype=np.int32), np.random.default_rng(3).bytes(200_000)
-    for shared in (other, native_grid.share(other)):
-        first, second, output = native_grid.submit("builtin/check", data, shared, 1_000).result(
-            LONG
-        )
-        assert first == zlib.crc32(data)
-        assert second == zlib.crc32(other)
-        assert bytes(output) == bytes(n % 251 for n in range(1_000))
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_shared_arrays(native_grid: Grid, order: Any) -> None:
-    array = np.asarray(np.arange(60_000.0).reshape(200, 300), order=order)
-    shared = native_grid.share(array)
-    np.testing.assert_array_equal(native_grid.submit("builtin/echo", shared).result(LONG), array)
-    swapped = native_grid.share(array.astype(">f8"))
-    np.testing.assert_array_equal(native_grid.submit("builtin/echo", swapped).result(LONG), array)
-    gaps = native_grid.share(array[::2])
-    np.testing.assert_array_equal(native_grid.submit("builtin/echo", gaps).result(LONG), array[::2])
-
-
-def test_shared_objects_are_refused(native_grid: Grid) -> None:
-    with pytest.raises(TypeError, match="shared arrays and bytes"):
-        native_grid.submit("builtin/echo", native_grid.share({"a": 1}))
-
-
-def test_shared_data_of_another_grid(native_grid: Grid, lone_grid: Grid) -> None:
-    with pytest.raises(ValueError, match="another grid"):
-        native_grid.submit("builtin/echo", lone_grid.share(b"abc"))
+    assert profile.calc_out - profile.calc_in >= 0.02
+    assert profile.submit <= profile.sent <= profile.calc_in <= profile.calc_out <= profile.retrieve
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100_000, "auto"])
 def test_map(native_grid: Grid, chunk: Any) -> None:
-    def mapped(*iterables: Any, ordered: bool = True) -> list[Any]:
-        return list(native_grid.map("builtin/echo", *iterables, chunk=chunk, ordered=ordered))
+    def mapped(count: int, ordered: bool) -> list[int]:
+        items = iter(range(count))
+        results = native_grid.map("basics/number", items, chunk=chunk, ordered=ordered)
+        return [int(result[0]) for result in results]
 
-    assert mapped(range(70_000)) == list(range(70_000))
-    assert sorted(mapped(iter(range(3_000)), ordered=False)) == list(range(3_000))
-    assert mapped(range(2_000), "ab" * 1_000, [None] * 2_000) == [
-        (n, "ab"[n % 2], None) for n in range(2_000)
-    ]
-    assert list(native_grid.map("builtin/null", range(3_000), chunk=chunk)) == [None] * 3_000
-
-
-@pytest.mark.parametrize("chunk", [1, 7, "auto"])
-def test_map_over_all_kinds_of_values(native_grid: Grid, chunk: Any) -> None:
-    kinds = [1, True, 2.5, None, "text", b"bytes", np.arange(3), np.float32(1.5), np.int64(7), ""]
-    items = kinds * 100
-    for got, item in zip(native_grid.map("builtin/echo", items, chunk=chunk), items, strict=True):
-        if isinstance(item, np.ndarray):
-            np.testing.assert_array_equal(got, item)
-        else:
-            assert got == item
-
-
-@pytest.mark.parametrize("chunk", [1, 7, "auto"])
-def test_an_error_in_the_middle_of_map(native_grid: Grid, chunk: Any) -> None:
-    seen: list[Any] = []
-    items: list[Any] = [0.0] * 1_000 + ["long"] + [0.0] * 1_000
-    with pytest.raises(TypeError, match="seconds") as raised:
-        seen.extend(native_grid.map("builtin/sleep", items, chunk=chunk))
-    assert len(seen) == 1_000
-    assert raised.value.__notes__ == ["gridrpc: map, item 1000 (the first one is 0)"]
-    seen = []
-    with pytest.raises(OverflowError, match="64 bits") as refused:
-        seen.extend(native_grid.map("builtin/echo", [*range(1_000), 1 << 64], chunk=chunk))
-    assert seen == list(range(1_000))
-    assert refused.value.__notes__ == ["gridrpc: map, item 1000 (the first one is 0)"]
-    with pytest.raises(gridrpc.FunctionNotFound, match="no_such"):
-        list(native_grid.map("builtin/no_such", range(10), chunk=chunk))
+    assert mapped(20_000, True) == list(range(20_000))
+    assert sorted(mapped(3_000, False)) == list(range(3_000))
 
 
 def test_items_of_map_that_take_longer_do_not_pile_up(native_grid: Grid) -> None:
     times = [0.0] * 5_000 + [0.01] * 50
-    slept = list(native_grid.map("builtin/sleep", iter(times)))
+    slept = list(native_grid.map("basics/nap", iter(times)))
     assert len(slept) == len(times)
-    assert all(got >= wanted for got, wanted in zip(slept, times, strict=True))
+    assert all(got[0] >= wanted for got, wanted in zip(slept, times, strict=True))
 
 
 def test_cancel_ends_the_worker(native_grid: Grid) -> None:
-    call = native_grid.submit("builtin/sleep", 1_000)
+    call = native_grid.submit("basics/nap", 1_000)
     assert call.cancel()
     assert isinstance(call.exception(LONG), gridrpc.CallCancelled)
-    assert [native_grid.submit("builtin/echo", n).result(LONG) for n in range(9)] == [*range(9)]
+    results = [native_grid.submit("basics/number", n).result(LONG)[0] for n in range(9)]
+    assert results == list(range(9))
+
+
+def test_shared_data_in_either_byte_order(native_grid: Grid) -> None:
+    array = np.arange(60_000.0)
+    for given in (array, array.astype(">f8"), np.repeat(array, 2)[::2]):
+        result = native_grid.submit("basics/doubled", native_grid.share(given)).result(LONG)
+        np.testing.assert_array_equal(result, 2 * array)
+
+
+def test_an_output_beyond_memory(native_grid: Grid) -> None:
+    with pytest.raises((MemoryError, OSError)):
+        native_grid.submit("basics/filled", 0, 1 << 60).result(LONG)
+    assert native_grid.submit("basics/null").result(LONG) is None
+
+
+def test_names_are_those_of_python_where_workers_run_it(basics: Path) -> None:
+    with opened(workers=1, modules=[basics]) as grid:
+        assert grid.submit("math/sqrt", 4).result(LONG) == 2
+        with pytest.raises(gridrpc.FunctionNotFound):
+            grid.submit("basics/null").result(LONG)
+        assert grid.function("basics/null")() is None

@@ -174,6 +174,12 @@ def test_what_functions_print_is_seen(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "to stdout\n", "to stderr\n")
 
 
+@pytest.fixture(autouse=True)
+def modules(monkeypatch: pytest.MonkeyPatch, basics: Path) -> None:
+    """Scripts find the module `basics`."""
+    monkeypatch.setenv("GRIDRPC_MODULE_PATH", str(basics.parent))
+
+
 OPEN = """
     import os, subprocess, sys, threading, time
     import gridrpc, remote
@@ -189,9 +195,7 @@ OPEN = """
 """
 
 PYTHON = OPEN.format(more="", function="len", sleep="remote.nap, 1000")
-NATIVE = OPEN.format(
-    more=", worker='native'", function="'builtin/echo'", sleep="'builtin/sleep', 1000"
-)
+NATIVE = OPEN.format(more=", worker='native'", function="'basics/echo'", sleep="'basics/nap', 1000")
 
 
 def started(folder: Path, source: str) -> tuple[subprocess.Popen[str], set[int]]:
@@ -380,13 +384,13 @@ def test_two_grids_at_once(tmp_path: Path) -> None:
         import gridrpc, remote
         with gridrpc.Grid(workers=1) as one, gridrpc.Grid(workers=1, worker="native") as two:
             with gridrpc.Grid(workers=1, transport="tcp") as three:
-                calls = [one.submit(remote.same, 1), two.submit("builtin/echo", 2),
+                calls = [one.submit(remote.same, 1), two.submit("basics/null"),
                          three.submit(remote.same, 3)]
                 print([call.result(60) for call in calls])
             print(one.submit(remote.same, 4).result(60))
     """
     ended = run_script(tmp_path, source)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[1, 2, 3]\n4\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[1, None, 3]\n4\n", "")
 
 
 def test_workers_without_standard_streams(tmp_path: Path) -> None:

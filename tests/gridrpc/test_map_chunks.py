@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -164,15 +165,15 @@ def test_small_items_are_put_together(own_grid: Grid, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", ["python", "native"])
 def test_what_one_map_has_learned_the_next_one_knows(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch, basics: Path
 ) -> None:
     sizes = calls_made(monkeypatch)
-    function = remote.same if kind == "python" else "builtin/echo"
-    with opened(workers=2, worker=kind) as grid:
+    function = remote.same if kind == "python" else "basics/number"
+    with opened(workers=2, worker=kind, modules=[basics]) as grid:
         for _ in range(2):
-            assert list(grid.map(function, range(1_000))) == list(range(1_000))
+            assert np.ravel(list(grid.map(function, range(1_000)))).tolist() == [*range(1_000)]
         sizes.clear()
-        assert list(grid.map(function, range(100))) == list(range(100))
+        assert np.ravel(list(grid.map(function, range(100)))).tolist() == list(range(100))
         assert len(sizes) <= 16, "as many chunks as balance needs, and no more"
         assert sum(sizes) == 100
 

@@ -52,9 +52,10 @@ def test_starmap_of_a_function_by_name(grid: Grid) -> None:
 
 
 def test_starmap_on_native_workers(native_grid: Grid) -> None:
-    assert list(native_grid.starmap("builtin/echo", [(1,), (2,)])) == [1, 2]
-    with pytest.raises(TypeError, match="by position only"):
-        list(native_grid.starmap("builtin/echo", [{"a": 1}]))
+    items = [(1,), {"item": 2}]
+    assert [result[0] for result in native_grid.starmap("basics/number", items)] == [1, 2]
+    with pytest.raises(gridrpc.ArgumentError, match="`a` is not one of its arguments"):
+        list(native_grid.starmap("basics/number", [{"a": 1}]))
 
 
 @CHUNKS
@@ -174,7 +175,7 @@ def test_retries_that_make_no_sense(
 
 def test_native_functions_are_not_tried_again(native_grid: Grid) -> None:
     with pytest.raises(TypeError, match="cannot have `retries`"):
-        native_grid.map("builtin/echo", [1], retries=1)
+        native_grid.map("basics/number", [1], retries=1)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

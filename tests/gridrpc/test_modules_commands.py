@@ -237,7 +237,9 @@ def test_what_is_not_there_is_not_described(shell: Shell) -> None:
     assert "there is no module `other`" in shell.fails("describe", "other/f")
 
 
-@pytest.mark.parametrize("command", [["functions"], ["describe", "shown"], ["list", "--json"]])
+@pytest.mark.parametrize(
+    "command", [["config", "--prefix"], ["describe", "shown"], ["list", "--json"]]
+)
 def test_a_reader_that_has_gone_and_a_full_disk_end_it_without_a_panic(
     shell: Shell, command: list[str]
 ) -> None:

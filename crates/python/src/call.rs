@@ -15,7 +15,6 @@ use crate::errors;
 use crate::modules::{Pending, PendingChunk};
 use crate::package;
 use crate::plain;
-use crate::values;
 
 /// How long to wait before looking whether Ctrl-C has been pressed.
 const SLICE: Duration = Duration::from_millis(50);
@@ -53,10 +52,6 @@ enum Settled {
 pub enum Form {
     /// A pickle.
     Pickled,
-    /// Typed values.
-    Values,
-    /// Typed values of many items.
-    Each,
     /// What the interface of a module's function says.
     Module(Box<Mutex<Option<Pending>>>),
     /// The same for many items.
@@ -142,12 +137,6 @@ impl Call {
             Outcome::Returned(sections) if chunk.is_some() => {
                 let landed = chunk.map(|chunk| chunk.take(py, sections)).transpose()?;
                 return Ok(Settled::Value(landed.unwrap_or_else(|| py.None())));
-            }
-            Outcome::Returned(sections) if matches!(self.form, Form::Values) => {
-                return Ok(Settled::Value(values::to_python(py, sections)?));
-            }
-            Outcome::Returned(sections) if matches!(self.form, Form::Each) => {
-                return Ok(Settled::Value(values::each_to_python(py, sections)?));
             }
             Outcome::Returned(sections) => {
                 if let [Incoming::Bytes(head)] = &sections[..]

@@ -123,10 +123,7 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(
-            RemoteError::ProtocolError
-            | RemoteError::Panic
-            | RemoteError::ModuleError
-            | RemoteError::CallbackFailed,
+            RemoteError::ProtocolError | RemoteError::ModuleError | RemoteError::CallbackFailed,
         )
         | None => {
             let error = new(py, package::remote_error(py), (format!("{name}: {message}"),));

@@ -24,15 +24,13 @@ use crate::errors;
 use crate::forking::ForkedSpawner;
 use crate::modules::{self, Bounds, Modules, Reserved, Target};
 use crate::plain;
+use crate::sections;
 use crate::servers::Server;
-use crate::values;
 
 /// A registered function.
 #[pyclass(frozen, weakref, module = "gridrpc._native")]
 pub struct Function {
     function: Arc<FunctionRef>,
-    /// Whether it takes typed values instead of pickles.
-    typed: bool,
     /// The shared data that its pickle refers to.
     blobs: Vec<u64>,
 }
@@ -73,7 +71,6 @@ struct Recent {
     object: Py<PyAny>,
     carried: Option<Carried>,
     function: Arc<FunctionRef>,
-    typed: bool,
 }
 
 /// Values of global variables that went with a function.
@@ -218,20 +215,14 @@ impl Grid {
     }
 
     /// Makes a function known: by name, or pickled if `body` is given, which may refer to shared data.
-    #[pyo3(signature = (name, body=None, *, typed=false, blobs=Vec::new()))]
-    fn register(
-        &self,
-        name: &str,
-        body: Option<Vec<u8>>,
-        typed: bool,
-        blobs: Vec<u64>,
-    ) -> PyResult<Function> {
+    #[pyo3(signature = (name, body=None, *, blobs=Vec::new()))]
+    fn register(&self, name: &str, body: Option<Vec<u8>>, blobs: Vec<u64>) -> PyResult<Function> {
         let form = if body.is_some() { FunctionForm::Pickled } else { FunctionForm::Named };
         if form == FunctionForm::Named && name.len() > MAX_TEXT {
             return Err(errors::long_name(name.len(), MAX_TEXT));
         }
         let function = self.grid.register(name, form, body.unwrap_or_default());
-        Ok(Function { function, typed, blobs })
+        Ok(Function { function, blobs })
     }
 
     /// Remembers what is registered for a name, or for a callable that carries nothing with it but
@@ -253,14 +244,14 @@ impl Grid {
         } else {
             PyWeakrefReference::new(callable)?.into_any()
         };
-        let (function, typed) = (Arc::clone(&function.function), function.typed);
+        let function = Arc::clone(&function.function);
         let address = callable.as_ptr() as usize;
         let carried = globals.map(|globals| {
             let pairs = names.into_iter().zip(values);
             let pairs = pairs.map(|(name, value)| (name.unbind(), value.unbind())).collect();
             Carried { globals: globals.unbind(), values: pairs }
         });
-        let newest = Recent { address, object: object.unbind(), carried, function, typed };
+        let newest = Recent { address, object: object.unbind(), carried, function };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let old = recent.iter().position(|recent| recent.address == address);
         let last = (recent.len() >= MOST_RECENT).then(|| recent.len() - 1);
@@ -272,8 +263,9 @@ impl Grid {
         Ok(())
     }
 
-    /// Submits a call of a registered or remembered function with plain arguments, pickled or typed. None, without
-    /// having done anything: it is not remembered, or not all of them are plain. Waits while too many calls wait for workers.
+    /// Submits a call of a registered or remembered function with plain arguments. None, without having
+    /// done anything: it is not remembered, or not all of them are plain. Waits while too many calls
+    /// wait for workers.
     #[pyo3(signature = (owner, callable, args, kwargs, deadline, idempotent, /))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_plain(
@@ -286,23 +278,15 @@ impl Grid {
         deadline: Option<f64>,
         idempotent: bool,
     ) -> PyResult<Option<Py<Call>>> {
-        let Some((function, typed, blobs)) = self.remembered(callable) else { return Ok(None) };
+        let Some((function, blobs)) = self.remembered(callable) else { return Ok(None) };
         let mut payload = self.grid.payload();
-        if typed {
-            if !(kwargs.is_empty() && args.iter_borrowed().all(|arg| values::is_plain(&arg))) {
-                return Ok(None);
-            }
-            let arguments: Vec<Bound<'_, PyAny>> = args.iter().collect();
-            values::from_python(&arguments, &mut payload)?;
-        } else {
-            let mut head = Vec::with_capacity(64);
-            if !plain::dumps_call(args, kwargs, &mut head) {
-                return Ok(None);
-            }
-            payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
+        let mut head = Vec::with_capacity(64);
+        if !plain::dumps_call(args, kwargs, &mut head) {
+            return Ok(None);
         }
+        payload.add_owned(head).map_err(|error| errors::no_room(&error))?;
         let request = request(&function, payload.finish(), blobs, deadline, idempotent)?;
-        self.send(py, owner, typed, request).map(Some)
+        self.send(py, owner, request).map(Some)
     }
 
     /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
@@ -332,74 +316,16 @@ impl Grid {
             Ok(bytes) if bytes.as_bytes().len() < SMALL => {
                 payload.add(bytes.as_bytes()).map_err(|error| errors::no_room(&error))?;
             }
-            _ => values::add_view(py, &View::new(head)?, &mut payload)?,
+            _ => sections::add_view(py, &View::new(head)?, &mut payload)?,
         }
         for buffer in &buffers {
-            values::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
+            sections::refer_to_view(py, &View::new(buffer)?, &mut payload)?;
         }
         let blobs = function.with_own(blobs);
         let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
         let on = on.map(|reserved| reserved.reservation);
         let after = after.iter().map(|one| one.to_client(py)).collect();
-        self.send(py, owner, function.typed, Request { on, priority, after, ..request })
-    }
-
-    /// Submits a call with typed values. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, function, arguments, blobs, deadline, idempotent, *, priority=0))]
-    #[allow(clippy::too_many_arguments)] // the fields of one message
-    fn submit_values(
-        &self,
-        py: Python<'_>,
-        owner: Py<PyAny>,
-        function: &Function,
-        arguments: Bound<'_, PyTuple>,
-        blobs: Vec<u64>,
-        deadline: Option<f64>,
-        idempotent: bool,
-        priority: i32,
-    ) -> PyResult<Py<Call>> {
-        let mut payload = self.grid.payload();
-        let arguments: Vec<Bound<'_, PyAny>> = arguments.iter().collect();
-        values::from_python(&arguments, &mut payload)?;
-        let blobs = function.with_own(blobs);
-        let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
-        self.send(py, owner, function.typed, Request { priority, ..request })
-    }
-
-    /// Submits a call of `builtin/each` that calls the native function `name` with the first of these
-    /// items, as far as their arguments need no sections of their own. Each item is a tuple of
-    /// arguments, or with `single` the only one. Returns how many there were; none: no call was made.
-    /// `limit`: after so many ns no further item is begun; 0: all are run.
-    #[pyo3(signature = (owner, each, name, items, single, limit, deadline, idempotent))]
-    #[allow(clippy::too_many_arguments)] // the fields of one message
-    fn submit_each(
-        &self,
-        py: Python<'_>,
-        owner: Py<PyAny>,
-        each: &Function,
-        name: &str,
-        items: &Bound<'_, PyList>,
-        single: bool,
-        limit: i64,
-        deadline: Option<f64>,
-        idempotent: bool,
-    ) -> PyResult<Option<(Call, usize)>> {
-        let mut payload = self.grid.payload();
-        let count = values::each_from_python(name, items, single, limit, &mut payload)?;
-        if count == 0 {
-            return Ok(None);
-        }
-        let call = self.send_request(
-            py,
-            request(
-                &each.function,
-                payload.finish(),
-                each.with_own(Vec::new()),
-                deadline,
-                idempotent,
-            )?,
-        )?;
-        Ok(Some((Call::new(call, self.grid.waiter(), Form::Each, owner), count)))
+        self.send(py, owner, Request { on, priority, after, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -540,26 +466,17 @@ impl Grid {
 }
 
 impl Grid {
-    fn send(
-        &self,
-        py: Python<'_>,
-        owner: Py<PyAny>,
-        typed: bool,
-        request: Request,
-    ) -> PyResult<Py<Call>> {
-        let form = if typed { Form::Values } else { Form::Pickled };
-        Call::new(self.send_request(py, request)?, self.grid.waiter(), form, owner).into_python(py)
+    fn send(&self, py: Python<'_>, owner: Py<PyAny>, request: Request) -> PyResult<Py<Call>> {
+        let call = self.send_request(py, request)?;
+        Call::new(call, self.grid.waiter(), Form::Pickled, owner).into_python(py)
     }
 
     /// The registered function for a callable that is remembered, or is one itself.
-    fn remembered(
-        &self,
-        callable: &Bound<'_, PyAny>,
-    ) -> Option<(Arc<FunctionRef>, bool, Vec<u64>)> {
+    fn remembered(&self, callable: &Bound<'_, PyAny>) -> Option<(Arc<FunctionRef>, Vec<u64>)> {
         if let Ok(function) = callable.cast_exact::<Function>() {
             let function = function.get();
             let blobs = function.blobs.clone();
-            return Some((Arc::clone(&function.function), function.typed, blobs));
+            return Some((Arc::clone(&function.function), blobs));
         }
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let address = callable.as_ptr() as usize;
@@ -572,7 +489,7 @@ impl Grid {
         };
         let current = |carried: &Carried| carried.is_current(callable.py());
         (same && found.carried.as_ref().is_none_or(current))
-            .then(|| (Arc::clone(&found.function), found.typed, Vec::new()))
+            .then(|| (Arc::clone(&found.function), Vec::new()))
     }
 
     fn send_request(&self, py: Python<'_>, mut request: Request) -> PyResult<Arc<client::Call>> {

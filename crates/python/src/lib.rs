@@ -15,8 +15,8 @@ mod modules;
 mod package;
 mod plain;
 mod results;
+mod sections;
 mod servers;
-mod values;
 mod worker;
 
 use pyo3::prelude::*;
@@ -35,9 +35,9 @@ mod _native {
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]
-    use crate::servers::{Server, chosen_servers};
+    use crate::plain::plain_bytes;
     #[pymodule_export]
-    use crate::values::plain_bytes;
+    use crate::servers::{Server, chosen_servers};
     #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 

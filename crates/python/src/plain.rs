@@ -5,7 +5,7 @@
 //! read may come from any pickler. Whatever is not plain is left to the pickle module, as a whole.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 /// The longest pickle that is written or read here, bytes. Beyond, setting up costs nothing.
 const LONGEST: usize = 1024;
@@ -272,4 +272,26 @@ fn int(py: Python<'_>, value: i64) -> Option<Bound<'_, PyAny>> {
 
 fn string<'py>(py: Python<'py>, utf8: &[u8]) -> Option<Bound<'py, PyAny>> {
     Some(PyString::new(py, std::str::from_utf8(utf8).ok()?).into_any())
+}
+
+/// Bytes that the objects take, if all are None, numbers, str or bytes themselves; else -1.
+#[pyfunction]
+pub fn plain_bytes(objects: &Bound<'_, PyList>) -> isize {
+    let mut bytes = 0_isize;
+    for object in objects {
+        bytes += if object.is_exact_instance_of::<PyInt>()
+            || object.is_exact_instance_of::<PyFloat>()
+            || object.is_none()
+            || object.is_exact_instance_of::<PyBool>()
+        {
+            8
+        } else if let Ok(text) = object.cast_exact::<PyString>() {
+            text.len().unwrap_or(0).cast_signed()
+        } else if let Ok(content) = object.cast_exact::<PyBytes>() {
+            content.as_bytes().len().cast_signed()
+        } else {
+            return -1;
+        };
+    }
+    bytes
 }

@@ -1,5 +1,5 @@
 //! What makes a grid happen: connections, shared memory, the client's reactor, the process that
-//! starts workers, and the worker that runs native functions.
+//! starts workers, and the worker that runs functions of modules.
 
 pub mod agent;
 pub mod borrowed;

@@ -12,7 +12,7 @@ use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
 use gridrpc_runtime::tool::{catalogue, compile, config, describe, doctor, makefile};
 use gridrpc_runtime::typed::read_interface;
-use gridrpc_runtime::worker::{Role, Spawner, builtin_names, serve_native};
+use gridrpc_runtime::worker::{Role, Spawner, serve_native};
 use gridrpc_wire::Prepare;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::json;
@@ -99,8 +99,6 @@ enum Command {
     ///
     /// For example: cc -o client client.c $(gridrpc config --cflags --libs)
     Config(config::Wanted),
-    /// List the functions that every native worker has
-    Functions,
     /// See whether grids will work on other machines, and what is wrong if not
     ///
     /// Starts an agent on each host as a grid would, all at once, looks around there, measures the way, and
@@ -190,7 +188,6 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::List { json } => list(json),
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
-        Command::Functions => Ok(builtin_names().iter().map(|name| format!("{name}\n")).collect()),
         Command::Spawner | Command::Agent | Command::Doctor(_) => Ok(String::new()),
     }
 }

@@ -45,8 +45,6 @@ remote_errors! {
     ProtocolError,
     /// The worker has no memory for the results.
     OutOfMemory,
-    /// The function panicked.
-    Panic,
     /// The module of the function cannot be loaded.
     ModuleError,
     /// A function of the client's that the function called back has failed.

@@ -1,4 +1,4 @@
-//! Typed values: the arguments and results of native functions.
+//! Typed values: the arguments and results of functions of modules.
 //!
 //! The values of a call are one inline section; the elements of arrays and the contents of
 //! byte strings are sections of their own, so that they can travel through shared memory.
@@ -128,10 +128,10 @@ impl Array {
     }
 }
 
-/// One argument or result of a native function.
+/// What one parameter of a function has as argument or result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing: a function without result.
+    /// Nothing.
     None,
     /// An integer.
     Int(i64),

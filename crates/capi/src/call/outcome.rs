@@ -107,7 +107,7 @@ pub fn raised(function: &str, error: &str, message: &str) -> Failure {
         Some(ProtocolError) => (ErrorCode::CommunicationFailed, ""),
         Some(OutOfMemory) => (ErrorCode::Other, "the worker is out of memory: "),
         Some(CallbackFailed) => (ErrorCode::Other, "a callback failed: "),
-        Some(RemoteError::ArgumentError | RemoteError::Panic) | None => (ErrorCode::Other, ""),
+        Some(RemoteError::ArgumentError) | None => (ErrorCode::Other, ""),
     };
     Failure::new(code, format!("{function}: {kind}{message}"))
 }

@@ -1,4 +1,4 @@
-//! Python objects as arguments of native functions.
+//! Python objects as arguments of functions of modules.
 
 use gridrpc_idl::{Kind, Mode, Type};
 use gridrpc_runtime::client::invoke::{Given, SharedPart};

@@ -186,7 +186,11 @@ impl PendingChunk {
     }
 }
 
-/// Each item's array, in memory of its own.
+/// Arrays of items beside each other share memory of so many bytes at most: who keeps one keeps no more,
+/// and memory of its own would take most of the time.
+const BLOCK: usize = 4 << 10;
+
+/// Each item's array.
 fn arrays<'py>(
     py: Python<'py>,
     runs: &[Run],
@@ -198,12 +202,19 @@ fn arrays<'py>(
     let buffer = Bound::new(py, Buffer::new(section, false))?;
     let mut from = 0;
     for run in runs {
-        let rows = rows(py, run, dtype, fortran, &buffer, from)?;
-        from += run.items * run.bytes;
-        for row in rows.try_iter()? {
-            let own = row?.call_method0(intern!(py, "copy"))?;
-            // Rows have the last dimension of Fortran's arrays first.
-            results.append(if fortran { own.getattr(intern!(py, "T"))? } else { own })?;
+        let most = (BLOCK / run.bytes.max(1)).max(1);
+        let mut left = run.items;
+        while left > 0 {
+            let items = left.min(most);
+            let block = Run { items, ..run.clone() };
+            let rows = rows(py, &block, dtype, fortran, &buffer, from)?;
+            for row in rows.call_method0(intern!(py, "copy"))?.try_iter()? {
+                let row = row?;
+                // Rows have the last dimension of Fortran's arrays first.
+                results.append(if fortran { row.getattr(intern!(py, "T"))? } else { row })?;
+            }
+            from += items * run.bytes;
+            left -= items;
         }
     }
     Ok(results)

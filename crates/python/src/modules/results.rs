@@ -1,4 +1,4 @@
-//! Results of native functions as Python objects.
+//! Results of functions of modules as Python objects.
 
 use gridrpc_idl::{Kind, Parameter};
 use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory, Run};

@@ -1,10 +1,8 @@
 //! The worker's side: the process that starts workers, the connection to the client, and the
-//! workers that run native functions: the built-in ones, and those of modules.
+//! workers that run functions of compiled modules.
 
 pub(crate) mod blobs;
-mod builtin;
 mod debug;
-mod each;
 pub(crate) mod leftovers;
 pub(crate) mod lendings;
 mod link;
@@ -19,5 +17,5 @@ mod stopped;
 
 pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
 pub use module::Modules;
-pub use native::{builtin_names, serve as serve_native};
+pub use native::serve as serve_native;
 pub use spawner::{Role, Spawner};

@@ -1,7 +1,7 @@
 //! What has to hold for any bytes whatever; shared by the property tests and the fuzz target.
 
 use gridrpc_wire::{
-    Frame, HEADER_LEN, Message, Order, Place, Section, decode_values, encode_values,
+    Chunk, Frame, HEADER_LEN, Message, Order, Place, Section, decode_values, encode_values,
 };
 
 /// Takes `bytes` for frames one behind the other, and for values in either byte order.
@@ -12,8 +12,10 @@ pub fn bytes(bytes: &[u8]) {
         check_frame(&frame, &rest[..used]);
         rest = &rest[used..];
     }
-    check_values(bytes, Order::Little);
-    check_values(bytes, Order::Big);
+    for order in [Order::Little, Order::Big] {
+        check_values(bytes, order);
+        check_chunk(bytes, order);
+    }
 }
 
 /// A message that decodes has only one encoding in each order.
@@ -58,6 +60,16 @@ fn check_values(bytes: &[u8], order: Order) {
     let mut back = Vec::new();
     encode_values(&turned, order, &mut back).expect("turned back");
     assert_eq!(back, bytes, "{values:?}");
+}
+
+fn check_chunk(bytes: &[u8], order: Order) {
+    let Ok((chunk, values)) = Chunk::decode(bytes, order) else {
+        return;
+    };
+    assert!(Chunk::is_one(bytes));
+    let mut again = Vec::new();
+    chunk.encode(&values, order, &mut again).expect("what decodes can be encoded");
+    assert_eq!(again, bytes, "{chunk:?} {values:?}");
 }
 
 fn other(order: Order) -> Order {
