@@ -98,6 +98,17 @@ fn an_item_that_fails_leaves_the_results_before_it() {
 }
 
 #[test]
+fn an_item_without_memory_for_its_results_is_an_error() {
+    let grid = open(1, Transport::Unix);
+    let given = [elements(DType::Int64, 2, 1), Value::None];
+    let columns = [longs(&[2, 1 << 50])];
+    let (items, values, columns) = returned(run(&grid, "names", chunk(2), &given, &columns));
+    assert_eq!((items, columns), (1, vec![longs(&[-1, -1])]), "two strings that are not there");
+    let [_, Value::Bytes(1), Value::Text(error), _] = &values[..] else { panic!("{values:?}") };
+    assert_eq!(error, "gridrpc.OutOfMemory");
+}
+
+#[test]
 fn broken_chunks_are_errors() {
     let grid = open(1);
     let long = |count| elements(DType::Int64, count, 1);

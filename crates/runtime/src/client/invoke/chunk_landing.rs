@@ -16,7 +16,7 @@ pub struct Run {
     pub items: usize,
     /// Their dimensions, in the order of the interface; none for a single string.
     pub dimensions: Vec<u64>,
-    /// Bytes that a result has; 0 for strings.
+    /// Bytes that a result has; of strings no more than their lengths.
     pub bytes: usize,
 }
 
@@ -104,7 +104,7 @@ impl ChunkLanding {
     }
 
     /// The next item has a result that is made; `new`: it may have another shape than the one before.
-    /// Returns how many bytes it has, as far as that is known; `None`: it cannot go with others.
+    /// Returns how many bytes it has at least; `None`: it cannot go with others.
     pub(super) fn makes(
         &mut self,
         parameter: usize,
@@ -119,7 +119,12 @@ impl ChunkLanding {
         if !shaped.is_none_or(|(_, shape)| shape.is_whole()) {
             return None;
         }
-        let bytes = shaped.filter(|_| !is_text).map_or(0, |(_, shape)| shape.bytes());
+        let bytes = match shaped {
+            // Of strings the lengths are known.
+            Some((_, shape)) if is_text => shape.count().checked_mul(size_of::<i64>())?,
+            Some((_, shape)) => shape.bytes(),
+            None => 0,
+        };
         match runs.last_mut() {
             Some(last) if !new => last.items += 1,
             _ => {

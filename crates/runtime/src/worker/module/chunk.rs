@@ -257,14 +257,13 @@ impl Column<'_> {
             }
             Column::Texts { came, at, now, .. } => {
                 let count = shape.map_or(1, Shape::count);
-                let texts = if parameter.mode == Mode::Out {
-                    Texts::new(&vec![None; count])
+                let texts = now.insert(if parameter.mode == Mode::Out {
+                    Texts::new(&nothing(count)?)
                 } else {
                     let own = came.get(*at..*at + count).ok_or_else(short)?;
                     *at += count;
                     Texts::new(own)
-                };
-                let texts = now.insert(texts);
+                });
                 match parameter.kind {
                     // The function gets the string itself where it cannot replace it.
                     Kind::Scalar(_) if parameter.mode == Mode::In => texts.now()[0].cast(),
@@ -339,6 +338,15 @@ fn checked(dtype: DType, array: &Array, len: usize) -> Result<(), CallError> {
         )));
     }
     Ok(())
+}
+
+/// As many places for strings as the function is to fill.
+fn nothing(count: usize) -> Result<Vec<Option<&'static [u8]>>, CallError> {
+    let mut texts = Vec::new();
+    let enough = texts.try_reserve_exact(count);
+    enough.map_err(|_| CallError::Memory(format!("{count} strings")))?;
+    texts.resize(count, None);
+    Ok(texts)
 }
 
 fn grow(bytes: &mut Vec<u8>, len: usize) -> Result<(), CallError> {
