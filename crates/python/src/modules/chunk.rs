@@ -208,11 +208,7 @@ fn arrays<'py>(
             let items = left.min(most);
             let block = Run { items, ..run.clone() };
             let rows = rows(py, &block, dtype, fortran, &buffer, from)?;
-            for row in rows.call_method0(intern!(py, "copy"))?.try_iter()? {
-                let row = row?;
-                // Rows have the last dimension of Fortran's arrays first.
-                results.append(if fortran { row.getattr(intern!(py, "T"))? } else { row })?;
-            }
+            results.call_method1(intern!(py, "extend"), (rows,))?;
             from += items * run.bytes;
             left -= items;
         }

@@ -3,6 +3,7 @@
 use gridrpc_idl::{Kind, Parameter};
 use gridrpc_runtime::client::invoke::{MadeArray, MadeMemory, Run};
 use gridrpc_wire::DType;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -24,8 +25,8 @@ pub fn numpy_array<'py>(
     ndarray.call((PyTuple::new(py, dimensions)?, dtype.name(), buffer), Some(&named))
 }
 
-/// Arrays of many items, from `offset` on in the buffer: one row for each. A row has the dimensions of
-/// Fortran's arrays the other way round.
+/// A copy of the arrays of many items, which lie from `offset` on in the buffer: one array of them all, of
+/// which each item has a row.
 pub fn rows<'py>(
     py: Python<'py>,
     run: &Run,
@@ -41,7 +42,16 @@ pub fn rows<'py>(
         shape.reverse();
     }
     shape.insert(0, run.items as u64);
-    ndarray.call1((PyTuple::new(py, shape)?, dtype.name(), buffer, offset))
+    let rows = ndarray.call1((PyTuple::new(py, shape)?, dtype.name(), buffer, offset))?;
+    let rows = rows.call_method0(intern!(py, "copy"))?;
+    if !fortran {
+        return Ok(rows);
+    }
+    let own = (1..=run.dimensions.len()).rev();
+    rows.call_method1(
+        intern!(py, "transpose"),
+        PyTuple::new(py, std::iter::once(0).chain(own).collect::<Vec<_>>())?,
+    )
 }
 
 pub fn to_numpy<'py>(
