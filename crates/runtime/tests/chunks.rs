@@ -99,7 +99,7 @@ fn an_item_that_fails_leaves_the_results_before_it() {
 
 #[test]
 fn an_item_without_memory_for_its_results_is_an_error() {
-    let grid = open(1, Transport::Unix);
+    let grid = open(1);
     let given = [elements(DType::Int64, 2, 1), Value::None];
     let columns = [longs(&[2, 1 << 50])];
     let (items, values, columns) = returned(run(&grid, "names", chunk(2), &given, &columns));
