@@ -3,6 +3,7 @@
 #[allow(dead_code)] // what one test file needs, another may not
 mod support;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -191,11 +192,13 @@ fn filled(grid: &Grid, seconds: f64) -> Arc<Call> {
 }
 
 #[test]
-fn memory_of_a_result_is_used_again_by_the_call_that_was_sent_before_it_was_taken() {
+fn memory_of_a_result_is_used_again_by_calls_that_were_sent_before_it_was_taken() {
     let grid = open(1);
-    let calls: Vec<_> = (0..4).map(|_| filled(&grid, 0.3)).collect();
+    let calls: Vec<_> = (0..6).map(|_| filled(&grid, 0.2)).collect();
     let segments: Vec<_> = calls.iter().map(|call| output_of(call).lease().unwrap()).collect();
-    assert!(segments.iter().all(|lease| *lease == segments[0]), "{segments:?}");
+    // A function is given memory when it begins: that of the result before it may not be back yet.
+    let used: HashSet<u32> = segments.iter().map(|lease| lease.segment).collect();
+    assert!(used.len() <= 2, "{segments:?}");
 }
 
 #[test]
