@@ -140,8 +140,17 @@ impl Course<'_> {
                     }
                     said.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
                 }
-                // The launcher says what to do.
-                News::Launcher(Event::Failed(why)) => return Err(fault(why, "")),
+                News::Launcher(Event::Failed(why)) => {
+                    // Those of gridrpc say it themselves.
+                    let advice = match self.server.launcher {
+                        LauncherKind::Program { .. } => {
+                            "see what the launcher has written; `command` in grid.toml names it, and \
+                             docs/launchers.md is what it has to do"
+                        }
+                        _ => "",
+                    };
+                    return Err(fault(format!("{why}{}", lines(&said)), advice));
+                }
                 News::Launcher(Event::Ended(how)) => {
                     // What an agent that cannot reach its client says has the advice in it.
                     let advice = match said.is_empty() {

@@ -99,22 +99,24 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
                 report
             };
             let thread = thread::Builder::new().name("gridrpc-doctor".into()).stack_size(STACK);
-            let failed = |error| HostReport {
-                server: server.name.clone(),
-                host: host.name.clone(),
-                complaints: vec![Complaint::fault(
-                    Point::Agent,
-                    format!("this machine has no thread for it: {error}"),
-                    "look at fewer hosts at once, by `--server`",
-                )],
-                ..HostReport::default()
+            let failed = |error| {
+                Box::new(HostReport {
+                    server: server.name.clone(),
+                    host: host.name.clone(),
+                    complaints: vec![Complaint::fault(
+                        Point::Agent,
+                        format!("this machine has no thread for it: {error}"),
+                        "look at fewer hosts at once, by `--server`",
+                    )],
+                    ..HostReport::default()
+                })
             };
             thread.spawn_scoped(scope, look).map_err(failed)
         });
         let started: Vec<_> = started.collect();
         let ended = started.into_iter().map(|one| match one {
             Ok(handle) => handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(report) => report,
+            Err(report) => *report,
         });
         ended.collect()
     });
