@@ -75,7 +75,9 @@ class Server:
     @property
     def hosts(self) -> list[str]: ...
 
-def chosen_servers(words: Sequence[str], file: str | os.PathLike[str] | None = None) -> list[Server]: ...
+def chosen_servers(
+    words: Sequence[str], file: str | os.PathLike[str] | None = None
+) -> list[Server]: ...
 
 @final
 class Function:

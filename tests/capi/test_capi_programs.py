@@ -40,7 +40,7 @@ def test_servers_that_make_no_sense_are_told(run, tmp_path):
     file = tmp_path / "grid.toml"
     file.write_text("[server.one]\nhost = ['a']\n")
     done = run("lifecycle.c", fails=True, GRIDRPC_CONFIG=str(file))
-    assert "grid.toml:2: server \"one\": " in done.stderr
+    assert 'grid.toml:2: server "one": ' in done.stderr
 
 
 def test_objects(run, tmp_path):

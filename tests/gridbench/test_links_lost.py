@@ -39,9 +39,10 @@ def set_link(network: Network, node: int, state: str) -> None:
 @pytest.mark.parametrize("worker", ["python", "native"])
 def test_calls_go_on_while_a_node_is_away_and_it_comes_back(worker: Any) -> None:
     function = "gridbench_tasks/echo" if worker == "native" else bytes
-    with Network(2, 1e9) as network, ready_behind(
-        network, 2, worker=worker, heartbeat=HEARTBEAT, start_timeout=5
-    ) as grid:
+    with (
+        Network(2, 1e9) as network,
+        ready_behind(network, 2, worker=worker, heartbeat=HEARTBEAT, start_timeout=5) as grid,
+    ):
         set_link(network, 2, "down")
         until(lambda: len(workers_of(psutil.Process())) == 1)
         for _ in range(200):

@@ -74,15 +74,19 @@ python = "{sys.executable}"
 
 def test_findings_are_for_programs(rig: Rig) -> None:
     well, (host,) = look(url(rig, "node1"))
-    assert well and host["complaints"] == []
+    assert well
+    assert host["complaints"] == []
     assert host["name"]["addresses"] == [rig.address(1)]
     there = host["there"]
-    assert there["name"] == "node1" and there["python"]["version"]
+    assert there["name"] == "node1"
+    assert there["python"]["version"]
     assert there["staging"]["folder"] == str(rig.home(1) / ".cache/gridrpc")
-    assert host["workers"]["ready"] == 2 and host["workers"]["python"]
+    assert host["workers"]["ready"] == 2
+    assert host["workers"]["python"]
     way = host["way"]
     assert 0 < way["round_trip_min"] <= way["round_trip_median"] < 1
-    assert way["bandwidth_there"] > 1e6 and way["bandwidth_back"] > 1e6
+    assert way["bandwidth_there"] > 1e6
+    assert way["bandwidth_back"] > 1e6
     assert abs(way["clock_offset"]) < 0.1
 
 
@@ -106,7 +110,8 @@ def test_a_key_that_is_refused_on_one_of_two_hosts(rig: Rig) -> None:
         rig.let_in(1, yes=True)
     assert not well
     assert "ssh-copy-id node1" in faults(first)["agent"]
-    assert faults(second) == {} and second["workers"]["ready"] == 2
+    assert faults(second) == {}
+    assert second["workers"]["ready"] == 2
 
 
 def test_a_host_that_is_down_does_not_keep_others(rig: Rig) -> None:
@@ -116,7 +121,8 @@ def test_a_host_that_is_down_does_not_keep_others(rig: Rig) -> None:
     finally:
         rig.mend(1)
     assert ran.returncode == 1
-    assert "node1 has a fault" in ran.stdout and "node2 is well" in ran.stdout
+    assert "node1 has a fault" in ran.stdout
+    assert "node2 is well" in ran.stdout
     assert "1 of 2 hosts are not well" in ran.stdout
 
 
@@ -136,17 +142,20 @@ def test_a_firewall_before_this_machine(rig: Rig) -> None:
         rig.run(2, f"ip rule del table 7; ip route flush table 7; ip neigh del {away} dev link")
     assert well, host
     (note,) = [one for one in host["complaints"] if one["point"] == "way"]
-    assert "ssh keeps open" in note["what"] and "slower" in note["what"]
+    assert "ssh keeps open" in note["what"]
+    assert "slower" in note["what"]
     assert f"{rig.client_address}:40123: no answer" in note["what"]
     assert "`ports` in grid.toml" in note["advice"]
-    assert host["start"]["through_ssh"] and host["workers"]["ready"] == 2
+    assert host["start"]["through_ssh"]
+    assert host["workers"]["ready"] == 2
 
 
 def test_a_python_that_is_missing(rig: Rig) -> None:
     well, (host,) = look(url(rig, "node1", python="/no/such/python"))
     assert not well
     assert "`/no/such/python` cannot be run" in faults(host)["python"]
-    assert not host["workers"]["python"] and host["workers"]["ready"] == 2
+    assert not host["workers"]["python"]
+    assert host["workers"]["ready"] == 2
 
 
 def test_a_folder_for_programs_that_is_full(rig: Rig) -> None:
@@ -155,14 +164,17 @@ def test_a_folder_for_programs_that_is_full(rig: Rig) -> None:
     well, (host,) = look(url(rig, "node2", staging=folder))
     assert not well
     told = faults(host)["agent"]
-    assert "No space left" in told and "`staging` in grid.toml" in told
+    assert "No space left" in told
+    assert "`staging` in grid.toml" in told
 
 
 def test_what_cannot_be_looked_at_is_told(tmp_path: Path) -> None:
     ran = run(cwd=tmp_path)
-    assert ran.returncode == 1 and "there is nothing to look at" in ran.stderr
+    assert ran.returncode == 1
+    assert "there is nothing to look at" in ran.stderr
     (tmp_path / "grid.toml").write_text('[server.a]\nhosts = "b"\n')
     ran = run("--server", "c", cwd=tmp_path)
     assert "grid.toml has no server `c`; it has a" in ran.stderr
     ran = run("node1")
-    assert ran.returncode == 1 and "`node1`" in ran.stderr
+    assert ran.returncode == 1
+    assert "`node1`" in ran.stderr

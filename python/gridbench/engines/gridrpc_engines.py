@@ -190,7 +190,9 @@ def servers_in(
         }
         if own:
             # Blanks are not written as `+`.
-            servers.append(f"local://node{number + 1}?{urlencode(values, quote_via=quote, safe='/')}")
+            servers.append(
+                f"local://node{number + 1}?{urlencode(values, quote_via=quote, safe='/')}"
+            )
     return servers
 
 
