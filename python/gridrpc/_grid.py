@@ -393,9 +393,8 @@ class Grid:
         ready = self._native.wait_until_ready(timeout)
         if not ready:
             count, _, _ = self._native.counts()
-            raise TimeoutError(
-                f"{count} of {self.workers} workers have answered within {timeout} s"
-            )
+            text = f"{count} of {self.workers} workers have answered within {timeout} s"
+            raise TimeoutError("\n  ".join([text, *self._native.absent_hosts()]))
 
     def close(self, *, cancel: bool = True) -> None:
         """End the workers, and wait until they are gone. Calling it again does nothing.

@@ -10,6 +10,7 @@ from typing import Any
 from gridrpc import _native
 from gridrpc._config import Config, processors
 from gridrpc._paths import BY_VALUE, on_the_wire
+from gridrpc._versions import TOLD, described
 from gridrpc.errors import ConfigError
 
 #: Imported once, before the workers are forked, if the client has them loaded.
@@ -99,6 +100,7 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
             *([(name, str(config.threads)) for name in THREADS] if config.threads else []),
             ("GRIDRPC_LEFTOVERS", config.leftovers),
             ("GRIDRPC_STALL", str(config.stall)),
+            *([(TOLD, described())] if python and config.servers else []),
         ],
     }
 

@@ -14,6 +14,7 @@ from gridrpc import _native
 from gridrpc._chunks import describe
 from gridrpc._paths import BY_VALUE, from_the_wire
 from gridrpc._pickling import dumps
+from gridrpc._versions import TOLD, check
 
 TYPE_CHECKING = False  # as in `__init__`
 
@@ -30,6 +31,9 @@ def main() -> None:
     """Serve a client as its spawner, or as one of the workers that it forks."""
     global serving
     serving = True
+    # On another host, the client is another installation.
+    if TOLD in os.environ:
+        check()
     # As `launch` sets it.
     initializer = os.environ.pop("GRIDRPC_INITIALIZER", None)
     descriptor = _native.run_spawner(_prepare, os.fork)

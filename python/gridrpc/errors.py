@@ -116,12 +116,10 @@ class _Loss(GridError):
 class WorkerLost(_Loss):
     """The process that ran the call is gone.
 
-    `worker`, `pid`, `host`: which one; `status` or `signal`: how it ended; `out_of_memory`:
-    whether the kernel ended processes for want of memory; `stderr`: its last lines.
+    `worker`, `pid`, `host`: which one; `worker` and `pid` are None if the whole host is gone.
+    `status` or `signal`: how it ended; `out_of_memory`: whether the kernel ended processes for want
+    of memory; `stderr`: its last lines.
     """
-
-    worker: int
-    pid: int
 
 
 class StartError(WorkerLost):

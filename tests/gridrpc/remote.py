@@ -74,6 +74,16 @@ def tell_and_wait(started: str, file: str, value: Any = None) -> Any:
     return wait_for(file, value)
 
 
+def tell_host_and_wait(started: str, files: list[str], value: Any = None) -> Any:
+    """Writes its host's name into the first file, then runs until one of the others is made."""
+    new = Path(f"{started}.{os.uname().nodename}.{os.getpid()}")
+    new.write_text(os.uname().nodename)
+    new.rename(started)
+    while not any(map(os.path.exists, files)):
+        time.sleep(0.005)
+    return value
+
+
 def count_and(file: str, what: str) -> int:
     """Notes in a file that it ran, then does what it is told; returns how often it ran."""
     with open(file, "a", encoding="ascii") as notes:

@@ -449,7 +449,7 @@ impl<T: Clone> Core<T> {
     pub fn knows_places(&self) -> bool {
         let known = |id: &WorkerId| {
             let worker = &self.workers[id.index()];
-            worker.has_worked || worker.given_up
+            worker.given_up || worker.host.as_ref().is_some_and(|host| host.known)
         };
         self.hosts.iter().all(known)
     }

@@ -1,6 +1,8 @@
 //! Hosts: executors with many workers, which an agent looks after. They are sent calls for all of their
 //! workers at once, and answer them in any order.
 
+use std::sync::Arc;
+
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, Time, WorkerId};
@@ -18,6 +20,12 @@ pub(crate) struct Host {
     pub(crate) round_trip: u64,
     /// Functions there make calls themselves, and may wait for them: nothing is sent ahead.
     pub(crate) nests: bool,
+    /// It has told once how many workers it is to have.
+    pub(crate) known: bool,
+    /// A worker has answered since it has joined.
+    pub(crate) serves: bool,
+    /// How it was lost last, or could not be had, if no worker has answered since.
+    pub(crate) loss: Option<Arc<Loss>>,
 }
 
 impl<T> Worker<T> {
@@ -51,9 +59,8 @@ impl<T: Clone> Core<T> {
             return;
         }
         worker.phase = Phase::Ready;
-        worker.failed_starts = 0;
-        worker.has_worked = true;
         host.slots = 0;
+        (host.known, host.serves) = (true, false);
         self.count_places(id, wanted);
         let guests = self.guests(id);
         out.extend(guests.into_iter().map(Action::Start));
@@ -76,8 +83,36 @@ impl<T: Clone> Core<T> {
         self.host_slots -= host.slots;
         host.slots = ready as usize;
         self.host_slots += host.slots;
+        if ready > 0 {
+            // Only now: one that joins, and cannot start a worker, has not started.
+            (host.serves, host.loss) = (true, None);
+            worker.failed_starts = 0;
+            worker.has_worked = true;
+        }
         self.count_places(id, wanted);
         self.pump(now, out);
+    }
+
+    /// A host has tried for itself, and cannot start workers: to ask it again at once is of no use.
+    pub fn host_has_failed(&mut self, id: WorkerId) {
+        let most = self.settings.max_failed_starts;
+        let worker = &mut self.workers[id.index()];
+        worker.failed_starts = worker.failed_starts.max(most.saturating_sub(1));
+    }
+
+    /// Hosts without a worker that has answered, and how each was lost last or could not be had.
+    pub fn absent_hosts(&self) -> impl Iterator<Item = (WorkerId, Option<&Arc<Loss>>)> {
+        let hosts = self.hosts.iter().map(|id| (*id, self.workers[id.index()].host.as_ref()));
+        let absent =
+            hosts.filter_map(|(id, host)| Some((id, host.filter(|host| host.slots == 0)?)));
+        absent.map(|(id, host)| (id, host.loss.as_ref()))
+    }
+
+    /// How hosts that are given up could not be had.
+    pub(crate) fn hosts_given_up(&self) -> Vec<&Arc<Loss>> {
+        let workers = self.hosts.iter().map(|id| &self.workers[id.index()]);
+        let given_up = workers.filter(|worker| worker.given_up);
+        given_up.filter_map(|worker| worker.host.as_ref()?.loss.as_ref()).collect()
     }
 
     /// How long a message takes to go to a host and back, ns.

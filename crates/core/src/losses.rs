@@ -17,6 +17,10 @@ const LONGEST_PAUSE: u64 = 30_000_000_000;
 /// Starts in a row that may fail before a worker is given up that worked once, unless the system is
 /// short of something. With the pauses between them they take 13 s.
 const LATER_STARTS: u32 = 8;
+/// The same of a host, which may be restarted or repaired meanwhile: a quarter of an hour and more.
+const LATER_STARTS_OF_HOSTS: u32 = 30;
+/// Hosts whose losses are told beside the last.
+const MOST_TOLD: usize = 20;
 
 impl<T: Clone> Core<T> {
     /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
@@ -38,12 +42,14 @@ impl<T: Clone> Core<T> {
         let sent = worker.reset();
         let common = worker.is_common();
         let is_host = worker.host.is_some();
+        let has_served = worker.host.as_ref().is_none_or(|host| host.serves);
         self.lost_slots(id);
         self.idle.remove(id);
         self.blobs.forget_worker(id, out);
         self.wanted.retain(|_, worker| *worker != id);
         let loss = Arc::new(loss);
         if is_host {
+            self.note_loss_of_host(id, &loss);
             self.lose_guests(now, id, &loss, out);
         } else if !common {
             return self.reserved_lost(now, id, sent, &loss, out);
@@ -80,7 +86,7 @@ impl<T: Clone> Core<T> {
         if self.closed {
             return;
         }
-        if was == Phase::Starting {
+        if was == Phase::Starting || !has_served {
             self.start_failed(now, id, loss, out);
         } else {
             self.start_again(now, id, was_of_use, out);
@@ -91,12 +97,42 @@ impl<T: Clone> Core<T> {
     /// How the last worker that is given up failed to start, if those left are fewer than are wanted.
     /// While some of those fail as well, it is not told: there may turn out to be none.
     #[must_use]
-    pub fn too_few(&self, wanted: usize) -> Option<&Arc<Loss>> {
+    pub fn too_few(&self, wanted: usize) -> Option<Arc<Loss>> {
         let (given_up, loss) = self.given_up.as_ref()?;
         let fails = |worker: &Worker<T>| {
             worker.reserved.is_none() && worker.failed_starts > 0 && !worker.given_up
         };
-        (wanted > self.places - given_up && !self.workers.iter().any(fails)).then_some(loss)
+        (wanted > self.places - given_up && !self.workers.iter().any(fails))
+            .then(|| self.with_other_hosts(loss))
+    }
+
+    /// The loss of a host together with those of all others that are given up: each has a cause of its
+    /// own, which its owner has to know.
+    fn with_other_hosts(&self, loss: &Arc<Loss>) -> Arc<Loss> {
+        let all = self.hosts_given_up();
+        let others = all.iter().filter(|other| !Arc::ptr_eq(other, loss));
+        let mut lines: Vec<String> = others.map(|other| format!("\n{other}")).collect();
+        if lines.is_empty() {
+            return Arc::clone(loss);
+        }
+        if lines.len() > MOST_TOLD {
+            let more = lines.len() - MOST_TOLD;
+            lines.truncate(MOST_TOLD);
+            lines.push(format!("\nand {more} more hosts"));
+        }
+        let told = |why: &String| format!("{why}{}", lines.concat());
+        let cause = match &loss.cause {
+            Cause::Failed(why) => Cause::Failed(told(why)),
+            Cause::Shortage(why) => Cause::Shortage(told(why)),
+            other => other.clone(),
+        };
+        Arc::new(Loss { cause, ..Loss::clone(loss) })
+    }
+
+    fn note_loss_of_host(&mut self, id: WorkerId, loss: &Arc<Loss>) {
+        if let Some(host) = &mut self.workers[id.index()].host {
+            (host.serves, host.loss) = (false, Some(Arc::clone(loss)));
+        }
     }
 
     pub(crate) fn start(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
@@ -123,6 +159,7 @@ impl<T: Clone> Core<T> {
             _ if !worker.has_worked => self.settings.max_failed_starts,
             // It passes, sooner or later.
             Cause::Shortage(_) | Cause::Signal { out_of_memory: true, .. } => u32::MAX,
+            _ if worker.host.is_some() => LATER_STARTS_OF_HOSTS,
             _ => LATER_STARTS.max(self.settings.max_failed_starts),
         };
         if failures < most {
@@ -137,6 +174,7 @@ impl<T: Clone> Core<T> {
         self.given_up = Some((given_up, Arc::clone(&loss)));
         self.lose_guests(now, id, &loss, out);
         if given_up == self.places {
+            let loss = self.with_other_hosts(&loss);
             self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
         }

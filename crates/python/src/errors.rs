@@ -233,8 +233,9 @@ fn deadline_exceeded(py: Python<'_>, worker: Option<u32>, function: &str) -> PyE
 }
 
 fn start_error(py: Python<'_>, what: &str, loss: &Loss) -> PyErr {
-    let hint = "Check the command and its messages above";
-    lost(py, package::start_error(py), what, Some(hint), loss)
+    // That of a host tells itself what to do.
+    let hint = (loss.worker != Loss::HOST).then_some("Check the command and its messages above");
+    lost(py, package::start_error(py), what, hint, loss)
 }
 
 /// An exception with all that is known of a lost worker.
@@ -246,6 +247,9 @@ fn lost(
     loss: &Loss,
 ) -> PyErr {
     let Loss { worker, pid, host, cause, stderr } = loss;
+    // A whole host is no worker, and its agent's number is of no use here.
+    let one = *worker != Loss::HOST;
+    let (worker, pid) = (one.then_some(*worker), one.then_some(*pid));
     let (status, signal, out_of_memory) = match cause {
         Cause::Exit(status) => (Some(*status), None, false),
         Cause::Signal { signal, out_of_memory } => (None, Some(*signal), *out_of_memory),
@@ -270,7 +274,7 @@ fn lost(
     if let Some(hint) = hint {
         let _ = write!(text, "\nhint: {hint}.");
     }
-    new(py, kind, (text, *worker, *pid, host, status, signal, out_of_memory, stderr))
+    new(py, kind, (text, worker, pid, host, status, signal, out_of_memory, stderr))
 }
 
 /// A new exception of the package's; if that cannot be made, why.

@@ -183,6 +183,11 @@ impl Grid {
         (counts.ready, counts.queued, counts.live)
     }
 
+    /// Hosts without a worker that has answered: each with what is known of it.
+    fn absent_hosts(&self) -> Vec<String> {
+        self.grid.absent_hosts()
+    }
+
     /// How many workers there are to be, those of hosts as far as they have told.
     fn workers(&self) -> u32 {
         self.grid.workers()

@@ -6,12 +6,13 @@ mod arrivals;
 mod callbacks;
 mod examining;
 mod filling;
+mod input;
 mod modules;
 mod serving;
 mod spreading;
 mod ticket;
 
-use std::io::{self, BufRead};
+use std::io;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -61,12 +62,10 @@ pub enum AgentError {
 /// # Errors
 /// When that cannot be done, or the client vanishes.
 pub fn run() -> Result<(), AgentError> {
-    let mut word = String::new();
-    io::stdin().lock().read_line(&mut word).map_err(AgentError::NoTicket)?;
-    if word.trim().is_empty() {
-        return Err(AgentError::NoTicket(io::ErrorKind::UnexpectedEof.into()));
-    }
+    input::go_on_with_parent();
+    let word = input::first_line().map_err(AgentError::NoTicket)?;
     let ticket = Ticket::decode(&word)?;
+    let input = input::watch();
     let dialled = dial::dial(&ticket, DIAL, false)?;
-    serving::serve(dialled, ticket.keys.as_ref())
+    serving::serve(dialled, ticket.keys.as_ref(), &input)
 }

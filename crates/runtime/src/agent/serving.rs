@@ -20,6 +20,7 @@ use crate::agent::arrivals::Places;
 use crate::agent::callbacks::{Backwards, Waiting};
 use crate::agent::examining::{self, Examining};
 use crate::agent::filling::Filling;
+use crate::agent::input::Input;
 use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
 use crate::agent::{AgentError, TicketKeys};
@@ -78,6 +79,9 @@ struct Agent {
     guests: HashMap<u32, (Reservation, bool)>,
     /// What the client has been told: workers that have answered.
     ready: Option<u32>,
+    /// Standard input has ended: whoever has started this agent wants it no more.
+    unwanted: Arc<AtomicBool>,
+    /// The client has said goodbye.
     ended: bool,
 }
 
@@ -85,7 +89,11 @@ struct Agent {
 ///
 /// # Errors
 /// When it breaks the protocol, vanishes, or wants workers that cannot be had.
-pub(super) fn serve(dialled: Dialled, keys: Option<&TicketKeys>) -> Result<(), AgentError> {
+pub(super) fn serve(
+    dialled: Dialled,
+    keys: Option<&TicketKeys>,
+    input: &Input,
+) -> Result<(), AgentError> {
     let examining = Examining::new(&dialled);
     let socket: Socket = dialled.transport;
     let system = |what| move |error| AgentError::System { what, error };
@@ -118,6 +126,12 @@ pub(super) fn serve(dialled: Dialled, keys: Option<&TicketKeys>) -> Result<(), A
     answers.up.compress(wanted.compression);
     spreading.compression = wanted.compression;
     let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
+    let unwanted = Arc::new(AtomicBool::new(false));
+    let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
+    input.tell(move || {
+        told.store(true, Ordering::Release);
+        let _ = to_wake.wake.write(1);
+    });
     places.belong_to(&grid);
     receiver.place_streams(places.placement());
     let mut agent = Agent {
@@ -132,6 +146,7 @@ pub(super) fn serve(dialled: Dialled, keys: Option<&TicketKeys>) -> Result<(), A
         early: Vec::new(),
         guests: HashMap::new(),
         ready: None,
+        unwanted,
         ended: false,
     };
     let served = agent.serve(&mut receiver, &socket, &blocked, wanted.heartbeat);
@@ -297,7 +312,7 @@ impl Agent {
         let mut heard = Instant::now();
         let mut asked = heard;
         let mut pings = 0;
-        while !self.ended {
+        while !self.ended && !self.unwanted.load(Ordering::Acquire) {
             if self.answers.take_changed() {
                 self.tell_workers();
             }

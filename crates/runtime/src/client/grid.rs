@@ -604,9 +604,20 @@ impl Grid {
         }
         let wanted = wanted(&state);
         match state.core.too_few(wanted) {
-            Some(loss) => Err(GridError::TooFewWorkers(Arc::clone(loss))),
+            Some(loss) => Err(GridError::TooFewWorkers(loss)),
             None => Ok(state.core.ready() >= wanted && !unknown(&state)),
         }
+    }
+
+    /// Hosts without a worker that has answered: each with what is known of it, for people.
+    #[must_use]
+    pub fn absent_hosts(&self) -> Vec<String> {
+        let state = self.common.lock();
+        let told = |(id, loss): (gridrpc_core::WorkerId, Option<&Arc<Loss>>)| match loss {
+            Some(loss) => loss.to_string(),
+            None => state.hosts.how_far(id),
+        };
+        state.core.absent_hosts().map(told).collect()
     }
 
     /// Submits a call.

@@ -76,20 +76,28 @@ impl Spawner {
         let _ = kill(self.child, Signal::SIGCONT);
     }
 
-    /// Ends the process, in whatever state it is, and says how it ended. One that does not end even so
-    /// hangs in the kernel, and nobody can do more.
-    pub(crate) fn end(&mut self) -> String {
-        // It has not been waited for, so the number is still its own.
-        let _ = kill(self.child, Signal::SIGKILL);
-        let until = Instant::now() + DYING;
+    /// Ends the process, in whatever state it is, when it has had so long to end by itself, and says how
+    /// it ended. One that does not end even so hangs in the kernel, and nobody can do more.
+    pub(crate) fn end(&mut self, patience: Duration) -> String {
+        let by_itself = self.ends_before(Instant::now() + patience);
+        by_itself.unwrap_or_else(|| {
+            // It has not been waited for, so the number is still its own.
+            let _ = kill(self.child, Signal::SIGKILL);
+            let ended = self.ends_before(Instant::now() + DYING);
+            ended.unwrap_or_else(|| "it does not end".to_owned())
+        })
+    }
+
+    /// How it has ended, as soon as it has.
+    fn ends_before(&self, until: Instant) -> Option<String> {
         loop {
             let mut status = 0;
             // SAFETY: `status` is a valid place to write a number to.
             match unsafe { libc::waitpid(self.child.as_raw(), &raw mut status, libc::WNOHANG) } {
-                0 if Instant::now() >= until => return "it does not end".to_owned(),
+                0 if Instant::now() >= until => return None,
                 0 => std::thread::sleep(Duration::from_millis(1)),
-                -1 => return io::Error::last_os_error().to_string(),
-                _ => return ExitStatus::from_raw(status).to_string(),
+                -1 => return Some(io::Error::last_os_error().to_string()),
+                _ => return Some(ExitStatus::from_raw(status).to_string()),
             }
         }
     }

@@ -43,6 +43,9 @@ const FULL_WAIT: Duration = Duration::from_millis(1);
 /// How long the spawner has for an answer before somebody looks to it.
 const ANSWER: Duration = Duration::from_secs(2);
 
+/// How long a spawner that has closed its connection has to say why, and to end by itself.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+
 /// Something the spawner has been asked to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
@@ -284,7 +287,10 @@ impl Reactor {
             Ok(count) if count > 0 => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            Ok(_) | Err(_) => return self.bury_spawner(),
+            Ok(_) | Err(_) => {
+                let wanted = self.closing.is_none();
+                return self.bury_spawner_after(if wanted { LAST_WORDS } else { Duration::ZERO });
+            }
         }
         let mut gone = Vec::new();
         self.common.lock().forked = true;
@@ -363,11 +369,16 @@ impl Reactor {
 
     /// The spawner is gone, and so are its workers: the kernel ends them with it.
     pub(super) fn bury_spawner(&mut self) {
+        self.bury_spawner_after(Duration::ZERO);
+    }
+
+    /// The same, when it has had so long to end by itself.
+    fn bury_spawner_after(&mut self, patience: Duration) {
         let Some(mut spawner) = self.spawner.take() else { return };
         let _ = self.epoll.delete(spawner.receiver.socket());
         forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
-        let how = spawner.end();
+        let how = spawner.end(patience);
         self.unanswered.clear();
         let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
             tail.read();

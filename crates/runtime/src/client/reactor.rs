@@ -358,8 +358,11 @@ impl Reactor {
                 }
             }
             Token::SpawnerStderr => {
-                if self.spawner_tail.as_mut().is_some_and(|tail| !tail.read()) {
-                    self.stop_watching_spawner_stderr();
+                // At its end only the watching ends: what it has said belongs to the losses that follow.
+                if let Some(tail) = &mut self.spawner_tail
+                    && !tail.read()
+                {
+                    let _ = self.epoll.delete(tail.descriptor());
                 }
             }
             Token::Worker { index, generation } => {

@@ -130,6 +130,23 @@ impl Child {
     }
 }
 
+/// Has a command's process end when this one does, however that ends: the ends of its pipes do not tell
+/// all programs, ssh for one as long as what it runs has not ended.
+pub(super) fn tie(command: &mut Command) {
+    let parent = std::process::id();
+    let tied = move || {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;
+        // The parent may be gone already.
+        if std::os::unix::process::parent_id() == parent {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    };
+    // SAFETY: it makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(tied) };
+}
+
 /// How a process ended, for people.
 pub(super) fn how(status: Option<ExitStatus>) -> String {
     status.map_or_else(|| "it is not known how".to_owned(), |status| status.to_string())

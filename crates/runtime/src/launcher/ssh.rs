@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agents::{Agent, Agents, NotSpawned, never_started};
+use super::child::tie;
 use super::session::Session;
 use super::staging::{self, Source, Staged};
 use super::{Event, Launcher, Report, Start};
@@ -139,6 +140,7 @@ impl How {
         }
         command.arg(&start.host).arg(remote);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        tie(&mut command);
         Some(command)
     }
 }

@@ -13,19 +13,51 @@ use crate::transport::addresses::with_port;
 #[derive(Debug)]
 pub(crate) enum HostEvent {
     Join(Joined),
-    Workers { ready: u32, wanted: u32 },
+    /// An agent of this version of gridrpc, whose messages are of another one.
+    Stranger(String),
+    Workers {
+        ready: u32,
+        wanted: u32,
+    },
     NoWorkers(Loss),
-    Answer { call: u64, stamps: Stamps, outcome: Outcome },
-    Ended { call: u64, end: EndThere },
-    Callback { call: u64, index: u16, arguments: Vec<Incoming> },
-    Reserved { number: u32, lost: Option<Loss> },
+    Answer {
+        call: u64,
+        stamps: Stamps,
+        outcome: Outcome,
+    },
+    Ended {
+        call: u64,
+        end: EndThere,
+    },
+    Callback {
+        call: u64,
+        index: u16,
+        arguments: Vec<Incoming>,
+    },
+    Reserved {
+        number: u32,
+        lost: Option<Loss>,
+    },
     Retracted(Vec<u64>),
-    BlobDropped { blob: u64, unread: bool },
+    BlobDropped {
+        blob: u64,
+        unread: bool,
+    },
     Missing(u64),
-    NotPassed { blob: u64, to: u32 },
-    Output { worker: u32, stderr: bool, bytes: Vec<u8> },
+    NotPassed {
+        blob: u64,
+        to: u32,
+    },
+    Output {
+        worker: u32,
+        stderr: bool,
+        bytes: Vec<u8>,
+    },
     Ping(u64),
-    Pong { number: u64, clock: u64 },
+    Pong {
+        number: u64,
+        clock: u64,
+    },
 }
 
 /// Who an agent is.
@@ -83,11 +115,7 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
     Ok(match message {
         Message::Join(join) => {
             if !(join.min_version..=join.max_version).contains(&VERSION) {
-                let text = format!(
-                    "an agent of version {}, whose messages this client does not understand",
-                    join.program
-                );
-                return Err(LinkError::Unexpected(text));
+                return Ok(HostEvent::Stranger(join.program.to_owned()));
             }
             let own = join.addresses.iter().filter(|_| join.port != 0);
             HostEvent::Join(Joined {

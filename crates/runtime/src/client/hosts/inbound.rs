@@ -16,6 +16,7 @@ use crate::client::hosts::clock::{Clock, Offset};
 use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
+use crate::client::hosts::remedies::{agent_gone, no_workers, not_asked_for, other_version};
 use crate::client::hosts::{RemoteWorkers, Servers};
 use crate::client::lifecycle::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
@@ -161,8 +162,7 @@ impl Hosts {
             None => "",
         };
         if let Some(python) = &workers.python {
-            let usual = if here { python.here.as_str() } else { "python3" };
-            serve.program = server.python.as_deref().unwrap_or(usual);
+            serve.program = self.python(server).unwrap_or_default();
             let same = here && serve.program == python.here;
             let arguments = if same { &python.arguments_here } else { &python.arguments };
             serve.arguments = arguments.iter().map(String::as_str).collect();
@@ -173,6 +173,15 @@ impl Hosts {
         }
         serve.environment = common.environment[plan.server].iter().map(String::as_str).collect();
         serve
+    }
+}
+
+impl Hosts {
+    /// What Python workers of a server run; none: they are native.
+    fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
+        let python = self.workers.python.as_ref()?;
+        let usual = if is_here(server) { python.here.as_str() } else { "python3" };
+        Some(server.python.as_deref().unwrap_or(usual))
     }
 }
 
@@ -228,10 +237,11 @@ impl Reactor {
             place.stage = Stage::Asked(until);
             place.state.clear();
             place.said.clear();
+            self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
             wanted.push((hosts.agents, plan));
         }
         for (agent, error) in hosts.launching.start(&wanted) {
-            self.launcher_said(agent, Event::Failed(format!("it cannot be asked for: {error}")));
+            self.launcher_said(agent, Event::Failed(not_asked_for(&error)));
         }
     }
 
@@ -256,7 +266,11 @@ impl Reactor {
         let Some(hosts) = &mut self.hosts else { return };
         let place = &mut hosts.places[index];
         match event {
-            Event::State(state) => place.state = state,
+            Event::State(state) => {
+                place.state.clone_from(&state);
+                let id = WorkerId(hosts.first + index as u32);
+                self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
+            }
             Event::Said(bytes) => {
                 place.said.extend_from_slice(&bytes);
                 let excess = place.said.len().saturating_sub(KEEP);
@@ -361,16 +375,22 @@ impl Reactor {
             let filled = peer.conversation.receiver.fill();
             match filled {
                 Ok(0) => {
-                    return self
-                        .lose_host(index, Cause::Failed("its agent closed the connection".into()));
+                    let why = agent_gone("it closed the connection");
+                    return self.lose_host(index, Cause::Failed(why));
                 }
                 Ok(_) => {
                     peer.heard = Instant::now();
                     let events = peer.conversation.events();
                     let more = peer.conversation.receiver.has_more();
-                    let broken = peer.conversation.broken.clone();
+                    let has_begun = peer.joined || !events.is_empty();
                     self.apply_host(index, events);
+                    // Behind that: what it has said may fit nothing that it was asked.
+                    let broken = self.peer(index).and_then(|peer| peer.conversation.broken.clone());
                     if let Some(why) = broken {
+                        let why = match has_begun {
+                            true => format!("what its agent says makes no sense: {why}"),
+                            false => format!("{}: {why}", other_version(None)),
+                        };
                         return self.lose_host(index, Cause::Failed(why));
                     }
                     if !more {
@@ -380,7 +400,7 @@ impl Reactor {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let why = format!("the connection to its agent failed: {error}");
+                    let why = agent_gone(&error.to_string());
                     return self.lose_host(index, Cause::Failed(why));
                 }
             }
@@ -410,6 +430,7 @@ impl Reactor {
         let mut state = self.common.lock();
         let base = state.hosts.number(&plan.name, wanted);
         state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
+        state.hosts.note(id, &plan.name, "has an agent, which starts workers");
         state.drive(|core, out| core.host_joined(id, wanted, out));
         // What was pushed before goes with it.
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
@@ -428,6 +449,10 @@ impl Reactor {
             Stage::There(peer) => peer.clock.offset(monotonic_ns()),
             _ => Offset::default(),
         };
+        let plan = &hosts.plans[index];
+        // On this machine it only tells agents apart.
+        let here = is_here(hosts.launching.server(plan));
+        let name = if here { String::new() } else { plan.name.clone() };
         let mut answered: Vec<(Arc<Call>, Outcome, Stamps)> = Vec::new();
         // Declared before the lock, and so dropped behind it.
         let mut unwanted = Vec::new();
@@ -482,6 +507,7 @@ impl Reactor {
                     let Some(out) = state.hosts.get(id) else { continue };
                     if let EndThere::Lost(loss) | EndThere::NoWorkers(loss) = &mut end {
                         loss.worker = loss.worker.saturating_add(out.base);
+                        loss.host = called(&name, &loss.host);
                     }
                     let executor = out.executor(call, id);
                     out.answered += 1;
@@ -540,7 +566,10 @@ impl Reactor {
                     if state.core.home(guest) == Some(id) {
                         state.drive(|core, out| match lost {
                             None => core.worker_ready(now, guest, out),
-                            Some(loss) => core.worker_lost(now, guest, None, loss, out),
+                            Some(mut loss) => {
+                                loss.host = called(&name, &loss.host);
+                                core.worker_lost(now, guest, None, loss, out);
+                            }
                         });
                         changed = true;
                     }
@@ -591,15 +620,27 @@ impl Reactor {
             HostEvent::Join(joined) if self.peer(index).is_some_and(|peer| !peer.joined) => {
                 self.join(index, joined);
             }
+            HostEvent::Stranger(version) => {
+                let why = other_version(Some(&version));
+                self.lose_host(index, Cause::Failed(why));
+            }
             HostEvent::NoWorkers(loss) => {
                 let stderr = loss.stderr.clone();
-                let why = format!("no worker can be started there: {loss}");
-                if let Some(hosts) = &mut self.hosts
-                    && !stderr.is_empty()
-                {
+                let Some(hosts) = &mut self.hosts else { return };
+                let (id, plan) = (hosts.id(index), hosts.plans[index].clone());
+                let python = hosts.python(hosts.launching.server(&plan)).unwrap_or_default();
+                let why = no_workers(python, &loss);
+                if !stderr.is_empty() {
                     hosts.places[index].said = stderr.into_bytes();
                 }
-                self.lose_host(index, Cause::Failed(why));
+                let cause = match loss.cause {
+                    Cause::Shortage(_) => Cause::Shortage(why),
+                    _ => {
+                        self.common.lock().core.host_has_failed(id);
+                        Cause::Failed(why)
+                    }
+                };
+                self.lose_host(index, cause);
             }
             HostEvent::Output { worker, stderr, bytes } => {
                 self.print_of_host(index, worker, stderr, &bytes)
@@ -705,7 +746,7 @@ impl Reactor {
             hosts.launching.stop(agent, &plan);
         }
         let stderr = String::from_utf8_lossy(&place.said).trim_end().to_owned();
-        let host = if host == plan.name { host } else { format!("{} ({host})", plan.name) };
+        let host = called(&plan.name, &host);
         let loss = Loss { worker: Loss::HOST, pid, host, cause, stderr };
         let mut state = self.common.lock();
         let now = Time(monotonic_ns());
@@ -752,6 +793,15 @@ impl Reactor {
         if let Some(hosts) = &mut self.hosts {
             hosts.launching.close();
         }
+    }
+}
+
+/// A host as its owner names it, and as it names itself if that differs.
+fn called(name: &str, host: &str) -> String {
+    match (name, host) {
+        ("", host) => host.to_owned(),
+        (name, host) if host == name || host.is_empty() => name.to_owned(),
+        _ => format!("{name} ({host})"),
     }
 }
 

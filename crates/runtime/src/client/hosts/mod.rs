@@ -6,6 +6,7 @@ pub(crate) mod doors;
 mod inbound;
 mod launching;
 mod outgoing;
+mod remedies;
 
 use std::path::PathBuf;
 

@@ -99,14 +99,32 @@ pub(crate) struct HostsOut {
     next: u32,
     /// By number of shared data: the hosts that it goes to, each from the one before.
     chains: HashMap<u64, Vec<WorkerId>>,
+    /// The name of each host, and how far its start has come.
+    states: Vec<(Arc<str>, String)>,
 }
 
 impl HostsOut {
     /// For so many hosts, the first of which has this number.
     pub(crate) fn new(first: u32, count: usize) -> HostsOut {
         let list = (0..count).map(|_| None).collect();
+        let states = vec![("".into(), String::new()); count];
         let (numbers, chains) = (Vec::new(), HashMap::new());
-        HostsOut { first, list, dirty: Vec::new(), numbers, next: first, chains }
+        HostsOut { first, list, dirty: Vec::new(), numbers, next: first, chains, states }
+    }
+
+    /// Notes how far the start of a host has come.
+    pub(crate) fn note(&mut self, id: WorkerId, name: &str, state: &str) {
+        if let Some(index) = self.index(id) {
+            self.states[index] = (name.into(), state.to_owned());
+        }
+    }
+
+    /// How far the start of a host has come, for people.
+    pub(crate) fn how_far(&self, id: WorkerId) -> String {
+        match self.index(id).map(|index| &self.states[index]) {
+            Some((name, state)) => format!("host {name} {state}"),
+            None => String::new(),
+        }
     }
 
     /// Numbers for so many workers of a host: those that it had before, if it has been here.

@@ -1,0 +1,99 @@
+//! Why a host has no workers though its agent is there, and what to do about it.
+
+use std::io;
+
+use gridrpc_core::{Cause, Loss};
+
+/// What its Python says that belongs to an installation of another minor version: _versions.py.
+const OTHER_PYTHON: &str = "is of another minor version than the client's Python";
+
+/// Why no worker can be started on a host, for people. `python`: what workers run there; empty: they are
+/// native.
+pub(super) fn no_workers(python: &str, loss: &Loss) -> String {
+    let said = |words: &str| loss.stderr.lines().rev().find(|line| line.contains(words));
+    if let Some(line) = said(OTHER_PYTHON) {
+        let line = line.trim_start_matches("gridrpc: ");
+        return format!(
+            "{line}: name a Python of the client's version there by `python` in the configuration of the \
+             server"
+        );
+    }
+    if said("No module named 'gridrpc'").is_some() || said("No module named gridrpc").is_some() {
+        return format!(
+            "`{python}` there has no gridrpc: install it there (`{python} -m pip install gridrpc`), or name \
+             another Python by `python` in the configuration of the server"
+        );
+    }
+    match &loss.cause {
+        Cause::Failed(why) if why.starts_with("could not run `") && !python.is_empty() => format!(
+            "{why}: see that this Python is there, or name another one by `python` in the configuration of \
+             the server"
+        ),
+        cause => {
+            let last = loss.stderr.lines().rev().find(|line| !line.trim().is_empty());
+            let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
+            format!(
+                "its workers cannot be started: the last one {cause}{last}; see `python`, `directory` and \
+                 `environment` in the configuration of the server"
+            )
+        }
+    }
+}
+
+/// An agent whose connection has ended though it was wanted.
+pub(super) fn agent_gone(how: &str) -> String {
+    format!(
+        "its agent is gone ({how}): somebody has killed it, as the kernel does where memory is short, or \
+         the host goes down"
+    )
+}
+
+/// An agent that could not be asked for, since there is no door for it.
+pub(super) fn not_asked_for(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "its agent could not dial this client: {error}; name other `ports` in the configuration of the \
+             server, or leave them out to take any that is free"
+        ),
+        _ => format!("its agent cannot be asked for: {error}"),
+    }
+}
+
+/// An agent whose messages are not this client's. `version`: of its gridrpc, if it could tell.
+pub(super) fn other_version(version: Option<&str>) -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    let theirs = match version {
+        Some(version) => {
+            format!("its agent is gridrpc {version}, which does not speak as this client")
+        }
+        None => "its agent does not speak as this client".to_owned(),
+    };
+    format!(
+        "{theirs}, gridrpc {own}, does: install that version there, or take `program` out of the server's \
+         table, so that this one is copied there"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(cause: &str, stderr: &str) -> String {
+        let (cause, stderr) = (Cause::Failed(cause.to_owned()), stderr.to_owned());
+        let loss = Loss { worker: 0, pid: 0, host: "node1".to_owned(), cause, stderr };
+        no_workers("/opt/python", &loss)
+    }
+
+    #[test]
+    fn what_python_says_becomes_advice() {
+        let line = "gridrpc: Python 3.8.1 (/x) is of another minor version than the client's Python 3.11.7";
+        let text = told("ended", &format!("hello\n{line}\n"));
+        assert!(text.starts_with("Python 3.8.1") && text.contains("`python` in"), "{text}");
+        let text = told("ended", "ModuleNotFoundError: No module named 'gridrpc'");
+        assert!(text.contains("`/opt/python -m pip install gridrpc`"), "{text}");
+        let text = told("could not run `/opt/python`: No such file", "");
+        assert!(text.contains("No such file: see that this Python is there"), "{text}");
+        let text = told("ended", "Traceback:\nFileNotFoundError: '/x'\n");
+        assert!(text.contains("failed: ended: FileNotFoundError: '/x'; see"), "{text}");
+    }
+}

@@ -1,0 +1,119 @@
+"""Clients that end, in whatever way: nothing of theirs stays on any host."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hosts import agents, configured, nothing_is_left, ours, rig_of, server, signal_all
+from processes import LONG, descendants, running, start_script, until
+from sshd import Rig
+
+#: A client whose calls run for ever, on all workers; or which has only asked for them.
+CLIENT = """
+    import sys
+    import time
+
+    import gridrpc
+    import remote
+
+    with gridrpc.Grid(config="grid.toml") as grid:
+        if {at_work}:
+            grid.wait_until_ready(60)
+            calls = [grid.submit(remote.nap, 600) for _ in range(8)]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        begin = time.monotonic()
+        grid.close()
+        print(time.monotonic() - begin, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def rig() -> Iterator[Rig]:
+    with rig_of(2) as rig:
+        yield rig
+
+
+def client(rig: Rig, folder: Path, *, at_work: bool = True) -> subprocess.Popen[str]:
+    configured(folder, server(rig, "node1", "node2"))
+    started = start_script(folder, CLIENT.format(at_work=at_work))
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def end(process: subprocess.Popen[str]) -> str:
+    """Waits for it; what it has written meanwhile."""
+    told, _ = process.communicate("\n", LONG)
+    return told
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_client_is_ended_by_a_signal(rig: Rig, tmp_path: Path, number: int) -> None:
+    with client(rig, tmp_path) as process:
+        here = descendants(process.pid)
+        assert ours(rig)
+        os.killpg(process.pid, number)
+        process.wait(LONG)
+        assert nothing_is_left(rig, 2)
+        assert until(lambda: not running(here), 2), "its own ssh end as well"
+
+
+@pytest.mark.parametrize("delay", [0, 0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_client_ends_while_hosts_are_starting(
+    rig: Rig, tmp_path: Path, delay: float, *, killed: bool
+) -> None:
+    with client(rig, tmp_path, at_work=False) as process:
+        here = descendants(process.pid)
+        # What there is by then differs from one time to the next, as it does with users.
+        time.sleep(delay)
+        here |= descendants(process.pid)
+        if killed:
+            process.kill()
+        else:
+            assert float(end(process)) < 2
+        process.wait(LONG)
+        assert nothing_is_left(rig, 2)
+        assert until(lambda: not running(here), 2)
+
+
+def test_a_client_closes_its_grid_with_calls_at_work(rig: Rig, tmp_path: Path) -> None:
+    with client(rig, tmp_path) as process:
+        assert float(end(process)) < 2
+        assert nothing_is_left(rig, 0.5)
+
+
+def test_a_client_is_killed_whose_agent_is_stopped(rig: Rig, tmp_path: Path) -> None:
+    with client(rig, tmp_path) as process:
+        signal_all(agents(rig, 1), signal.SIGSTOP)
+        process.kill()
+        assert nothing_is_left(rig, 2)
+
+
+def test_a_client_is_killed_behind_a_link_that_is_gone(rig: Rig, tmp_path: Path) -> None:
+    with client(rig, tmp_path) as process:
+        rig.drop(1)
+        try:
+            process.kill()
+            assert nothing_is_left(rig, 10), "agents end when they hear nothing for a heartbeat"
+        finally:
+            rig.mend(1)
+
+
+def test_a_stopped_client_is_taken_for_lost_and_goes_on(rig: Rig, tmp_path: Path) -> None:
+    with client(rig, tmp_path) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        assert nothing_is_left(rig, 10)
+        os.kill(process.pid, signal.SIGCONT)
+        # Its hosts are asked for again.
+        assert until(lambda: all(agents(rig, node) for node in rig.nodes))
+        end(process)
+        assert nothing_is_left(rig, 2)
