@@ -39,6 +39,8 @@ def server(rig: Rig, *hosts: str, name: str = "cluster", **keys: Any) -> str:
         "command": f"ssh -F {rig.config}",
         "python": sys.executable,
         "heartbeat": HEARTBEAT,
+        # What the tests count is what they send.
+        "compression": "none",
         **keys,
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
