@@ -177,6 +177,11 @@ def test_workers_here_and_there_make_one_grid(rig: Rig, tmp_path: Path) -> None:
         assert places == {here, "node1", "node2"}
 
 
+def test_a_client_that_cannot_be_dialled_is_reached_through_ssh(rig: Rig, tmp_path: Path) -> None:
+    with on_hosts(tmp_path, server(rig, "node1", addresses=["192.0.2.1"])) as grid:
+        assert grid.submit(where, 0.0).result(LONG) == "node1"
+
+
 def test_a_host_has_the_name_that_its_owner_gives_it(rig: Rig, tmp_path: Path) -> None:
     with rig.config.open("a") as config:
         config.write(f"Host fast\n    HostName {rig.address(1)}\n")

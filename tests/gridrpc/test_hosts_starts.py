@@ -70,7 +70,7 @@ def test_each_host_that_does_not_come_is_told_with_its_cause_and_a_remedy(
     rig: Rig, tmp_path: Path
 ) -> None:
     """All at once: they are started side by side, and each is tried again for some seconds."""
-    known_by = {f"n{number}": rig.address(1) for number in range(1, 12)}
+    known_by = {f"n{number}": rig.address(1) for number in range(1, 13)}
     with rig.config.open("r+") as config:
         hosts = "".join(f"Host {name}\n    HostName {at}\n" for name, at in known_by.items())
         old = config.read()
@@ -104,12 +104,20 @@ def test_each_host_that_does_not_come_is_told_with_its_cause_and_a_remedy(
             "n7": ({"python": other}, "Python 3.8.1", "client's version there by `python`"),
             "n8": ({"python": "/usr/bin/python3"}, "has no gridrpc", "pip install gridrpc"),
             "n9": ({"directory": "/no/folder"}, "/no/folder", "`directory`"),
+            "n11": (
+                {
+                    "addresses": ["192.0.2.1"],
+                    "command": f"ssh -F {rig.config} -o ClearAllForwardings=yes",
+                },
+                "the client cannot be reached from this host; 192.0.2.1",
+                "`addresses`",
+            ),
             "n10": ({"ports": taken.getsockname()[1]}, "is taken", "`ports`"),
         }
         tables = [
             server(rig, host, name=host, workers=1, **keys) for host, (keys, *_) in faults.items()
         ]
-        tables.append(server(rig, "n11", name="good", workers=1))
+        tables.append(server(rig, "n12", name="good", workers=1))
         with opened(config=configured(tmp_path, *tables)) as grid:
             # The others work meanwhile.
             assert grid.submit(remote.add, 1, 1).result(LONG) == 2

@@ -577,3 +577,63 @@ fn hosts_that_never_come_are_given_up_and_told() {
     assert!(matches!(core.standing(guest), Standing::Lost(_)), "{:?}", core.standing(guest));
     assert!(core.knows_places());
 }
+
+#[test]
+fn hosts_that_join_and_start_no_worker_are_given_up_and_all_are_told() {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![1, 1, 1], ..Settings::default() });
+    let (mut out, mut started) = (Vec::new(), [0; 3]);
+    core.open(Time(0), &mut out);
+    core.submit(Time(1), Task::new(FunctionId(0), 7), &mut out).expect("taken");
+    let mut now = Time(1);
+    while core.broken().is_none() {
+        assert!(now < Time(60_000_000_000), "it is tried for ever");
+        for action in std::mem::take(&mut out) {
+            let Action::Start(id) = action else { continue };
+            started[id.0 as usize] += 1;
+            core.host_joined(id, 1, &mut out);
+            if id == WorkerId(2) {
+                // It has tried for itself.
+                core.host_has_failed(id);
+            }
+            let cause = Cause::Failed("no Python".to_owned());
+            core.worker_lost(now, id, None, Loss { cause, ..loss(id.0) }, &mut out);
+            core.check();
+        }
+        if let Some(next) = core.next_tick() {
+            now = now.max(next);
+            core.tick(now, &mut out);
+        }
+    }
+    let most = Settings::default().max_failed_starts;
+    assert_eq!(started, [most, most, 1]);
+    let told = core.broken().expect("it is").to_string();
+    assert_eq!(told.lines().count(), 3, "{told}");
+    assert_eq!(core.absent_hosts().count(), 3);
+}
+
+#[test]
+fn a_host_that_has_served_is_tried_for_long() {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![1], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    core.host_joined(WorkerId(0), 1, &mut out);
+    core.host_has(Time(1), WorkerId(0), 1, 1, &mut out);
+    assert_eq!(core.absent_hosts().count(), 0);
+    let mut now = Time(1);
+    core.worker_lost(now, WorkerId(0), None, loss(0), &mut out);
+    while core.broken().is_none() {
+        for action in std::mem::take(&mut out) {
+            if let Action::Start(id) = action {
+                core.worker_lost(now, id, None, loss(id.0), &mut out);
+            }
+        }
+        if let Some(next) = core.next_tick() {
+            now = now.max(next);
+            core.tick(now, &mut out);
+        }
+    }
+    let minutes = now.0 / 60_000_000_000;
+    assert!((10..60).contains(&minutes), "it was tried for {minutes} minutes");
+}

@@ -16,7 +16,9 @@ use crate::client::hosts::clock::{Clock, Offset};
 use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
-use crate::client::hosts::remedies::{agent_gone, no_workers, not_asked_for, other_version};
+use crate::client::hosts::remedies::{
+    agent_ended, agent_gone, no_workers, not_asked_for, other_version,
+};
 use crate::client::hosts::{RemoteWorkers, Servers};
 use crate::client::lifecycle::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
@@ -286,8 +288,7 @@ impl Reactor {
                 place.agent = None;
                 match &place.stage {
                     Stage::Asked(_) => {
-                        let why =
-                            format!("its agent ended before it had dialled this client: {how}");
+                        let why = agent_ended(&how, &String::from_utf8_lossy(&place.said));
                         self.lose_host(index, Cause::Failed(why));
                     }
                     // Its connection tells.

@@ -7,6 +7,9 @@ use gridrpc_core::{Cause, Loss};
 /// What its Python says that belongs to an installation of another minor version: _versions.py.
 const OTHER_PYTHON: &str = "is of another minor version than the client's Python";
 
+/// What the program `gridrpc` puts before its messages.
+const OWN: &str = "gridrpc: ";
+
 /// Why no worker can be started on a host, for people. `python`: what workers run there; empty: they are
 /// native.
 pub(super) fn no_workers(python: &str, loss: &Loss) -> String {
@@ -48,6 +51,16 @@ pub(super) fn agent_gone(how: &str) -> String {
     )
 }
 
+/// An agent that has ended before it was there. `said`: what it has written.
+pub(super) fn agent_ended(how: &str, said: &str) -> String {
+    let text = format!("its agent ended before it had dialled this client ({how})");
+    // What the program writes last before it ends: why, in some lines.
+    let why = said.rfind(OWN).map(|at| &said[at + OWN.len()..]);
+    let lines: Vec<&str> = why.unwrap_or(said).lines().map(str::trim).collect();
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { text } else { format!("{text}: {}", lines.join("; ")) }
+}
+
 /// An agent that could not be asked for, since there is no door for it.
 pub(super) fn not_asked_for(error: &io::Error) -> String {
     match error.kind() {
@@ -82,6 +95,14 @@ mod tests {
         let (cause, stderr) = (Cause::Failed(cause.to_owned()), stderr.to_owned());
         let loss = Loss { worker: 0, pid: 0, host: "node1".to_owned(), cause, stderr };
         no_workers("/opt/python", &loss)
+    }
+
+    #[test]
+    fn what_an_agent_says_last_is_told() {
+        let said = "motd\ngridrpc: no way\n  10.0.0.1:4: refused\nSee the firewall.\n";
+        let text = agent_ended("exit status: 1", said);
+        assert!(text.ends_with("(exit status: 1): no way; 10.0.0.1:4: refused; See the firewall."));
+        assert!(agent_ended("killed", "").ends_with("dialled this client (killed)"));
     }
 
     #[test]
