@@ -136,7 +136,7 @@ def test_fortran_order_is_checked(module_grid: Grid) -> None:
         by_columns(np.zeros((3, 4), order="F"))
 
 
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("transport", ["unix", "tcp", "tls"])
 @pytest.mark.parametrize("size", SIZES)
 def test_what_a_function_does_to_its_input_stays_with_it(
     compile_idl: CompileIdl, transport: str, size: int

@@ -68,18 +68,6 @@ pub fn round_trip(socket: BorrowedFd<'_>) -> io::Result<Duration> {
     Ok(Duration::from_micros(info.tcpi_rtt.into()))
 }
 
-/// Bytes that this TCP socket has been given and the other end has not confirmed.
-///
-/// # Errors
-/// As `ioctl(2)`.
-pub fn unconfirmed(socket: BorrowedFd<'_>) -> io::Result<usize> {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: `bytes` is a valid place to write a number to. SIOCOUTQ of tcp(7) has this other name here.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
-    check(result as isize)?;
-    Ok(usize::try_from(bytes).unwrap_or(0))
-}
-
 fn check(result: isize) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_core::{Cause, End, Loss};
@@ -34,6 +34,8 @@ pub(super) struct Answers {
     pub(super) up: Outbound,
     calls: Mutex<HashMap<u64, Running>>,
     unsent: AtomicBool,
+    /// Answers with so many streamed bytes and more wait until they are fetched.
+    hold: AtomicU64,
     /// Wakes the agent's own thread.
     pub(super) wake: EventFd,
     changed: AtomicBool,
@@ -42,7 +44,8 @@ pub(super) struct Answers {
 impl Answers {
     pub(super) fn new(up: Outbound, wake: EventFd) -> Answers {
         let (unsent, changed) = (AtomicBool::new(false), AtomicBool::new(true));
-        Answers { up, calls: Mutex::default(), unsent, wake, changed }
+        let hold = AtomicU64::new(u64::MAX);
+        Answers { up, calls: Mutex::default(), unsent, hold, wake, changed }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -116,8 +119,22 @@ impl Answers {
         Ok(())
     }
 
+    /// From here on, answers with so many streamed bytes and more wait until they are fetched.
+    pub(super) fn hold(&self, bytes: u64) {
+        self.hold.store(bytes, Ordering::Release);
+    }
+
+    /// The client is ready for the next of those that wait.
+    pub(super) fn fetched(&self) {
+        self.up.begin_held();
+        self.unsent.store(true, Ordering::Release);
+    }
+
     fn push(&self, message: Message<'_>, streams: VecDeque<Arc<Source>>) -> io::Result<()> {
-        self.up.push_with(&message, streams).map_err(io::Error::other)?;
+        let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
+        let waits = !streams.is_empty() && streamed >= self.hold.load(Ordering::Acquire);
+        let push = if waits { Outbound::push_held } else { Outbound::push_with };
+        push(&self.up, &message, streams).map_err(io::Error::other)?;
         self.unsent.store(true, Ordering::Release);
         Ok(())
     }

@@ -470,6 +470,8 @@ impl Agent {
                 self.answers.settle();
             }
             Message::Pong { .. } => {}
+            Message::Hold { bytes } => self.answers.hold(bytes),
+            Message::Fetch => self.answers.fetched(),
             Message::Goodbye => self.ended = true,
             other => return Err(LinkError::Unexpected(format!("{:?}", other.kind()))),
         }

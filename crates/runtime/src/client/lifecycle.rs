@@ -31,11 +31,6 @@ use crate::worker::progress::{self, GivingBack};
 const BATCH: usize = 16;
 /// The longest result that is taken, bytes: the address space sets the real bound.
 pub(super) const MAX_PAYLOAD: u64 = 1 << 40;
-/// In a grid of so many workers and fewer, large messages do not get into each other's way.
-const FEW: usize = 16;
-/// Where a message needs longer than this to go there and back, they wait for no turn: they do not meet,
-/// and asking costs more than it brings.
-const FAR: Duration = Duration::from_millis(10);
 /// How often a full kernel queue of descriptors in flight is tried again, and after how long.
 const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
@@ -164,9 +159,7 @@ impl Reactor {
             let mapped = Mapped::given_back(GivingBack::new(&self.progress.mapping, index))
                 .passed_on_by(&self.common.pool);
             let sender = Sender::new(Arc::clone(&pair.ours));
-            let meets = self.inlets.len() > FEW
-                && sys::round_trip(pair.ours.socket()).is_ok_and(|time| time < FAR);
-            let mut outlet = Outlet::new(sender, token, mapped.returns(), meets);
+            let mut outlet = Outlet::new(sender, token, mapped.returns());
             let outbox = self.greet(&mut outlet, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.socket(), watched)?;
@@ -204,7 +197,6 @@ impl Reactor {
                 stderr,
                 host: self.host.clone(),
                 started: false,
-                holds: meets,
                 broken: None,
                 at_end: false,
             });
@@ -331,7 +323,6 @@ impl Reactor {
         self.take_rest(index);
         let Some(mut inlet) = self.inlets[index as usize].take() else { return };
         inlet.read_output();
-        self.fetching.forget(index);
         // Descriptors that a child of the worker holds open would be reported for ever.
         self.stop_watching(&inlet);
         if let Some(why) = inlet.broken {
@@ -355,7 +346,6 @@ impl Reactor {
         let pid = if pid == 0 { told } else { pid };
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
-        state.sending.forget(worker);
         let now = Time(monotonic_ns());
         state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
         self.common.finish(state);

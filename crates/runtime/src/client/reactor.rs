@@ -14,14 +14,12 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::borrowed::Mapped;
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
-use crate::client::fetching::Fetching;
 use crate::client::grid::{Common, Config};
 use crate::client::hosts::{Hosts, Wishes};
 use crate::client::launch::{Forked, Spawner};
 use crate::client::lifecycle::Asked;
 use crate::client::output;
 use crate::client::seat::Read;
-use crate::client::turns::LARGE;
 use crate::link::{LinkError, Received, Receiver};
 use crate::nested::is_request;
 use crate::patience::Patience;
@@ -98,8 +96,6 @@ pub(super) struct Inlet {
     pub(super) stdout: Option<output::Outlet>,
     pub(super) stderr: output::Outlet,
     pub(super) host: String,
-    /// Whether it waits with large answers until they are fetched.
-    pub(super) holds: bool,
     /// Whether the spawner has said that its process is there.
     pub(super) started: bool,
     /// Why it has to end, if it broke the protocol.
@@ -140,8 +136,6 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Places that are still to get a process.
     pub(super) to_start: VecDeque<WorkerId>,
-    /// Large answers over a network.
-    pub(super) fetching: Fetching,
     /// What the spawner has been asked for and has not done, the first due first.
     pub(super) unanswered: VecDeque<Asked>,
     /// Workers that have closed their connection: when they are ended, and which process.
@@ -181,7 +175,7 @@ impl Read for Reactor {
         }
         let leaving = self.end_leaving();
         let lines = self.end_lines();
-        let fetching = self.fetch();
+        let fetching = self.fetch_from_hosts();
         let unanswered = self.see_to_unanswered();
         let hosts = self.see_to_hosts();
         let dues = [until, leaving, lines, fetching, unanswered, hosts];
@@ -253,7 +247,6 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             to_start: VecDeque::new(),
-            fetching: Fetching::default(),
             unanswered: VecDeque::new(),
             leaving: VecDeque::new(),
             begun_lines: VecDeque::new(),
@@ -292,7 +285,6 @@ impl Reactor {
         }
         let idle = self.to_start.is_empty() && to_kill.is_empty();
         self.lone = (state.core.live() == 1).then_some(state.last_sent);
-        state.send_large();
         let until = if idle { state.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
         common.finish(state);
@@ -475,10 +467,6 @@ impl Reactor {
                 return false;
             }
         };
-        if inlet.holds {
-            let (generation, coming) = (inlet.generation, inlet.receiver.coming());
-            self.fetching.heard(Instant::now(), index, generation, coming);
-        }
         self.apply(WorkerId(index), events);
         true
     }
@@ -530,24 +518,6 @@ impl Reactor {
         }
     }
 
-    /// Asks for as many large answers as there is room for; says when there is more.
-    fn fetch(&mut self) -> Option<Instant> {
-        if self.fetching.is_idle() {
-            return None;
-        }
-        let now = Instant::now();
-        let mut next = self.fetching.next(now);
-        if next.is_some() {
-            let mut state = self.common.lock();
-            while let Some(worker) = next {
-                state.push_ahead(WorkerId(worker), &Message::Fetch);
-                next = self.fetching.next(now);
-            }
-            self.common.finish(state);
-        }
-        self.fetching.due(now)
-    }
-
     /// Applies what a worker has sent.
     fn apply(&mut self, worker: WorkerId, events: Vec<Event>) {
         if events.is_empty() {
@@ -567,11 +537,6 @@ impl Reactor {
                 Event::Welcome { pid } => {
                     if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
                         outlet.pid = pid;
-                    }
-                    let inlet = self.inlets[worker.0 as usize].as_ref();
-                    if inlet.is_some_and(|inlet| inlet.holds) {
-                        let bytes = LARGE as u64;
-                        state.push(worker, &Message::Hold { bytes });
                     }
                     state.drive(|core, out| core.worker_ready(now, worker, out));
                     changed = true;

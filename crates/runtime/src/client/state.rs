@@ -17,9 +17,7 @@ use crate::client::call::{Call, Outcome};
 use crate::client::function::{Function, FunctionRef};
 use crate::client::hosts::{HostsOut, Terms};
 use crate::client::nested::Waiting;
-use crate::client::sending::Sending;
 use crate::client::shared::SharedData;
-use crate::client::turns::LARGE;
 use crate::link::{Outbound, Sender};
 use crate::payload::{Payload, announce};
 use crate::sys::{Mapping, monotonic_ns};
@@ -34,10 +32,6 @@ pub(crate) struct Outlet {
     /// Stretches of its segments that this client reads no more.
     returns: Returns,
     pub(crate) pid: u32,
-    /// Large messages wait for their turn.
-    in_turn: bool,
-    /// Gates that may be passed.
-    open: usize,
     /// Segments of ours that it has been told.
     segments: HashSet<u32>,
     /// Sections that it still reads although their calls have ended.
@@ -61,14 +55,12 @@ const AT_HAND: i32 = 4;
 const SMALL: u64 = 4096;
 
 impl Outlet {
-    pub(crate) fn new(sender: Sender, token: u64, returns: Returns, in_turn: bool) -> Outlet {
+    pub(crate) fn new(sender: Sender, token: u64, returns: Returns) -> Outlet {
         Outlet {
             sender,
             token,
             returns,
             pid: 0,
-            in_turn,
-            open: 0,
             segments: HashSet::new(),
             retained: HashMap::new(),
             blocked: false,
@@ -97,16 +89,7 @@ impl Outlet {
         self.urgent = false;
         self.flushed = self.calls;
         // A connection that is gone shows itself on its receiving half.
-        let mut blocked = matches!(self.sender.flush(), Ok(false));
-        while self.sender.is_at_gate() {
-            blocked = false;
-            if self.open == 0 {
-                break;
-            }
-            self.open -= 1;
-            self.sender.open_gate();
-            blocked = matches!(self.sender.flush(), Ok(false));
-        }
+        let blocked = matches!(self.sender.flush(), Ok(false));
         if blocked != self.blocked {
             self.blocked = blocked;
             let flags = if blocked {
@@ -118,15 +101,6 @@ impl Outlet {
             // Fails only for a descriptor that is no longer watched, because its worker is gone.
             let _ = epoll.modify(self.sender.socket(), &mut event);
         }
-    }
-
-    /// Has a message with so many streamed bytes wait for its turn, if it is large. `true`: it waits.
-    fn waits_with(&mut self, streamed: usize) -> bool {
-        let waits = self.in_turn && streamed >= LARGE;
-        if waits {
-            self.sender.push_gate();
-        }
-        waits
     }
 
     /// Gives back what this client reads no more, as far as that takes a message.
@@ -204,8 +178,6 @@ pub(crate) struct State {
     taken_back: Vec<(WorkerId, u32, u64)>,
     /// Reserved workers that are given up before they were asked for.
     gone: Vec<WorkerId>,
-    /// Large messages over a network.
-    pub(super) sending: Sending,
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
     /// Workers with unsent messages.
@@ -280,7 +252,6 @@ impl State {
             progress,
             taken_back: Vec::new(),
             gone: Vec::new(),
-            sending: Sending::default(),
             actions: Vec::new(),
             dirty: Vec::new(),
             ended: Vec::new(),
@@ -439,10 +410,6 @@ impl State {
         let message =
             Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
         let released = outlet.push_releases();
-        let streamed = payload.streamed() as usize;
-        if outlet.waits_with(streamed) {
-            self.sending.wait(worker, streamed);
-        }
         let Outlet { sender, segments, .. } = outlet;
         let pushed = released
             .and_then(|()| payload.announce(sender, |segment| segments.insert(segment)))
@@ -544,27 +511,6 @@ impl State {
         }
     }
 
-    /// Pushes a message that does not wait behind large ones.
-    pub(crate) fn push_ahead(&mut self, worker: WorkerId, message: &Message<'_>) {
-        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
-            let pushed = outlet.sender.push_ahead(message);
-            self.pushed(worker, pushed, true);
-        }
-    }
-
-    /// Lets large messages go whose turn it is; with the next flush.
-    pub(crate) fn send_large(&mut self) {
-        let State { sending, outlets, .. } = self;
-        let outlet = |worker: WorkerId| outlets[worker.0 as usize].as_ref();
-        let next = sending.next(|worker| outlet(worker).map_or(0, |one| one.sender.under_way()));
-        for worker in next {
-            if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
-                outlet.open += 1;
-                self.mark(worker, true);
-            }
-        }
-    }
-
     /// A message has been pushed, or cannot be sent as it is: then its worker is ended, which would else
     /// wait for it for ever, or not know what the next one means.
     fn pushed(&mut self, worker: WorkerId, pushed: Result<(), WireError>, urgent: bool) {
@@ -616,7 +562,6 @@ impl State {
         if self.hosts.has_unsent() {
             self.to_flush.extend(self.hosts.take_unsent(submitting));
         }
-        self.send_large();
         let State { dirty, outlets, progress, epoll, .. } = self;
         dirty.retain(|worker| {
             let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
@@ -675,7 +620,7 @@ impl State {
 
     /// When something is due without anything happening.
     pub(crate) fn next_tick(&self) -> Option<Time> {
-        self.core.next_tick().into_iter().chain(self.sending.due()).min()
+        self.core.next_tick()
     }
 }
 

@@ -18,6 +18,20 @@ struct Queue {
     frames: Vec<u8>,
     /// Streams, and behind how many bytes of the frames their message ends.
     streams: Vec<(usize, Streams)>,
+    /// How many messages' streams that are held are to begin.
+    begun: usize,
+}
+
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.begun == 0
+    }
+
+    fn push(&mut self, message: &Message<'_>, streams: Streams) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, &mut self.frames)?;
+        self.streams.push((self.frames.len(), streams));
+        Ok(())
+    }
 }
 
 /// The streams of one message, and whether those of others and messages behind it may pass them.
@@ -25,6 +39,7 @@ struct Queue {
 enum Streams {
     InTurns(VecDeque<Arc<Source>>),
     InLine(VecDeque<Arc<Source>>),
+    Held(VecDeque<Arc<Source>>),
 }
 
 /// Has whoever waits for the socket look out for it, or no more, as it can or cannot be written to.
@@ -84,13 +99,10 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        let mut queue = self.queue();
-        message.encode(Order::NATIVE, &mut queue.frames)?;
-        if !streams.is_empty() {
-            let end = queue.frames.len();
-            queue.streams.push((end, Streams::InTurns(streams)));
+        if streams.is_empty() {
+            return self.push(message);
         }
-        Ok(())
+        self.queue().push(message, Streams::InTurns(streams))
     }
 
     /// The same, with all of the streams before what is pushed later: that may depend on them.
@@ -102,13 +114,27 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        let mut queue = self.queue();
-        message.encode(Order::NATIVE, &mut queue.frames)?;
-        if !streams.is_empty() {
-            let end = queue.frames.len();
-            queue.streams.push((end, Streams::InLine(streams)));
+        if streams.is_empty() {
+            return self.push(message);
         }
-        Ok(())
+        self.queue().push(message, Streams::InLine(streams))
+    }
+
+    /// Appends a message whose streams, of which there are some, wait until [`Outbound::begin_held`].
+    ///
+    /// # Errors
+    /// As [`Outbound::push`].
+    pub fn push_held(
+        &self,
+        message: &Message<'_>,
+        streams: VecDeque<Arc<Source>>,
+    ) -> Result<(), WireError> {
+        self.queue().push(message, Streams::Held(streams))
+    }
+
+    /// Has the streams begin that have been held longest; with the next flush.
+    pub fn begin_held(&self) {
+        self.queue().begun += 1;
     }
 
     /// Sends what has been pushed, as far as the socket takes it. Returns at once if another thread is
@@ -123,7 +149,7 @@ impl Outbound {
             self.send(&mut writer);
             drop(writer);
             // Somebody may have pushed meanwhile, and left it to this thread to send it.
-            if self.queue().frames.is_empty() {
+            if self.queue().is_empty() {
                 return;
             }
         }
@@ -137,10 +163,12 @@ impl Outbound {
             match streams {
                 Streams::InTurns(streams) => writer.sender.push_bulk(streams),
                 Streams::InLine(streams) => writer.sender.push_streams(&streams),
+                Streams::Held(streams) => writer.sender.push_held(streams),
             }
             start = end;
         }
         writer.sender.push_frames(&queue.frames[start..]);
+        writer.sender.begin_held(queue.begun);
         if writer.failed.is_some() {
             return;
         }

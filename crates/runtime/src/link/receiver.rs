@@ -227,13 +227,13 @@ impl Receiver {
         self.socket.has_more()
     }
 
-    /// The answer that has been announced and has not come in whole.
-    #[must_use]
-    pub fn coming(&self) -> Option<Coming> {
-        let pending = self.pending.iter().find(|pending| pending.answer)?;
-        let total = pending.lengths.iter().sum();
-        let come: usize = pending.streams.iter().map(Stream::len).sum();
-        Some(Coming { number: pending.number, total, left: total - come })
+    /// The answers that have been announced and have not come in whole, in their order.
+    pub fn coming(&self) -> impl Iterator<Item = Coming> + '_ {
+        self.pending.iter().filter(|pending| pending.answer).map(|pending| {
+            let total = pending.lengths.iter().sum();
+            let come: usize = pending.streams.iter().map(Stream::len).sum();
+            Coming { number: pending.number, total, left: total - come }
+        })
     }
 
     /// Reads once from the socket. Returns how many bytes came; 0 at the end of the stream.

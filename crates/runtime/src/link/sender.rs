@@ -19,8 +19,6 @@ enum Out {
     /// Descriptors that go with the first byte of what follows.
     Descriptors(Vec<Arc<OwnedFd>>),
     Slice(Arc<Source>, Range<usize>),
-    /// What is behind it waits until the gate is opened.
-    Gate,
 }
 
 impl Out {
@@ -28,7 +26,7 @@ impl Out {
         match self {
             Out::Bytes(bytes) => bytes.len(),
             Out::Slice(_, range) => range.len(),
-            Out::Descriptors(_) | Out::Gate => 0,
+            Out::Descriptors(_) => 0,
         }
     }
 }
@@ -42,8 +40,6 @@ pub struct Sender {
     sent: usize,
     /// Bytes of the connection so far.
     position: u64,
-    /// Whether the transport kept some of them itself when it was last asked.
-    kept: bool,
     /// Messages with streams so far.
     streamed: u32,
     /// Streams that let other messages pass, in the order of their turns.
@@ -51,6 +47,8 @@ pub struct Sender {
     packing: Packing,
     /// More pieces will come than are here.
     goes_on: bool,
+    /// Such streams that wait until they are to begin.
+    held: VecDeque<Bulk>,
 }
 
 /// Streams of one message that go piece by piece, in turn with those of others.
@@ -71,11 +69,11 @@ impl Sender {
             queue: VecDeque::new(),
             sent: 0,
             position: 0,
-            kept: false,
             streamed: 0,
             bulks: VecDeque::new(),
             packing: Packing::new(Compression::Off),
             goes_on: false,
+            held: VecDeque::new(),
         }
     }
 
@@ -89,22 +87,6 @@ impl Sender {
             self.streamed = self.streamed.wrapping_add(1);
         }
         Ok(())
-    }
-
-    /// Puts a message before the first gate; without one, behind all.
-    ///
-    /// # Errors
-    /// As [`Sender::push`].
-    pub fn push_ahead(&mut self, message: &Message<'_>) -> Result<(), WireError> {
-        match self.queue.iter().position(|out| matches!(out, Out::Gate)) {
-            None => self.push(message),
-            Some(gate) => {
-                let mut frame = Vec::new();
-                message.encode(Order::NATIVE, &mut frame)?;
-                self.queue.insert(gate, Out::Bytes(frame));
-                Ok(())
-            }
-        }
     }
 
     /// Appends a message that descriptors go with.
@@ -161,8 +143,25 @@ impl Sender {
     /// Has the streamed sections of the message pushed before follow it piece by piece, so that what is
     /// pushed later passes them, and several messages' take turns.
     pub fn push_bulk(&mut self, parts: VecDeque<Arc<Source>>) {
+        let bulk = self.bulk(parts);
+        self.bulks.push_back(bulk);
+    }
+
+    /// The same, but they wait until [`Sender::begin_held`].
+    pub fn push_held(&mut self, parts: VecDeque<Arc<Source>>) {
+        let bulk = self.bulk(parts);
+        self.held.push_back(bulk);
+    }
+
+    /// Has the next so many of what waits go.
+    pub fn begin_held(&mut self, count: usize) {
+        let count = count.min(self.held.len());
+        self.bulks.extend(self.held.drain(..count));
+    }
+
+    fn bulk(&mut self, parts: VecDeque<Arc<Source>>) -> Bulk {
         self.streamed = self.streamed.wrapping_add(1);
-        self.bulks.push_back(Bulk { number: self.streamed, parts, taken: 0 });
+        Bulk { number: self.streamed, parts, taken: 0 }
     }
 
     /// Appends the next piece of the bulk whose turn it is. `false`: there is none.
@@ -218,25 +217,7 @@ impl Sender {
         }
     }
 
-    /// What is pushed from here on waits until [`Sender::open_gate`].
-    pub fn push_gate(&mut self) {
-        self.queue.push_back(Out::Gate);
-    }
-
-    /// Whether everything before the first gate has been sent.
-    #[must_use]
-    pub fn is_at_gate(&self) -> bool {
-        !self.kept && matches!(self.queue.front(), Some(Out::Gate))
-    }
-
-    /// Takes the gate away that everything before has been sent of.
-    pub fn open_gate(&mut self) {
-        if self.is_at_gate() {
-            self.queue.pop_front();
-        }
-    }
-
-    /// Sends as much as the socket takes, up to the first gate. `Ok(true)`: everything.
+    /// Sends as much as the socket takes. `Ok(true)`: everything but what is held.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -248,7 +229,6 @@ impl Sender {
             }
             let left = match self.queue.get(front) {
                 None => return self.flush_transport(),
-                Some(Out::Gate) => return self.flush_transport().map(|_| false),
                 Some(Out::Bytes(bytes)) => bytes.len() - self.sent,
                 Some(Out::Slice(_, range)) => range.len() - self.sent,
                 Some(Out::Descriptors(_)) => unreachable!("bytes follow descriptors"),
@@ -297,12 +277,8 @@ impl Sender {
     fn flush_transport(&mut self) -> io::Result<bool> {
         loop {
             match self.socket.flush() {
-                Ok(empty) => {
-                    self.kept = !empty;
-                    return Ok(empty);
-                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                flushed => return flushed,
             }
         }
     }
@@ -325,8 +301,8 @@ impl Sender {
         self.position
     }
 
-    /// All that waits to be sent, if that is bytes only: nothing that a descriptor goes with, that
-    /// lies elsewhere, or that waits at a gate.
+    /// All that waits to be sent, if that is bytes only: nothing that a descriptor goes with, or that
+    /// lies elsewhere.
     #[must_use]
     pub fn plain(&self) -> Option<&[u8]> {
         if !self.bulks.is_empty() {
@@ -364,15 +340,6 @@ impl Sender {
         let left =
             |bulk: &Bulk| bulk.parts.iter().map(|part| part.len()).sum::<usize>() - bulk.taken;
         self.queue.iter().map(Out::len).sum::<usize>() + self.bulks.iter().map(left).sum::<usize>()
-    }
-
-    /// How much is on its way, up to the first gate: what waits to be sent, and what the socket has
-    /// taken and the other end has not confirmed. Bytes.
-    #[must_use]
-    pub fn under_way(&self) -> usize {
-        let before = self.queue.iter().take_while(|out| !matches!(out, Out::Gate));
-        let waiting: usize = before.map(Out::len).sum();
-        waiting - self.sent + self.socket.unconfirmed()
     }
 
     /// The socket.

@@ -83,14 +83,11 @@ fn nothing_is_lost_while_the_connection_takes_nothing() {
     let (mut sender, mut receiver) = halves(100);
     let streams = [pattern(5_000)];
     push(&mut sender, 0, &streams);
-    let each = sender.waiting();
     for number in 1..20 {
         assert!(!sender.flush().unwrap());
         push(&mut sender, number, &streams);
         assert_eq!(sender.position(), 100);
     }
-    // A part of it is in the connection already, and is under way all the same.
-    assert_eq!(sender.under_way(), 20 * each);
     let mut come = Vec::new();
     while !sender.flush().unwrap() {
         while take(&mut receiver, &mut come).is_some() {}
@@ -125,21 +122,25 @@ fn streams_that_have_a_place_come_there() {
 }
 
 #[test]
-fn what_waits_at_a_gate_is_sent_when_it_is_opened() {
+fn streams_that_are_held_go_when_they_are_to_and_in_their_order() {
     let (mut sender, mut receiver) = halves(1 << 20);
-    push(&mut sender, 1, &[]);
-    sender.push_gate();
-    push(&mut sender, 3, &[]);
-    sender.push_ahead(&blob(2, &[])).unwrap();
-    assert!(!sender.is_at_gate());
-    assert!(!sender.flush().unwrap() && sender.is_at_gate());
+    let mut hold = |number, stream: Vec<u8>| {
+        let mut frame = Vec::new();
+        blob(number, &[stream.len()]).encode(Order::NATIVE, &mut frame).unwrap();
+        sender.push_frames(&frame);
+        sender.push_held([Arc::new(Source::owned(stream))].into());
+    };
+    hold(1, pattern(1000));
+    hold(2, pattern(2000));
+    push(&mut sender, 3, &[pattern(10)]);
     let mut come = Vec::new();
-    take(&mut receiver, &mut come);
-    assert_eq!(come.len(), 2);
-    sender.open_gate();
-    assert!(sender.flush().unwrap());
-    take(&mut receiver, &mut come);
-    assert_eq!(come.iter().map(|one| one.0).collect::<Vec<_>>(), [1, 2, 3]);
+    for (count, expected) in [(0, vec![3]), (1, vec![3, 1]), (9, vec![3, 1, 2])] {
+        sender.begin_held(count);
+        assert!(sender.flush().unwrap());
+        while take(&mut receiver, &mut come).is_some() {}
+        assert_eq!(come.iter().map(|one| one.0).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(come[2].1, [pattern(2000)]);
 }
 
 /// Takes bytes at once and keeps them until it is allowed to send them, as encrypted ones are kept.
@@ -177,9 +178,6 @@ impl Transport for Keeping {
     fn has_more(&self) -> bool {
         false
     }
-    fn unconfirmed(&self) -> usize {
-        self.kept.lock().unwrap().1.len()
-    }
 }
 
 #[test]
@@ -189,14 +187,9 @@ fn what_the_transport_keeps_is_not_sent_yet() {
     let mut sender = Sender::new(Arc::clone(&keeping) as Socket);
     let mut receiver = Receiver::new(Arc::new(theirs), MANY);
     push(&mut sender, 1, &[]);
-    sender.push_gate();
-    assert!(!sender.flush().unwrap() && !sender.is_at_gate());
-    assert!(sender.under_way() > 0);
+    assert!(!sender.flush().unwrap());
     keeping.kept.lock().unwrap().0 = true;
-    assert!(!sender.flush().unwrap() && sender.is_at_gate());
-    sender.open_gate();
     assert!(sender.flush().unwrap());
-    assert_eq!(sender.under_way(), 0);
     let mut come = Vec::new();
     take(&mut receiver, &mut come);
     assert_eq!(come, [(1, Vec::new())]);

@@ -138,10 +138,6 @@ impl Transport for Memory {
     fn has_more(&self) -> bool {
         false
     }
-
-    fn unconfirmed(&self) -> usize {
-        self.goes.lock().waiting.len()
-    }
 }
 
 #[cfg(test)]
@@ -165,7 +161,6 @@ mod tests {
         assert_eq!(other.send(b"hello", &[]).unwrap(), 4);
         assert_eq!(kind(other.send(b"o", &[])), io::ErrorKind::WouldBlock);
         assert!(is_readable(&one) && !is_readable(&other));
-        assert_eq!(other.unconfirmed(), 4);
         assert_eq!(one.receive_into(&mut place).unwrap(), 3);
         assert!(is_readable(&one));
         let mut bytes = Vec::with_capacity(10);

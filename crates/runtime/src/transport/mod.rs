@@ -52,9 +52,6 @@ pub trait Transport: fmt::Debug + Send + Sync {
 
     /// Whether something can be received although the socket need not be readable.
     fn has_more(&self) -> bool;
-
-    /// Bytes that were sent and the other end has not confirmed, where that can be known.
-    fn unconfirmed(&self) -> usize;
 }
 
 /// For transports that carry bytes only: a message that announces descriptors would come without them.

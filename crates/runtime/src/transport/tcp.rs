@@ -44,8 +44,4 @@ impl Transport for Tcp {
     fn has_more(&self) -> bool {
         false
     }
-
-    fn unconfirmed(&self) -> usize {
-        sys::unconfirmed(self.0.as_fd()).unwrap_or(0)
-    }
 }

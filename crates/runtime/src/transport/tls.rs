@@ -292,11 +292,6 @@ impl Transport for Tls {
             || state.closed
             || state.tls.reader().fill_buf().is_ok_and(|chunk| !chunk.is_empty())
     }
-
-    fn unconfirmed(&self) -> usize {
-        let kept = self.lock().kept;
-        kept + crate::sys::unconfirmed(self.socket.as_fd()).unwrap_or(0)
-    }
 }
 
 impl Drop for Tls {

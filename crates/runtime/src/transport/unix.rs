@@ -43,8 +43,4 @@ impl Transport for Unix {
     fn has_more(&self) -> bool {
         false
     }
-
-    fn unconfirmed(&self) -> usize {
-        sys::unconfirmed(self.0.as_fd()).unwrap_or(0)
-    }
 }

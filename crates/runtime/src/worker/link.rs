@@ -136,10 +136,6 @@ struct Desk {
     /// Calls that nobody waits for any more, not taken up yet.
     unwanted: HashSet<u64>,
     callback: Option<CallbackAnswer>,
-    /// Answers with so many streamed bytes and more wait to be fetched, if there is a bound.
-    hold: Option<u64>,
-    /// Answers that have been fetched and not sent.
-    fetched: u32,
     /// Streams of the last answers: their buffers are used again.
     sent: Vec<Arc<Source>>,
     ended: bool,
@@ -280,9 +276,7 @@ impl WorkerLink {
             if !self.desk.dropped.is_empty() {
                 return Ok(Turn::LetGo(self.take_dropped()));
             }
-            if self.flush()? {
-                continue;
-            }
+            self.flush()?;
             self.streak = 0;
             if self.desk.ended || self.wait_and_fill()? == 0 {
                 return Ok(Turn::End);
@@ -495,9 +489,6 @@ impl WorkerLink {
             }
         };
         self.sender.push(&message)?;
-        if self.desk.hold.is_some_and(|bytes| payload.streamed() >= bytes) {
-            self.sender.push_gate();
-        }
         payload.push_streams(&mut self.sender)?;
         let (Answer::Returned(payload) | Answer::Raised { payload, .. }) = answer;
         for part in payload.parts {
@@ -509,25 +500,12 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// Sends everything, what is to be fetched as soon as it is. Whether something has come meanwhile.
-    fn send(&mut self) -> Result<bool, LinkError> {
+    /// Sends everything: the socket waits until it takes it.
+    fn send(&mut self) -> Result<(), LinkError> {
         self.sender.skip(self.outbox.begin_sending());
-        let mut heard = false;
-        while !self.sender.flush()? {
-            heard = true;
-            self.take_all()?;
-            // Behind its goodbye the client asks for nothing more.
-            while self.desk.fetched == 0 && !self.desk.ended {
-                if fill(&mut self.receiver)? == 0 {
-                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-                }
-                self.take_all()?;
-            }
-            self.desk.fetched = self.desk.fetched.saturating_sub(1);
-            self.sender.open_gate();
-        }
+        self.sender.flush()?;
         self.outbox.empty();
-        Ok(heard)
+        Ok(())
     }
 
     fn push_releases(&mut self) -> Result<(), LinkError> {
@@ -541,17 +519,17 @@ impl WorkerLink {
         Ok(())
     }
 
-    /// Sends the answers given so far. Whether something has come meanwhile.
-    fn flush(&mut self) -> Result<bool, LinkError> {
+    /// Sends the answers given so far.
+    fn flush(&mut self) -> Result<(), LinkError> {
         self.held = None;
         self.push_releases()?;
-        let heard = self.send()?;
+        self.send()?;
         for source in self.desk.sent.drain(..) {
             if let Some(buffer) = Arc::try_unwrap(source).ok().and_then(Source::into_owned) {
                 self.receiver.recycle(buffer);
             }
         }
-        Ok(heard)
+        Ok(())
     }
 }
 
@@ -569,8 +547,6 @@ impl Desk {
             cancelled: false,
             unwanted: HashSet::new(),
             callback: None,
-            hold: None,
-            fetched: 0,
             sent: Vec::new(),
             ended: false,
         }
@@ -641,8 +617,6 @@ impl Desk {
             }
             // To a call that has been answered meanwhile.
             Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
-            Message::Hold { bytes } => self.hold = Some(bytes),
-            Message::Fetch => self.fetched += 1,
             Message::Goodbye => self.ended = true,
             other => return Err(unexpected(&other)),
         }

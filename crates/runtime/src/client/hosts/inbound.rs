@@ -14,6 +14,7 @@ use crate::client::callbacks::Wanted;
 use crate::client::grid::Common;
 use crate::client::hosts::clock::{Clock, Offset};
 use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
+use crate::client::hosts::fetching::{FAR, FEW, Fetching, LARGE};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
 use crate::client::hosts::remedies::{
@@ -45,6 +46,8 @@ pub(crate) struct Hosts {
     launching: Launching,
     inbox: Arc<Inbox>,
     workers: RemoteWorkers,
+    /// Large answers.
+    fetching: Fetching,
     /// How many agents have been asked for.
     agents: u32,
 }
@@ -79,6 +82,8 @@ struct Peer {
     host: String,
     pid: u32,
     joined: bool,
+    /// Whether it waits with large answers until they are fetched.
+    holds: bool,
     heard: Instant,
     asked: Instant,
     /// Questions that have not been answered: number, and when they were put, ns.
@@ -115,7 +120,8 @@ impl Hosts {
             said: Vec::new(),
         };
         let places = plans.iter().map(place).collect();
-        Hosts { first, plans, places, launching, inbox, workers, agents: 0 }
+        let fetching = Fetching::default();
+        Hosts { first, plans, places, launching, inbox, workers, fetching, agents: 0 }
     }
 
     fn index(&self, id: WorkerId) -> Option<usize> {
@@ -335,6 +341,7 @@ impl Reactor {
             host: hosts.plans[index].name.clone(),
             pid: 0,
             joined: false,
+            holds: false,
             heard: now,
             asked: now,
             pings: VecDeque::new(),
@@ -384,6 +391,7 @@ impl Reactor {
                     let events = peer.conversation.events();
                     let more = peer.conversation.receiver.has_more();
                     let has_begun = peer.joined || !events.is_empty();
+                    self.note_coming(index);
                     self.apply_host(index, events);
                     // Behind that: what it has said may fit nothing that it was asked.
                     let broken = self.peer(index).and_then(|peer| peer.conversation.broken.clone());
@@ -408,6 +416,32 @@ impl Reactor {
         }
     }
 
+    /// Notes how far large answers of a host have come.
+    fn note_coming(&mut self, index: usize) {
+        let Some(hosts) = &mut self.hosts else { return };
+        if let Stage::There(peer) = &hosts.places[index].stage
+            && peer.holds
+        {
+            let coming = peer.conversation.receiver.coming();
+            hosts.fetching.heard(Instant::now(), index, coming);
+        }
+    }
+
+    /// Asks for as many large answers as there is room for; says when there is more.
+    pub(in crate::client) fn fetch_from_hosts(&mut self) -> Option<Instant> {
+        let hosts = self.hosts.as_mut().filter(|hosts| !hosts.fetching.is_idle())?;
+        let now = Instant::now();
+        let next: Vec<usize> = std::iter::from_fn(|| hosts.fetching.next(now)).collect();
+        if !next.is_empty() {
+            let mut state = self.common.lock();
+            for index in next {
+                state.push(hosts.id(index), &Message::Fetch);
+            }
+            self.common.finish(state);
+        }
+        hosts.fetching.due(now)
+    }
+
     fn join(&mut self, index: usize, joined: Joined) {
         let Joined { pid, processors, host, boot, addresses } = joined;
         let wishes = self.wishes.clone();
@@ -416,15 +450,21 @@ impl Reactor {
         let wanted = if plan.workers == 0 { processors } else { plan.workers };
         let id = hosts.id(index);
         let serve = hosts.serve(&plan, &wishes);
+        let many = hosts.places.len() > FEW;
         let Stage::There(peer) = &hosts.places[index].stage else { return };
         let up = Arc::clone(&peer.up);
-        if let Err(error) = up.push(&Message::Serve(serve)) {
+        let socket = peer.conversation.receiver.socket();
+        let holds = many && sys::round_trip(socket).is_ok_and(|time| time < FAR);
+        let hold = Message::Hold { bytes: LARGE as u64 };
+        let told = up.push(&Message::Serve(serve));
+        if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
             let why = format!("what it is to do cannot be told: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
         if let Some(peer) = self.peer(index) {
             peer.joined = true;
             peer.clock = Clock::new(!boot.is_empty() && boot == sys::boot_id());
+            peer.holds = holds;
             peer.pid = pid;
             peer.host = host;
         }
@@ -730,6 +770,7 @@ impl Reactor {
         let Some(hosts) = &mut self.hosts else { return };
         let id = hosts.id(index);
         let plan = hosts.plans[index].clone();
+        hosts.fetching.forget(index);
         let place = &mut hosts.places[index];
         let stage = std::mem::replace(&mut place.stage, Stage::Absent);
         let (host, pid) = match &stage {

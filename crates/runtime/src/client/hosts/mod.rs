@@ -3,6 +3,7 @@
 mod clock;
 mod conversation;
 pub(crate) mod doors;
+mod fetching;
 mod inbound;
 mod launching;
 mod outgoing;
