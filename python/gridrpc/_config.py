@@ -24,17 +24,17 @@ class Config:
     """The configuration of a grid; also the keys of `[grid]` in a configuration file (TOML)."""
 
     workers: int = 0
-    """How many worker processes on this machine; 0: as many as there are processors, or none if there
-    are servers."""
+    """How many worker processes on this machine; 0: as many as there are processors, or none if
+    there are servers."""
     worker: WorkerKind = "python"
     """What they run: Python functions and those of compiled modules, or the latter alone."""
     transport: Transport = "unix"
-    """How the workers of this machine are reached: by Unix sockets and shared memory; or, as those of
-    other machines are, through an agent that the client has a connection to: "tcp", or "tls", which is
-    encrypted."""
+    """How the workers of this machine are reached: by Unix sockets and shared memory; or, as those
+    of other machines are, through an agent that the client has a connection to: "tcp", or "tls",
+    which is encrypted."""
     servers: tuple[str, ...] = ()
-    """Other places with workers: URLs such as "ssh://node1", or names of servers in the configuration
-    file; without any, all of the file's."""
+    """Other places with workers: URLs such as "ssh://node1", or names of servers in the
+    configuration file; without any, all of the file's."""
     max_queued: int = 100_000
     """Calls that may wait for a worker before `submit` waits."""
     max_queued_bytes: int = 256 << 20

@@ -48,12 +48,12 @@ class Grid:
     Use it as a context manager, or call `close`; an open grid is closed when the interpreter
     ends, and its workers end with this process however that ends.
 
-    `workers`: how many processes on this machine (default: one per processor, or none if there are
-    servers); `servers`: other places with workers, such as "ssh://node1"; `config`: a TOML file whose
-    table [grid] holds values for `Config`, and whose tables [server.NAME] describe servers; `worker`:
-    "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files of compiled modules, and
-    folders with them; `initializer`: what each worker calls with `initargs` before its first call.
-    Arguments go above the file.
+    `workers`: how many processes on this machine (default: one per processor, or none if there
+    are servers); `servers`: other places with workers, such as "ssh://node1"; `config`: a TOML file
+    whose table [grid] holds values for `Config`, and whose tables [server.NAME] describe servers;
+    `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files of
+    compiled modules, and folders with them; `initializer`: what each worker calls with `initargs`
+    before its first call. Arguments go above the file.
 
     Returns at once; the workers start meanwhile. Raises ConfigError, and NestingError in a worker
     that is importing a module.
