@@ -149,13 +149,6 @@ class Call(Generic[_T]):
 class Dependency: ...
 
 @final
-class Server:
-    @property
-    def name(self) -> str: ...
-    @property
-    def hosts(self) -> list[str]: ...
-
-@final
 class Grid:
     def __new__(
         cls,

@@ -93,7 +93,7 @@ def test_calls_end_when_no_node_can_be_reached_again() -> None:
         grid = grid_behind(network, 2, heartbeat=HEARTBEAT, start_timeout=0.2)
         grid.wait_until_ready(DEADLINE)
     # The network is gone, and so are the namespaces that agents could be started in.
-    with grid, pytest.raises(StartError, match="host node[12] failed"):
+    with grid, pytest.raises(StartError, match=r"host node[12] failed"):
         grid.submit(time.sleep, DEADLINE, idempotent=True).result(DEADLINE)
 
 

@@ -172,7 +172,7 @@ class NativeEngine(_GridEngine):
 def servers_in(
     namespaces: Iterable[str | os.PathLike[str]], workers: int, **keys: object
 ) -> list[str]:
-    """Servers whose agents live in these network namespaces (files), worker i in the namespace i modulo
+    """Servers whose agents live in these network namespaces (files), worker i in namespace i modulo
     their number. `keys`: more keys of the servers.
 
     Nothing is encrypted, so that a link carries what is sent and no more.
