@@ -76,6 +76,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
     },
+    "docs/launchers.md": {
+        "> gridrpc-launcher 1": NotRun(_HOSTS),
+    },
     "docs/grid-toml.md": {
         "# Two hosts, one of them with less memory than processors.": NotRun(_HOSTS),
         "# Two network namespaces of this machine, which stand for hosts.": NotRun(_HOSTS),
