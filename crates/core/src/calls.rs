@@ -13,9 +13,16 @@ pub(crate) enum Place {
     },
     /// In the queue for all workers.
     Queued,
-    /// In the queue of a reserved worker.
+    /// In the queue of a reserved worker, or of the host where its arguments are.
     Waiting(WorkerId),
     Sent(WorkerId),
+}
+
+/// Arguments of a call that are on a host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near {
+    pub(crate) host: WorkerId,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug)]
@@ -26,8 +33,10 @@ pub(crate) struct Call<T> {
     pub(crate) losses: u32,
     /// Workers that were lost when it was the next that they would have begun.
     pub(crate) false_starts: u32,
+    /// Where some of its arguments are: it can run nowhere else with them.
+    pub(crate) near: Option<Near>,
     /// Counts the calls that were submitted.
-    serial: u64,
+    pub(crate) serial: u64,
 }
 
 #[derive(Debug)]
@@ -80,7 +89,7 @@ impl<T> Calls<T> {
         self.submitted += 1;
         let serial = self.submitted;
         let place = Place::Queued;
-        slot.call = Some(Call { task, place, losses: 0, false_starts: 0, serial });
+        slot.call = Some(Call { task, place, losses: 0, false_starts: 0, near: None, serial });
         CallId::new(index, slot.generation)
     }
 
@@ -101,13 +110,24 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        match call.place {
-            Place::Queued => self.leave_queue(call.task.bytes),
-            Place::Waiting(_) => self.leave_own_queue(call.task.bytes),
-            Place::Blocked { .. } => self.leave_blocked(call.task.bytes),
+        self.leave(call.place, call.task.bytes);
+        Some(call)
+    }
+
+    /// Takes a call out of its place; it is to be given another one at once.
+    pub(crate) fn leave_place(&mut self, id: CallId) {
+        if let Some(call) = self.get(id) {
+            self.leave(call.place, call.task.bytes);
+        }
+    }
+
+    fn leave(&mut self, place: Place, bytes: u64) {
+        match place {
+            Place::Queued => self.leave_queue(bytes),
+            Place::Waiting(_) => self.leave_own_queue(bytes),
+            Place::Blocked { .. } => self.leave_blocked(bytes),
             Place::Sent(_) => {}
         }
-        Some(call)
     }
 
     /// Puts a call into the queue for all workers, in its place.

@@ -49,10 +49,27 @@ impl<T: Clone> Core<T> {
                     );
                 }
             }
+            if let Some(host) = &worker.host {
+                let waits = |call: &CallId| {
+                    self.calls.get(*call).is_some_and(|call| call.place == Place::Waiting(id))
+                };
+                for call in host.nearby.ids().filter(waits) {
+                    assert!(waiting.insert(call), "{call:?} waits twice");
+                    let near = self.calls.get(call).and_then(|call| call.near);
+                    assert_eq!(
+                        near.map(|near| near.host),
+                        Some(id),
+                        "{call:?} waits for the wrong host"
+                    );
+                    assert_eq!(worker.free_slots(), 0, "{call:?} waits for nobody");
+                }
+            }
             for call in worker.sent.iter().filter(|sent| !sent.abandoned) {
                 assert!(sent.insert(call.call), "{:?} is in two places", call.call);
                 let place = self.calls.get(call.call).map(|call| call.place);
                 assert_eq!(place, Some(Place::Sent(id)), "{:?}", call.call);
+                let near = self.calls.get(call.call).and_then(|call| call.near);
+                assert!(near.is_none_or(|near| near.host == id), "{:?} lacks arguments", call.call);
             }
         }
         let mut wanted: HashMap<BlobId, usize> = Default::default();

@@ -11,6 +11,7 @@ use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
+use crate::queue::Queue;
 use crate::timers::{Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -403,6 +404,12 @@ impl<T: Clone> Core<T> {
         self.calls.get(id).map(|call| &call.task.payload)
     }
 
+    /// What a call that has not ended was submitted as.
+    #[must_use]
+    pub fn task(&self, id: CallId) -> Option<&Task<T>> {
+        self.calls.get(id).map(|call| &call.task)
+    }
+
     /// Whether a call that has not ended may be run again, and the shared data that it refers to.
     #[must_use]
     pub fn terms(&self, id: CallId) -> Option<(bool, &[BlobId])> {
@@ -480,6 +487,7 @@ impl<T: Clone> Core<T> {
     /// Gives the worker that has just answered its next calls.
     pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[id.index()].host.is_some() {
+            self.pump_nearby(now, id, out);
             self.pump(now, out);
             return self.even_out(out);
         }
@@ -558,6 +566,9 @@ impl<T: Clone> Core<T> {
         }
         let batch = self.pace.batched(function);
         out.push(Action::Send { worker: to, call: id, function, batch, payload });
+        if self.dependents.has(id) && !self.hosts.is_empty() {
+            self.keep_result(id, out);
+        }
         if let Some(head) = watch {
             self.set_timer(now + STUCK, Timer::Stuck { worker: to, generation, head });
         }
@@ -683,6 +694,8 @@ impl<T: Clone> Core<T> {
         self.dependents.clear();
         let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());
         reserved.for_each(|reserved| reserved.queue.clear());
+        let hosts = self.workers.iter_mut().filter_map(|worker| worker.host.as_mut());
+        hosts.for_each(|host| host.nearby = Queue::default());
         let live: Vec<CallId> = self.calls.iter().map(|(id, _)| id).collect();
         for id in live {
             self.end(now, id, end.clone(), out);

@@ -57,6 +57,9 @@ impl<T: Clone> Core<T> {
         for dependency in live {
             self.dependents.add(*dependency, id, |call| self.calls.get(call).is_some());
             waits_for += 1;
+            if !self.hosts.is_empty() {
+                self.keep_result(*dependency, out);
+            }
         }
         self.calls.block(id, waits_for);
         if waits_for == 0 {
@@ -64,7 +67,7 @@ impl<T: Clone> Core<T> {
         }
     }
 
-    fn gather(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
+    pub(crate) fn gather(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
         if let Some(call) = self.calls.get(id) {
             out.push(Action::Gather { call: id, payload: call.task.payload.clone() });
         }
@@ -75,13 +78,14 @@ impl<T: Clone> Core<T> {
         let Some(call) = self.calls.get(id) else { return };
         debug_assert_eq!(call.place, Place::Blocked { waits_for: 0 });
         let on = call.task.on;
+        let suspected = call.losses + call.false_starts > 0;
         match on {
             Some(on) => {
                 self.calls.unblock(id);
                 self.calls.wait_for(id, on.worker);
                 self.pump_reserved(now, on.worker, out);
             }
-            None if self.is_run_by_who_waits(id, out) => {}
+            None if !suspected && self.is_run_by_who_waits(id, out) => {}
             None => {
                 self.calls.unblock(id);
                 self.calls.enqueue(id);

@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, Time, WorkerId};
 use crate::interface::Action;
+use crate::queue::Queue;
 use crate::workers::{Phase, UnexpectedReply, Worker};
 
 /// What a host has that a process has not.
@@ -24,6 +25,8 @@ pub(crate) struct Host {
     pub(crate) known: bool,
     /// A worker has answered since it has joined.
     pub(crate) serves: bool,
+    /// Calls whose arguments are there.
+    pub(crate) nearby: Queue,
     /// How it was lost last, or could not be had, if no worker has answered since.
     pub(crate) loss: Option<Arc<Loss>>,
 }
@@ -90,6 +93,7 @@ impl<T: Clone> Core<T> {
             worker.has_worked = true;
         }
         self.count_places(id, wanted);
+        self.pump_nearby(now, id, out);
         self.pump(now, out);
     }
 
@@ -160,6 +164,7 @@ impl<T: Clone> Core<T> {
                 self.put_back(sent.call, out);
             }
         }
+        self.pump_nearby(now, id, out);
         self.pump(now, out);
     }
 
@@ -238,20 +243,28 @@ impl<T: Clone> Core<T> {
             if free > 0 && surplus > 0 {
                 free -= self.retract(id, surplus.min(free), out);
             }
+            self.even_out_nearby(id, out);
         }
     }
 
     /// Asks a host for at most so many of the calls that it was sent last. Returns for how many.
     fn retract(&mut self, host: WorkerId, most: usize, out: &mut Vec<Action<T>>) -> usize {
-        let worker = &mut self.workers[host.index()];
+        let Core { workers, calls, .. } = self;
+        let worker = &mut workers[host.index()];
         let away = worker.host.as_ref().map_or(0, |host| host.round_trip);
+        // Where its arguments are it stays, unless nothing may wait there.
+        let movable = |call: CallId| {
+            most == usize::MAX || calls.get(call).is_some_and(|call| call.near.is_none())
+        };
         // What is done before it could be somewhere else stays.
         let worth = |cost: u64| most == usize::MAX || cost > 4 * away;
         let wanted: Vec<CallId> = worker
             .sent
             .iter_mut()
             .rev()
-            .filter(|sent| !sent.retracting && !sent.abandoned && worth(sent.cost))
+            .filter(|sent| {
+                !sent.retracting && !sent.abandoned && worth(sent.cost) && movable(sent.call)
+            })
             .take(most.min(MOST_RETRACTED))
             .map(|sent| {
                 sent.retracting = true;

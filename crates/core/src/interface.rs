@@ -222,6 +222,13 @@ pub enum Action<T> {
         /// Which calls.
         calls: Vec<CallId>,
     },
+    /// Tell a host that other calls need the result of this one: it may stay there.
+    Keep {
+        /// Which host.
+        host: WorkerId,
+        /// Which call.
+        call: CallId,
+    },
     /// This worker may hold answers back while it runs a call that takes long: take them where they
     /// are, if that can be done.
     Collect(WorkerId),

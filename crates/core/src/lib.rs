@@ -32,6 +32,7 @@ mod hosts;
 mod ids;
 mod interface;
 mod losses;
+mod nearby;
 mod nested;
 mod pace;
 mod policy;

@@ -51,6 +51,7 @@ impl<T: Clone> Core<T> {
         if is_host {
             self.note_loss_of_host(id, &loss);
             self.lose_guests(now, id, &loss, out);
+            self.lose_nearby(id, out);
         } else if !common {
             return self.reserved_lost(now, id, sent, &loss, out);
         }
@@ -73,8 +74,11 @@ impl<T: Clone> Core<T> {
                 call.false_starts += u32::from(suspect == Some(sent.serial));
                 call.false_starts < self.settings.max_failed_starts
             };
+            let near = call.near.is_some();
             let suspected = call.losses + call.false_starts > 0;
-            if again && suspected {
+            if again && near {
+                self.gather_again(sent.call, out);
+            } else if again && suspected {
                 // It may end its worker again: who waits for it does not run it.
                 self.calls.enqueue(sent.call);
             } else if again {

@@ -28,6 +28,7 @@ impl<T: Clone> Core<T> {
     pub fn claim(&mut self, id: CallId, by: WorkerId, out: &mut Vec<Action<T>>) -> Claim<T> {
         self.nests(by, out);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
+        let waits_nearby = call.near.is_some() && matches!(call.place, Place::Waiting(_));
         // One that a worker was lost with may end this one as well: it is left to others.
         let suspected = call.losses + call.false_starts > 0;
         if call.place == Place::Queued
@@ -39,6 +40,10 @@ impl<T: Clone> Core<T> {
             return Claim::Run(call.task.payload);
         }
         self.wanted.insert(id, by);
+        if waits_nearby {
+            // The place that it waits for may be the one that waits for it.
+            self.gather_again(id, out);
+        }
         Claim::Wait
     }
 
@@ -56,7 +61,9 @@ impl<T: Clone> Core<T> {
 
     /// A call that was sent and not begun waits for a worker again.
     pub(crate) fn put_back(&mut self, id: CallId, out: &mut Vec<Action<T>>) {
-        if !self.is_run_by_who_waits(id, out) {
+        if self.calls.get(id).is_some_and(|call| call.near.is_some()) {
+            self.gather_again(id, out);
+        } else if !self.is_run_by_who_waits(id, out) {
             self.calls.enqueue(id);
         }
     }

@@ -51,6 +51,11 @@ impl Pace {
         self.expected(function).map_or(AHEAD, |took| took.ran.saturating_add(OVERHEAD))
     }
 
+    /// The same, if the function is known.
+    pub(crate) fn known_cost(&self, function: FunctionId) -> Option<u64> {
+        self.expected(function).map(|took| took.ran.saturating_add(OVERHEAD))
+    }
+
     /// A call of it as a load for a worker.
     pub(crate) fn load(&self, function: FunctionId) -> Load {
         let light = self.expected(function).is_some_and(|took| took.whole <= LIGHT);

@@ -56,6 +56,28 @@ impl Queue {
         Some(entry.id)
     }
 
+    /// The last of all.
+    pub(crate) fn last(&self) -> Option<CallId> {
+        let entry = match self.others.first_key_value() {
+            Some((priority, level)) if *priority < 0 || self.plain.is_empty() => level.back(),
+            _ => self.plain.back(),
+        };
+        entry.map(|entry| entry.id)
+    }
+
+    pub(crate) fn pop_last(&mut self) -> Option<CallId> {
+        let lowest = self.others.first_entry();
+        let Some(mut level) = lowest.filter(|level| *level.key() < 0 || self.plain.is_empty())
+        else {
+            return self.plain.pop_back().map(|entry| entry.id);
+        };
+        let entry = level.get_mut().pop_back();
+        if level.get().is_empty() {
+            level.remove();
+        }
+        entry.map(|entry| entry.id)
+    }
+
     /// The priority of the first of all, if that is not 0.
     fn first_other(&self) -> Option<i32> {
         let (highest, _) = self.others.last_key_value()?;
@@ -64,6 +86,11 @@ impl Queue {
 
     pub(crate) fn len(&self) -> usize {
         self.plain.len() + self.others.values().map(VecDeque::len).sum::<usize>()
+    }
+
+    /// All of them, for the check of the invariants.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = CallId> {
+        self.others.values().chain([&self.plain]).flatten().map(|entry| entry.id)
     }
 
     pub(crate) fn retain(&mut self, keep: impl Fn(CallId) -> bool) {
@@ -98,6 +125,21 @@ mod tests {
         assert_eq!(queue.len(), 8);
         assert_eq!(drained(&mut queue), [5, 1, 4, 0, 3, 2, 7, 6]);
         assert_eq!(queue.len(), 0);
+    }
+
+    #[test]
+    fn the_last_goes_first_from_the_other_end() {
+        let mut queue = Queue::default();
+        for (serial, priority) in [0, 5, -1, 0, 5, 7, -3, -1].into_iter().enumerate() {
+            let serial = serial as u64;
+            queue.insert(priority, Entry { serial, id: CallId(serial) });
+        }
+        let from_the_end = std::iter::from_fn(|| {
+            let last = queue.last();
+            assert_eq!(last, queue.pop_last());
+            last.map(|id| id.0)
+        });
+        assert_eq!(from_the_end.collect::<Vec<_>>(), [6, 7, 2, 3, 0, 4, 1, 5]);
     }
 
     #[test]

@@ -125,6 +125,10 @@ impl<T: Clone> Core<T> {
             if !free && !worker.has_room(self.pace.cost(function), now) {
                 return;
             }
+            if !self.home_is_ready(id) {
+                // Its host has just gone, and it is the next to be lost.
+                return;
+            }
             if let Some(reserved) = &mut self.workers[id.index()].reserved {
                 reserved.queue.pop_front();
             }

@@ -1,8 +1,8 @@
 //! A grid with hosts in a random world: messages take their time and arrive in order, hosts vanish with
 //! all that is on the way and come back, workers come and go, calls are cancelled, time out and are wanted
-//! back. Each run is a pure function of its seed; every invariant is checked after every step.
+//! back, and need results that have stayed on hosts. Each run is a pure function of its seed; every invariant is checked after every step.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
     Action, CallId, Cause, Claim, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
@@ -18,6 +18,7 @@ enum Down {
     Reserve(WorkerId),
     ReservedCall(WorkerId, CallId, u32),
     Dismiss(WorkerId),
+    Keep(CallId),
 }
 
 /// What a host says to the client.
@@ -25,6 +26,8 @@ enum Down {
 enum Up {
     Workers(u32),
     Reply(CallId, Took),
+    /// The result stays there.
+    Kept(CallId, Took),
     Ended(CallId, End),
     Retracted(Vec<CallId>),
     Reserved(WorkerId),
@@ -44,6 +47,8 @@ struct Host {
     workers: usize,
     down: VecDeque<Down>,
     way_up: VecDeque<Up>,
+    /// Calls whose results are to stay there.
+    to_keep: HashSet<CallId>,
     /// Reserved workers, and their calls.
     guests: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
 }
@@ -55,6 +60,22 @@ struct Wanted {
     on: Option<Reservation>,
     ran: u32,
     ended: bool,
+    function: FunctionId,
+    /// Its number in the list of calls, for each call whose result it needs.
+    needs: Vec<u32>,
+    result: Place,
+    /// Its arguments lie on this host, in part.
+    near: Option<usize>,
+    /// It was asked for anew, as its result was lost with a host.
+    repeated: bool,
+}
+
+/// Where the result of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Here,
+    Kept(usize),
 }
 
 struct World {
@@ -68,6 +89,7 @@ struct World {
     starting: Vec<WorkerId>,
     calls: Vec<Wanted>,
     reserved: Vec<Reservation>,
+    to_gather: Vec<(CallId, u32)>,
     counts: HashMap<&'static str, u64>,
 }
 
@@ -96,6 +118,7 @@ impl World {
             starting: Vec::new(),
             calls: Vec::new(),
             reserved: Vec::new(),
+            to_gather: Vec::new(),
             counts: HashMap::new(),
         };
         world.drive(|core, now, out| core.open(now, out));
@@ -147,6 +170,7 @@ impl World {
             },
             Action::Send { worker, call, payload, function, .. } => {
                 assert!(!self.calls[payload as usize].ended, "sent after its end");
+                self.has_its_arguments(worker, payload);
                 match (self.host(worker), self.home(worker)) {
                     (Some(host), _) => self.tell(host, Down::Call(call, payload, function)),
                     (None, Some(host)) => {
@@ -191,7 +215,13 @@ impl World {
                 self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
             }
             Action::End { payload, end, .. } => self.ended(payload, &end),
+            Action::Keep { host, call } => {
+                let host = self.host(host).expect("a host");
+                self.tell(host, Down::Keep(call));
+            }
+            Action::Gather { call, payload } => self.to_gather.push((call, payload)),
             Action::Run { payload, .. } => {
+                assert_eq!(self.calls[payload as usize].near, None, "its arguments are elsewhere");
                 self.calls[payload as usize].ended = true;
                 self.count("run by who waits");
             }
@@ -213,6 +243,7 @@ impl World {
             End::DeadlineExceeded(_) => "deadline",
             End::NoWorkers(_) => "no workers",
             End::Closed => "closed",
+            End::DependencyFailed(_) => "dependency failed",
             other => panic!("{other:?}"),
         });
     }
@@ -223,7 +254,106 @@ impl World {
         let wanted = &mut self.calls[payload as usize];
         assert_eq!(live, !wanted.ended);
         wanted.ended = true;
+        if live {
+            wanted.result = Place::Here;
+        }
         self.count("returned");
+    }
+
+    /// A host has answered a call and keeps its result.
+    fn kept(&mut self, index: usize, call: CallId, took: Took) {
+        let host = self.id(index);
+        let payload = self.core.payload(call).copied();
+        self.returned(host, call, took);
+        if let Some(payload) = payload {
+            self.calls[payload as usize].result = Place::Kept(index);
+            self.count("kept");
+        }
+    }
+
+    /// Results that a call needs are here, or where it is sent.
+    fn has_its_arguments(&self, worker: WorkerId, payload: u32) {
+        let call = &self.calls[payload as usize];
+        if let Some(host) = call.near {
+            assert_eq!(self.host(worker), Some(host), "its arguments are not there");
+        }
+        for need in &call.needs {
+            let result = self.calls[*need as usize].result;
+            let there = call.near.map(Place::Kept);
+            assert!(result == Place::Here || Some(result) == there, "{result:?} for {there:?}");
+        }
+    }
+
+    /// Puts the arguments of calls together.
+    fn gather(&mut self) {
+        while let Some((id, payload)) = self.to_gather.pop() {
+            let needs = self.calls[payload as usize].needs.clone();
+            self.calls[payload as usize].near = None;
+            if self.calls[payload as usize].ended {
+                continue;
+            }
+            let again = |need: &&u32| !self.calls[**need as usize].ended;
+            let again: Vec<CallId> =
+                needs.iter().filter(again).map(|need| self.calls[*need as usize].id).collect();
+            if !again.is_empty() {
+                self.drive(|core, _, out| core.blocked_again(id, &again, out));
+                continue;
+            }
+            let mut places = needs.iter().map(|need| (*need, self.calls[*need as usize].result));
+            if let Some((need, _)) = places.clone().find(|(_, place)| *place == Place::Nowhere) {
+                let failed = self.calls[need as usize].id;
+                self.drive(|core, now, out| core.dependency_failed(now, id, failed, out));
+                continue;
+            }
+            let kept = places.find_map(|(_, place)| match place {
+                Place::Kept(host) => Some(host),
+                _ => None,
+            });
+            let others = |need: &u32| !matches!(self.calls[*need as usize].result, Place::Kept(host) if Some(host) == kept);
+            let to_fetch: Vec<u32> = needs.iter().copied().filter(others).collect();
+            self.fetch(to_fetch);
+            if let Some(host) = kept {
+                let at = self.id(host);
+                self.calls[payload as usize].near = Some(host);
+                let bytes = self.rng.u64(0..1_000_000);
+                if self.drive(|core, now, out| core.gathered_near(now, id, at, bytes, out)) {
+                    self.count("sent to its arguments");
+                    continue;
+                }
+                self.calls[payload as usize].near = None;
+                self.fetch(needs);
+            }
+            self.drive(|core, now, out| core.gathered(now, id, out));
+        }
+    }
+
+    fn fetch(&mut self, calls: Vec<u32>) {
+        for call in calls {
+            self.calls[call as usize].result = Place::Here;
+        }
+    }
+
+    /// Results that were on a host are gone: those of idempotent calls are made again.
+    fn lose_results(&mut self, index: usize) {
+        for payload in 0..self.calls.len() {
+            let call = &mut self.calls[payload];
+            if call.result != Place::Kept(index) {
+                continue;
+            }
+            call.result = Place::Nowhere;
+            if !call.idempotent || !call.needs.is_empty() {
+                continue;
+            }
+            let mut task = Task::new(call.function, payload as u32);
+            task.idempotent = true;
+            (call.ended, call.repeated) = (false, true);
+            let taken = self.drive(|core, now, out| core.submit(now, task, out));
+            match taken {
+                Ok(id) => self.calls[payload].id = id,
+                Err(_) => self.calls[payload].ended = true,
+            }
+            self.count("made again");
+        }
     }
 
     fn submit(&mut self) {
@@ -238,8 +368,30 @@ impl World {
         let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
         // Its number is known before it may end in the course of being taken.
         let id = CallId(u64::MAX);
-        self.calls.push(Wanted { id, idempotent, on, ran: 0, ended: false });
-        let taken = self.drive(|core, now, out| core.submit(now, task, out));
+        let mut needs: Vec<u32> = Vec::new();
+        if self.rng.u32(0..3) == 0 && !self.calls.is_empty() {
+            let from = self.calls.len().saturating_sub(8);
+            needs.extend(
+                (0..self.rng.u32(1..3)).map(|_| self.rng.usize(from..self.calls.len()) as u32),
+            );
+        }
+        let after: Vec<CallId> = needs.iter().map(|need| self.calls[*need as usize].id).collect();
+        self.calls.push(Wanted {
+            id,
+            idempotent,
+            on,
+            ran: 0,
+            ended: false,
+            function: task.function,
+            needs,
+            result: Place::Nowhere,
+            near: None,
+            repeated: false,
+        });
+        let taken = self.drive(|core, now, out| match after.is_empty() {
+            true => core.submit(now, task, out),
+            false => core.submit_after(now, task, &after, out),
+        });
         match taken {
             Ok(id) => self.calls.last_mut().expect("it was pushed").id = id,
             Err(Refusal::NoWorkers(_)) => {
@@ -298,6 +450,7 @@ impl World {
         self.count("vanished");
         let id = self.id(index);
         self.drive(|core, now, out| core.worker_lost(now, id, None, loss(id.0), out));
+        self.lose_results(index);
     }
 
     fn arrives_there(&mut self, index: usize) {
@@ -332,6 +485,9 @@ impl World {
                     calls.push_back((call, payload));
                 }
             }
+            Some(Down::Keep(call)) => {
+                host.to_keep.insert(call);
+            }
             Some(Down::Dismiss(guest)) => {
                 let had = host.guests.remove(&guest);
                 host.way_up.extend(had.map(|_| Up::ReservedLost(guest)));
@@ -348,6 +504,7 @@ impl World {
                 self.drive(|core, now, out| core.host_has(now, id, ready, wanted, out));
             }
             Some(Up::Reply(call, took)) => self.returned(id, call, took),
+            Some(Up::Kept(call, took)) => self.kept(index, call, took),
             Some(Up::Ended(call, end)) => {
                 let ended = self.drive(|core, now, out| core.host_ended(now, id, call, end, out));
                 ended.expect("it had the call");
@@ -384,6 +541,8 @@ impl World {
             let ran = [1_000, 100_000, 10_000_000][function.0 as usize];
             if self.rng.u32(0..20) == 0 {
                 host.way_up.push_back(Up::Ended(call, End::WorkerLost(loss(5).into())));
+            } else if host.to_keep.remove(&call) {
+                host.way_up.push_back(Up::Kept(call, Took { ran, whole: ran }));
             } else {
                 host.way_up.push_back(Up::Reply(call, Took { ran, whole: ran }));
             }
@@ -438,6 +597,7 @@ impl World {
             }
         }
         self.drive(|core, now, out| core.tick(now, out));
+        self.gather();
         self.core.check();
     }
 
@@ -480,6 +640,7 @@ impl World {
             }
             self.local_step();
             self.drive(|core, now, out| core.tick(now, out));
+            self.gather();
             self.core.check();
             if self.core.live() == 0 {
                 break;
@@ -487,7 +648,7 @@ impl World {
         }
         let alive = self.calls.iter().filter(|call| !call.ended).count();
         assert_eq!(alive, 0, "calls do not end");
-        for call in &self.calls {
+        for call in self.calls.iter().filter(|call| !call.repeated) {
             let most = if call.idempotent { self.settings.retries + 1 } else { 1 };
             assert!(call.ran <= most, "ran {} times, at most {most}", call.ran);
         }
@@ -517,6 +678,10 @@ fn every_call_ends_once_whatever_hosts_do() {
         "wanted back",
         "given back",
         "run by who waits",
+        "kept",
+        "sent to its arguments",
+        "made again",
+        "dependency failed",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
     }

@@ -125,7 +125,7 @@ impl World {
         let mut collected = Vec::new();
         for action in actions {
             match action {
-                Action::Retract { .. } => unreachable!("there are no hosts"),
+                Action::Retract { .. } | Action::Keep { .. } => unreachable!("there are no hosts"),
                 Action::Start(id) => {
                     let places = self.processes.len().max(id.0 as usize + 1);
                     self.processes.resize_with(places, Process::default);

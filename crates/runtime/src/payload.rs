@@ -42,6 +42,17 @@ pub enum Outgoing {
         /// How much of it, bytes.
         len: u64,
     },
+    /// Is part of the result of another call, which the receiver keeps.
+    Kept {
+        /// The call.
+        call: u64,
+        /// Which of its result's sections.
+        section: u16,
+        /// Its length, bytes.
+        len: u64,
+        /// Has the receiver keep it.
+        keeper: Arc<dyn Keeps>,
+    },
     /// Is shared data that the receiver has by then.
     Blob {
         /// The shared data's number.
@@ -52,6 +63,9 @@ pub enum Outgoing {
         len: u64,
     },
 }
+
+/// Whoever has it has somebody else keep something.
+pub trait Keeps: std::fmt::Debug + Send + Sync {}
 
 /// Puts a payload together, choosing how each section travels.
 #[derive(Debug)]
@@ -239,6 +253,11 @@ impl<'p> PayloadBuilder<'p> {
         self.parts.push(Outgoing::Blob { blob, part, len });
     }
 
+    /// Adds a section of another call's result, which the receiver keeps.
+    pub fn add_kept(&mut self, call: u64, section: u16, len: u64, keeper: Arc<dyn Keeps>) {
+        self.push(Outgoing::Kept { call, section, len, keeper }, 0);
+    }
+
     fn push(&mut self, part: Outgoing, bytes: u64) {
         self.bytes += bytes;
         self.parts.push(part);
@@ -323,6 +342,9 @@ impl Payload {
             &Outgoing::Blob { blob, part, len } => {
                 Section { len, place: Place::Blob { blob, part } }
             }
+            &Outgoing::Kept { call, section, len, .. } => {
+                Section { len, place: Place::Kept { call, section } }
+            }
             Outgoing::Inline(bytes) => Section::inline(bytes),
             Outgoing::Stream(bytes) => Section { len: bytes.len() as u64, place: Place::Stream },
         };
@@ -406,6 +428,17 @@ impl Payload {
             }
         }
         Ok(())
+    }
+
+    /// Whether parts of it are kept by the receiver, so that nobody else can take it.
+    pub(crate) fn is_kept_in_part(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Outgoing::Kept { .. }))
+    }
+
+    /// Takes off what was added behind its first sections, when it had so many bytes.
+    pub(crate) fn cut_back(&mut self, sections: usize, bytes: u64) {
+        self.parts.truncate(sections);
+        self.bytes = bytes;
     }
 
     /// Whether parts of it are read where they lie.
@@ -528,6 +561,7 @@ pub fn take_sections(
             Place::Blob { blob: number, part } => {
                 blob(number, part).ok_or_else(|| unknown("shared data"))?
             }
+            Place::Kept { .. } => return Err(unknown("result of another call")),
         });
     }
     no_room.map_or(Ok(taken), Err)

@@ -54,6 +54,10 @@ pub enum Kind {
     Findings = 64,
     Echo = 65,
     Echoed = 66,
+    KeepResult = 67,
+    FetchResult = 68,
+    KeptResult = 69,
+    DropResult = 70,
     Pass = 80,
     Expect = 81,
     Missing = 82,
@@ -63,7 +67,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 49] = [
+    pub const ALL: [Kind; 53] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -108,6 +112,10 @@ impl Kind {
         Kind::Findings,
         Kind::Echo,
         Kind::Echoed,
+        Kind::KeepResult,
+        Kind::FetchResult,
+        Kind::KeptResult,
+        Kind::DropResult,
         Kind::Pass,
         Kind::Expect,
         Kind::Missing,
@@ -466,6 +474,29 @@ pub enum Message<'a> {
         /// The secret.
         secret: [u8; SECRET],
     },
+    /// Client to agent: the result of this call is needed by other calls. If it is large it stays on the
+    /// host, and the answer says where.
+    KeepResult {
+        /// Which call.
+        call: u64,
+    },
+    /// Client to agent: a result that was kept is wanted.
+    FetchResult {
+        /// Which call's.
+        call: u64,
+    },
+    /// Agent to client: a result that was kept; it stays on the host all the same.
+    KeptResult {
+        /// Which call's.
+        call: u64,
+        /// The result.
+        sections: Sections<'a>,
+    },
+    /// Client to agent: a result need not be kept any longer.
+    DropResult {
+        /// Which call's.
+        call: u64,
+    },
     /// Agent to client: shared data has not come from another agent, and will not.
     Missing {
         /// The data's number.
@@ -562,6 +593,10 @@ impl Message<'_> {
             Message::Findings { .. } => Kind::Findings,
             Message::Echo { .. } => Kind::Echo,
             Message::Echoed { .. } => Kind::Echoed,
+            Message::KeepResult { .. } => Kind::KeepResult,
+            Message::FetchResult { .. } => Kind::FetchResult,
+            Message::KeptResult { .. } => Kind::KeptResult,
+            Message::DropResult { .. } => Kind::DropResult,
             Message::Pass { .. } => Kind::Pass,
             Message::Expect { .. } => Kind::Expect,
             Message::Missing { .. } => Kind::Missing,
@@ -754,6 +789,13 @@ impl Message<'_> {
                 w.u64(*blob);
                 w.out.extend_from_slice(secret);
             }
+            Message::KeepResult { call }
+            | Message::FetchResult { call }
+            | Message::DropResult { call } => w.u64(*call),
+            Message::KeptResult { call, sections } => {
+                w.u64(*call);
+                w.sections(sections)?;
+            }
             Message::Missing { blob } => w.u64(*blob),
             Message::NotPassed { blob, to } => {
                 w.u64(*blob);
@@ -925,6 +967,12 @@ impl<'a> Message<'a> {
                 addresses: r.texts("addresses")?,
             },
             Kind::Expect => Message::Expect { blob: r.u64("blob")?, secret: r.secret()? },
+            Kind::KeepResult => Message::KeepResult { call: r.u64("call")? },
+            Kind::FetchResult => Message::FetchResult { call: r.u64("call")? },
+            Kind::KeptResult => {
+                Message::KeptResult { call: r.u64("call")?, sections: r.sections()? }
+            }
+            Kind::DropResult => Message::DropResult { call: r.u64("call")? },
             Kind::Missing => Message::Missing { blob: r.u64("blob")? },
             Kind::NotPassed => Message::NotPassed { blob: r.u64("blob")?, to: r.u32("host")? },
             Kind::Module => Message::Module {

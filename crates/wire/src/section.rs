@@ -36,6 +36,13 @@ pub enum Place<'a> {
     /// In an answer: where the call's own section of that number lies, in the receiver's shared
     /// memory, which the worker has written to.
     Argument(u16),
+    /// On a host, which keeps the result of that call: this section of it.
+    Kept {
+        /// The call.
+        call: u64,
+        /// Which of its result's sections.
+        section: u16,
+    },
 }
 
 /// One piece of a payload.
@@ -55,6 +62,7 @@ const STREAM: u8 = 1;
 const SHARED: u8 = 2;
 const BLOB: u8 = 3;
 const ARGUMENT: u8 = 4;
+const KEPT: u8 = 5;
 /// The smallest descriptor: place and length.
 const MIN_DESCRIPTOR: usize = 9;
 
@@ -84,6 +92,7 @@ impl Writer<'_> {
                 Place::Shared(_) => SHARED,
                 Place::Blob { .. } => BLOB,
                 Place::Argument(_) => ARGUMENT,
+                Place::Kept { .. } => KEPT,
             };
             self.u8(tag);
             self.u64(section.len);
@@ -95,6 +104,10 @@ impl Writer<'_> {
                     self.u32(part);
                 }
                 Place::Argument(index) => self.u16(index),
+                Place::Kept { call, section } => {
+                    self.u64(call);
+                    self.u16(section);
+                }
             }
         }
         for section in sections {
@@ -135,6 +148,7 @@ impl<'a> Reader<'a> {
             SHARED => Place::Shared(self.lease()?),
             BLOB => Place::Blob { blob: self.u64("blob")?, part: self.u32("blob part")? },
             ARGUMENT => Place::Argument(self.u16("argument")?),
+            KEPT => Place::Kept { call: self.u64("call")?, section: self.u16("kept section")? },
             other => {
                 return Err(WireError::Meaningless { what: "section place", value: other.into() });
             }

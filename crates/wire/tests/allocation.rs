@@ -99,7 +99,7 @@ const MOST: usize = u16::MAX as usize;
 /// The call's number and the stamps.
 const OUTCOME: usize = 60;
 
-const LISTS: [List; 17] = [
+const LISTS: [List; 18] = [
     List { kind: Kind::Function, before: 9, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Call, before: 13, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Blob, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
@@ -116,6 +116,7 @@ const LISTS: [List; 17] = [
     List { kind: Kind::Examine, before: 12, after: 0, item: &[0; 4], most: MOST },
     List { kind: Kind::Echo, before: 12, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Echoed, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
+    List { kind: Kind::KeptResult, before: 8, after: 0, item: STREAM, most: MAX_SECTIONS },
     List { kind: Kind::Spawn, before: 0, after: 0, item: &[0; 4], most: MOST },
 ];
 

@@ -76,7 +76,7 @@ fn too_many_sections_or_too_long_ones() {
         assert_eq!(refused(&message), too_large("number of sections", 1025, 1024));
     }
 
-    for place in [Place::Stream, Place::Argument(1)] {
+    for place in [Place::Stream, Place::Argument(1), Place::Kept { call: 1, section: 1 }] {
         let long = Section { len: MAX_SECTION_LEN + 1, place };
         let error = refused(&call(vec![long]));
         assert_eq!(error, too_large("section length", MAX_SECTION_LEN + 1, MAX_SECTION_LEN));

@@ -186,6 +186,7 @@ fn place(place: Place<'_>) -> u8 {
         Place::Shared(_) => 2,
         Place::Blob { .. } => 3,
         Place::Argument(_) => 4,
+        Place::Kept { .. } => 5,
     }
 }
 
@@ -214,7 +215,7 @@ fn vectors_cover_the_format() {
     assert_eq!(forms, BTreeSet::from([0, 1, 2]), "vectors of every form of function");
     let places: BTreeSet<u8> =
         messages.iter().flat_map(sections).map(|section| place(section.place)).collect();
-    assert_eq!(places, BTreeSet::from([0, 1, 2, 3, 4]), "vectors of every place");
+    assert_eq!(places, BTreeSet::from([0, 1, 2, 3, 4, 5]), "vectors of every place");
 
     let values: Vec<_> = vectors
         .iter()

@@ -9,6 +9,7 @@ use gridrpc_core::{Cause, End, Loss};
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Sections, Stamps};
 use nix::sys::eventfd::EventFd;
 
+use crate::agent::kept::KeptResults;
 use crate::client::upstream::Upstream;
 use crate::client::{Call, Outcome, Watcher};
 use crate::link::Outbound;
@@ -26,13 +27,19 @@ pub(super) struct Running {
     pub(super) call: Arc<Call>,
     /// Where its sections lie in shared memory: results may be left there.
     pub(super) lent: Vec<Option<Arc<Lent>>>,
+    /// Whether its result may stay here.
+    pub(super) keep: bool,
 }
+
+/// Results with so many bytes that would be streamed, and more, stay here if other calls need them.
+const WORTH_KEEPING: u64 = 64 << 10;
 
 /// The way back to the client.
 #[derive(Debug)]
 pub(super) struct Answers {
     pub(super) up: Outbound,
     calls: Mutex<HashMap<u64, Running>>,
+    pub(super) kept: KeptResults,
     unsent: AtomicBool,
     /// Answers with so many streamed bytes and more wait until they are fetched.
     hold: AtomicU64,
@@ -45,7 +52,15 @@ impl Answers {
     pub(super) fn new(up: Outbound, wake: EventFd) -> Answers {
         let (unsent, changed) = (AtomicBool::new(false), AtomicBool::new(true));
         let hold = AtomicU64::new(u64::MAX);
-        Answers { up, calls: Mutex::default(), unsent, hold, wake, changed }
+        Answers {
+            up,
+            calls: Mutex::default(),
+            kept: KeptResults::default(),
+            unsent,
+            hold,
+            wake,
+            changed,
+        }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -62,6 +77,25 @@ impl Answers {
     /// The grid's call for one of the client's.
     pub(super) fn call(&self, id: u64) -> Option<Arc<Call>> {
         self.calls().get(&id).map(|running| Arc::clone(&running.call))
+    }
+
+    /// The result of a call may stay here.
+    pub(super) fn keep(&self, id: u64) {
+        match self.calls().get_mut(&id) {
+            Some(running) => running.keep = true,
+            // Its arguments are still on the way.
+            None => self.kept.expect(id),
+        }
+    }
+
+    /// Sends a result that has stayed here.
+    pub(super) fn fetch(&self, call: u64) {
+        // None: the client takes that for the nonsense that it is.
+        let parts = self.kept.get(call).unwrap_or_default();
+        let (sections, streams) = divide(&parts);
+        // Nothing in it is too long.
+        let pushed = self.push(Message::KeptResult { call, sections }, streams);
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
     /// Forgets a call that goes back to the client.
@@ -96,7 +130,17 @@ impl Answers {
             None => {}
             Some(Outcome::Returned(parts)) => {
                 let parts = in_place(parts, &running.lent)?;
-                let (sections, streams) = divide(&parts);
+                let (mut sections, mut streams) = divide(&parts);
+                let streamed: u64 = streams.iter().map(|stream| stream.len() as u64).sum();
+                if running.keep && streamed >= WORTH_KEEPING {
+                    streams.clear();
+                    for (index, section) in sections.iter_mut().enumerate() {
+                        if section.place == Place::Stream {
+                            section.place = Place::Kept { call: id, section: index as u16 };
+                        }
+                    }
+                    self.kept.add(id, parts.clone());
+                }
                 self.push(Message::Reply { call: id, stamps, retained, sections }, streams)?;
             }
             Some(Outcome::Raised { error, message, trace, sections }) => {

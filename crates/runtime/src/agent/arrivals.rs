@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use gridrpc_wire::{HostCall, Message, Place, Section};
 
 use crate::agent::filling::{Filling, Fillings};
+use crate::agent::kept::KeptResults;
 use crate::client::Grid;
 use crate::link::{Placement, Stream};
 use crate::loan::Sink;
@@ -24,6 +25,8 @@ pub(super) struct Places {
     calls: Arc<Mutex<Calls>>,
     pub(super) blobs: Fillings,
     memory: Arc<OnceLock<Memory>>,
+    /// Results that have stayed here.
+    kept: KeptResults,
 }
 
 /// Where memory comes from, once there is a grid.
@@ -35,6 +38,10 @@ struct Memory {
 }
 
 impl Places {
+    pub(super) fn new(kept: KeptResults) -> Places {
+        Places { kept, ..Places::default() }
+    }
+
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -110,6 +117,10 @@ impl Places {
                     (_, None) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 },
                 Place::Blob { blob, part } => payload.add_blob(blob, part, section.len),
+                Place::Kept { call, section } => {
+                    let kept = self.kept.section(call, section);
+                    payload.pass_on(&kept.ok_or(io::ErrorKind::NotFound)?)?;
+                }
                 Place::Shared(_) | Place::Argument(_) => {
                     return Err(io::ErrorKind::InvalidInput.into());
                 }

@@ -7,6 +7,7 @@ mod callbacks;
 mod examining;
 mod filling;
 mod input;
+mod kept;
 mod modules;
 mod serving;
 mod spreading;

@@ -117,7 +117,7 @@ pub(super) fn serve(
     // The other reference is for waking only, and goes with the process.
     let _ = to_wake.set(Arc::clone(&answers));
     let mut receiver = Receiver::new(Arc::clone(&socket), MAX_PAYLOAD);
-    let places = Places::default();
+    let places = Places::new(answers.kept.clone());
     let mut spreading =
         Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
@@ -443,6 +443,9 @@ impl Agent {
                 }
             }
             Message::Retract { calls } => self.retract(calls),
+            Message::KeepResult { call } => self.answers.keep(call),
+            Message::FetchResult { call } => self.answers.fetch(call),
+            Message::DropResult { call } => self.answers.kept.drop_result(call),
             Message::CallbackReply { call, sections } => {
                 let payload = self.places.arguments(&self.grid, None, &sections, streams);
                 let answer = payload.map(|(payload, _)| payload).map_err(|error| error.to_string());
@@ -602,7 +605,10 @@ impl Agent {
             after: Vec::new(),
         };
         match self.grid.submit_at_once(request) {
-            Ok(taken) => self.answers.expect(call, Running { call: taken, lent }),
+            Ok(taken) => {
+                let keep = self.answers.kept.take_expected(call);
+                self.answers.expect(call, Running { call: taken, lent, keep });
+            }
             Err(error) => self.answers.refuse(call, &error.to_string()),
         }
     }

@@ -13,6 +13,7 @@ use gridrpc_wire::{FunctionForm, Stamps};
 use crate::client::callbacks::Callbacks;
 use crate::client::function::FunctionRef;
 use crate::client::gather::{Dependency, Hold};
+use crate::client::hosts::kept::KeptResult;
 use crate::loan::Sink;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
@@ -81,12 +82,21 @@ impl Kept {
         }
     }
 
-    /// The sections of a result.
-    fn returned(&self) -> Option<Vec<Incoming>> {
+    /// The sections of a result. Large ones are there once, whoever has them.
+    fn returned(&mut self) -> Option<Vec<Incoming>> {
         match self {
             Kept::Small(bytes) => Some(vec![Incoming::Bytes(bytes.to_vec())]),
-            Kept::Other(outcome) => match &**outcome {
-                Outcome::Returned(sections) => Some(sections.clone()),
+            Kept::Other(outcome) => match &mut **outcome {
+                Outcome::Returned(sections) => {
+                    for section in sections.iter_mut() {
+                        if let Incoming::Bytes(bytes) = section
+                            && bytes.len() >= SMALL
+                        {
+                            *section = Incoming::Kept(Arc::new(std::mem::take(bytes)));
+                        }
+                    }
+                    Some(sections.clone())
+                }
                 _ => None,
             },
         }
@@ -104,8 +114,21 @@ impl Kept {
     fn take(self) -> Outcome {
         match self {
             Kept::Small(bytes) => Outcome::Returned(vec![Incoming::Bytes(bytes.into_vec())]),
-            Kept::Other(outcome) => *outcome,
+            Kept::Other(outcome) => match *outcome {
+                Outcome::Returned(sections) => {
+                    Outcome::Returned(sections.into_iter().map(taken).collect())
+                }
+                other => other,
+            },
         }
+    }
+}
+
+/// A section for the caller, who may change it.
+fn taken(section: Incoming) -> Incoming {
+    match section {
+        Incoming::Kept(bytes) => Incoming::Bytes(Arc::unwrap_or_clone(bytes)),
+        other => other,
     }
 }
 
@@ -130,7 +153,7 @@ struct Beside {
     /// Those that have been dropped meanwhile are told nothing.
     watches: Vec<(Weak<dyn Watcher>, u64)>,
     /// What the worker was sent beside the call itself, and may still read.
-    kept: Vec<Arc<Payload>>,
+    sent_beside: Vec<Arc<Payload>>,
     /// Calls whose results it needs, until it has them.
     dependencies: Vec<Dependency>,
     /// Calls that its function has made, until that has ended.
@@ -139,6 +162,14 @@ struct Beside {
     holds: u32,
     /// Its result, once the caller has taken it: for those that need it.
     returned: Option<Vec<Incoming>>,
+    /// Its result, if a host keeps it.
+    kept: Option<KeptResult>,
+    /// Whether that has been asked for.
+    fetching: bool,
+    /// Threads that wait until it has returned, wherever its result is.
+    settling: u32,
+    /// How many sections its arguments have, and bytes, without the results of other calls.
+    own: Option<(usize, u64)>,
 }
 
 /// A call has no result, or it is not there any more.
@@ -164,6 +195,12 @@ struct Extras {
 
 /// Results below this size are kept without more memory than they need, bytes.
 const SMALL: usize = 4096;
+
+impl Inner {
+    fn forget_kept(&mut self) -> Option<KeptResult> {
+        self.beside.as_mut()?.kept.take()
+    }
+}
 
 impl Call {
     pub(crate) fn new(
@@ -249,7 +286,7 @@ impl Call {
 
     /// What the worker was sent for a callback is kept until the call ends.
     pub(crate) fn keep(&self, payload: Arc<Payload>) {
-        self.lock().beside.get_or_insert_default().kept.push(payload);
+        self.lock().beside.get_or_insert_default().sent_beside.push(payload);
     }
 
     pub(crate) fn callbacks(&self) -> Option<&Callbacks> {
@@ -312,8 +349,12 @@ impl Call {
             let children = std::mem::take(&mut beside.children);
             (std::mem::take(&mut beside.watches), (dependencies, children))
         });
-        let sleepers = inner.sleepers;
+        let (holds, settling) =
+            inner.beside.as_ref().map_or((0, 0), |beside| (beside.holds, beside.settling));
+        let kept = if holds == 0 { inner.forget_kept() } else { None };
+        let sleepers = inner.sleepers + settling;
         drop(inner);
+        drop(kept);
         let watches = beside.map(|(watches, _)| watches);
         if sleepers > 0 {
             self.finished.notify_all();
@@ -331,16 +372,29 @@ impl Call {
         &self.function
     }
 
-    /// Whether it has ended.
+    /// Whether it has ended, and its result is here. One that a host keeps is fetched if this is asked.
     #[must_use]
     pub fn done(&self) -> bool {
-        self.lock().done
+        self.want(self.lock()).done
+    }
+
+    /// Somebody wants the result: if a host keeps it, it is asked for.
+    fn want<'a>(&'a self, mut inner: MutexGuard<'a, Inner>) -> MutexGuard<'a, Inner> {
+        let to_ask = match &inner.beside {
+            Some(beside) if !inner.done && !beside.fetching => beside.kept.as_ref(),
+            _ => None,
+        };
+        let Some(keeper) = to_ask.map(|kept| Arc::clone(&kept.keeper)) else { return inner };
+        inner.beside.get_or_insert_default().fetching = true;
+        drop(inner);
+        keeper.fetch();
+        self.lock()
     }
 
     /// Waits until it has ended, at most so long. Returns whether it has.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
-        let mut inner = self.lock();
+        let mut inner = self.want(self.lock());
         inner.sleepers += 1;
         let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !inner.done);
         let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -363,7 +417,7 @@ impl Call {
 
     fn take(&self, to_hold: bool) -> Option<Outcome> {
         let mut inner = self.lock();
-        let kept = inner.outcome.take()?;
+        let mut kept = inner.outcome.take()?;
         let needed = inner.beside.as_ref().is_some_and(|beside| beside.holds > 0);
         if needed || to_hold && kept.lies_in_shared_memory() {
             inner.beside.get_or_insert_default().returned = kept.returned();
@@ -376,7 +430,8 @@ impl Call {
     pub(crate) fn hold(&self) -> bool {
         let mut inner = self.lock();
         let taken = inner.done && !inner.failed && inner.outcome.is_none();
-        let gone = taken && inner.beside.as_ref().is_none_or(|beside| beside.returned.is_none());
+        let is_gone = |beside: &Beside| beside.returned.is_none() && beside.kept.is_none();
+        let gone = taken && inner.beside.as_deref().is_none_or(is_gone);
         if !gone {
             inner.beside.get_or_insert_default().holds += 1;
         }
@@ -413,22 +468,119 @@ impl Call {
             sections.iter().any(|section| matches!(section, Incoming::Shared(_)))
         };
         let gone = beside.returned.take_if(|sections| beside.holds == 0 && !shared(sections));
+        let unneeded = beside.holds == 0;
+        let kept = if unneeded && inner.done { inner.forget_kept() } else { None };
         drop(inner);
-        drop(gone);
+        drop((gone, kept));
+    }
+
+    /// A host has answered, and keeps the result.
+    pub(crate) fn keep_there(&self, kept: KeptResult, stamps: Stamps, clock_error: u64) {
+        let mut inner = self.lock();
+        inner.profile.retrieve = monotonic_ns();
+        inner.profile.clock_error = clock_error;
+        inner.profile.stamps = stamps;
+        (inner.profile.worker, inner.profile.pid) = (stamps.worker, stamps.pid);
+        let wanted = inner.sleepers > 0;
+        let beside = inner.beside.get_or_insert_default();
+        let wanted = wanted || beside.watches.iter().any(|(watch, _)| watch.strong_count() > 0);
+        beside.kept = Some(kept);
+        beside.fetching = false;
+        let settling = beside.settling;
+        if wanted {
+            drop(self.want(inner));
+        } else {
+            drop(inner);
+        }
+        if settling > 0 {
+            self.finished.notify_all();
+        }
+    }
+
+    /// The host that keeps the result is gone. Whether it was not here as well.
+    pub(crate) fn lose_kept(&self) -> bool {
+        let mut inner = self.lock();
+        let kept = inner.forget_kept();
+        let lost = kept.is_some() && !inner.done;
+        drop(inner);
+        drop(kept);
+        lost
+    }
+
+    /// Its result, if a host keeps it.
+    pub(crate) fn kept(&self) -> Option<KeptResult> {
+        self.lock().beside.as_ref()?.kept.clone()
+    }
+
+    /// If a host keeps its result, that is fetched.
+    pub(crate) fn fetch(&self) {
+        drop(self.want(self.lock()));
+    }
+
+    /// The result that a host keeps has come.
+    pub(crate) fn fetched(&self, sections: Vec<Incoming>) {
+        let inner = self.lock();
+        if !inner.done {
+            self.finish_in(inner, Outcome::Returned(sections), None);
+        }
+    }
+
+    /// Waits until it has returned, wherever its result is, or ended otherwise; at most so long. Returns whether
+    /// it has.
+    pub(crate) fn settled(&self, timeout: Duration) -> bool {
+        let has = |inner: &Inner| {
+            inner.done || inner.beside.as_ref().is_some_and(|beside| beside.kept.is_some())
+        };
+        let mut inner = self.lock();
+        if has(&inner) {
+            return true;
+        }
+        inner.beside.get_or_insert_default().settling += 1;
+        let waited = self.finished.wait_timeout_while(inner, timeout, |inner| !has(inner));
+        let mut inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        inner.beside.get_or_insert_default().settling -= 1;
+        has(&inner)
+    }
+
+    /// Whether its result may stay where it is made: nobody has made room for it.
+    pub(crate) fn result_can_stay(&self) -> bool {
+        self.extras.as_ref().is_none_or(|extras| extras.sinks.is_empty())
+    }
+
+    /// Whether its arguments can be sent to anybody.
+    pub(crate) fn arguments_are_here(&self) -> bool {
+        self.lock().payload.as_ref().is_some_and(|payload| !payload.is_kept_in_part())
+    }
+
+    /// Takes out its arguments without the results of other calls, which are to be added.
+    pub(crate) fn take_own_arguments(&self) -> Option<Payload> {
+        let mut inner = self.lock();
+        let mut payload = Arc::into_inner(inner.payload.take()?)?;
+        let own = (payload.parts.len(), payload.bytes);
+        let (sections, bytes) = *inner.beside.get_or_insert_default().own.get_or_insert(own);
+        drop(inner);
+        payload.cut_back(sections, bytes);
+        Some(payload)
+    }
+
+    /// Takes back what [`Call::take_own_arguments`] has given.
+    pub(crate) fn give_back_arguments(&self, payload: Payload) {
+        self.lock().payload = Some(Arc::new(payload));
     }
 
     /// What it has returned.
     pub(crate) fn returned(&self) -> Result<Vec<Incoming>, Missing> {
-        let inner = self.lock();
+        let mut inner = self.lock();
+        let returned = inner.outcome.as_mut().and_then(Kept::returned);
         let taken = || inner.beside.as_ref()?.returned.clone();
-        inner.outcome.as_ref().and_then(Kept::returned).or_else(taken).ok_or(Missing)
+        returned.or_else(taken).ok_or(Missing)
     }
 
     /// The calls whose results it needs.
-    pub(crate) fn needs(&self) -> Vec<(CallId, Arc<Hold>)> {
+    pub(crate) fn needs(&self) -> Vec<Arc<Hold>> {
         let inner = self.lock();
         let dependencies = inner.beside.iter().flat_map(|beside| &beside.dependencies);
-        dependencies.filter_map(|one| Some((one.id()?, Arc::clone(&one.call)))).collect()
+        dependencies.map(|one| Arc::clone(&one.call)).collect()
     }
 
     /// Its arguments are all there.
@@ -439,8 +591,10 @@ impl Call {
             return;
         }
         inner.profile.bytes_in = payload.bytes;
+        // They may be needed once more, if they are lost.
+        let again = payload.is_kept_in_part();
         inner.payload = Some(Arc::new(payload));
-        let beside = inner.beside.as_mut();
+        let beside = inner.beside.as_mut().filter(|_| !again);
         let dependencies = beside.map(|beside| std::mem::take(&mut beside.dependencies));
         drop(inner);
         drop(dependencies);
@@ -462,7 +616,7 @@ impl Call {
     /// Has `token` appear in `watch` when the call ends, or now if it has. The call does not keep the
     /// watch alive: a program may wait again and again, with a new watch each time.
     pub fn watch<W: Watcher + 'static>(&self, watch: &Arc<W>, token: u64) {
-        let mut inner = self.lock();
+        let mut inner = self.want(self.lock());
         if inner.done {
             drop(inner);
             watch.ended(token);

@@ -165,7 +165,9 @@ impl Common {
         let _told = Arc::clone(&told);
         let waiting = Waiting { worker, root: Arc::clone(root), child: Arc::clone(&child), _told };
         state.nested.insert(id, waiting);
+        let ready = std::mem::take(&mut state.to_gather);
         self.finish(state);
+        self.gather(ready);
         child.watch(&told, 0);
         None
     }

@@ -15,6 +15,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use crate::borrowed::Returns;
 use crate::client::call::{Call, Outcome};
 use crate::client::function::{Function, FunctionRef};
+use crate::client::hosts::kept::KeptCalls;
 use crate::client::hosts::{HostsOut, Terms};
 use crate::client::nested::Waiting;
 use crate::client::shared::SharedData;
@@ -195,6 +196,8 @@ pub(crate) struct State {
     /// The ways out to hosts, and those of them that have something to send when the lock is free.
     pub(crate) hosts: HostsOut,
     pub(crate) to_flush: Vec<Arc<Outbound>>,
+    /// The calls whose results they keep.
+    pub(crate) kept: KeptCalls,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
     pub(crate) garbage: Vec<Arc<Payload>>,
     freed: Vec<Arc<SharedData>>,
@@ -234,6 +237,7 @@ impl State {
         let hosts = HostsOut::new(settings.workers, settings.hosts.len());
         Ok(State {
             hosts,
+            kept: KeptCalls::default(),
             to_flush: Vec::new(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
@@ -337,6 +341,13 @@ impl State {
             Action::Retract { host, calls } => {
                 let calls = calls.into_iter().map(|call| call.0).collect();
                 self.push(host, &Message::Retract { calls });
+            }
+            Action::Keep { host, call } => {
+                // A result that has its place in the caller's memory is to come.
+                if self.core.payload(call).is_some_and(|call| call.result_can_stay()) {
+                    let asked = self.hosts.keep(host, call.0);
+                    self.pushed_to_host(host, asked);
+                }
             }
             Action::Dismiss(worker) => {
                 if self.outlets[worker.0 as usize].is_some() {
@@ -518,6 +529,12 @@ impl State {
             Ok(()) => self.mark(worker, urgent),
             Err(error) => self.unsendable.push((worker, error)),
         }
+    }
+
+    /// A host has ended a call, or given it back, and keeps no result.
+    pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) {
+        let told = self.hosts.kept_nothing(host, call);
+        self.pushed_to_host(host, told);
     }
 
     /// The same of a host, which ends with all of its workers.

@@ -55,6 +55,7 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
         | Message::HostCall(HostCall { sections, .. })
         | Message::Output { sections, .. }
         | Message::Echo { sections, .. }
+        | Message::KeptResult { sections, .. }
         | Message::Echoed { sections, .. }
         | Message::Module { sections, .. } => sections,
         _ => &[],

@@ -203,6 +203,8 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         .prop_map(|(number, back, sections)| Message::Echo { number, back, sections });
     let echoed = (any::<u64>(), sections())
         .prop_map(|(number, sections)| Message::Echoed { number, sections });
+    let kept = (any::<u64>(), sections())
+        .prop_map(|(call, sections)| Message::KeptResult { call, sections });
     let small = prop_oneof![
         text().prop_map(|text| Message::Findings { text }),
         any::<[u32; 2]>().prop_map(|[ready, wanted]| Message::Workers { ready, wanted }),
@@ -216,10 +218,13 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         (any::<u64>(), any::<[u8; 32]>())
             .prop_map(|(blob, secret)| Message::Expect { blob, secret }),
         any::<u64>().prop_map(|blob| Message::Missing { blob }),
+        any::<u64>().prop_map(|call| Message::KeepResult { call }),
+        any::<u64>().prop_map(|call| Message::FetchResult { call }),
+        any::<u64>().prop_map(|call| Message::DropResult { call }),
         (any::<u64>(), any::<u32>()).prop_map(|(blob, to)| Message::NotPassed { blob, to }),
         pass,
     ];
-    let asked = prop_oneof![examine, echo, echoed];
+    let asked = prop_oneof![examine, echo, echoed, kept];
     prop_oneof![join, serve, call, ended, reserved, module, output, asked, small]
 }
 
@@ -263,6 +268,8 @@ fn sections() -> impl Strategy<Value = Sections<'static>> {
             .prop_map(|(len, blob, part)| Section { len, place: Place::Blob { blob, part } }),
         (len(), any::<u16>())
             .prop_map(|(len, index)| Section { len, place: Place::Argument(index) }),
+        (len(), any::<u64>(), any::<u16>())
+            .prop_map(|(len, call, section)| Section { len, place: Place::Kept { call, section } }),
     ];
     vec(section, 0..12)
 }

@@ -196,6 +196,12 @@ pub fn message(json: &Json) -> Message<'static> {
             sections: object.sections(),
         },
         "Echoed" => Message::Echoed { number: object.int("number"), sections: object.sections() },
+        "KeepResult" => Message::KeepResult { call: object.int("call") },
+        "FetchResult" => Message::FetchResult { call: object.int("call") },
+        "KeptResult" => {
+            Message::KeptResult { call: object.int("call"), sections: object.sections() }
+        }
+        "DropResult" => Message::DropResult { call: object.int("call") },
         "Retract" => Message::Retract { calls: object.ints("calls") },
         "Retracted" => Message::Retracted { calls: object.ints("calls") },
         "Module" => Message::Module {
@@ -264,6 +270,9 @@ fn section(json: &Json) -> Section<'static> {
         Place::Shared(lease(shared))
     } else if let Some(argument) = json.get("argument") {
         Place::Argument(as_int(argument))
+    } else if json.get("kept").is_some() {
+        let kept = object.list("kept");
+        Place::Kept { call: as_int(&kept[0]), section: as_int(&kept[1]) }
     } else {
         let blob = object.list("blob");
         Place::Blob { blob: as_int(&blob[0]), part: as_int(&blob[1]) }

@@ -1,10 +1,11 @@
 //! What an agent says, as events for the core.
 
 use gridrpc_core::{Cause, Loss};
-use gridrpc_wire::{HostEnd, HostLoss, Message, RemoteError, Stamps, VERSION};
+use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps, VERSION};
 
 use crate::borrowed::Mapped;
 use crate::client::call::Outcome;
+use crate::client::hosts::kept::KeptPart;
 use crate::link::{LinkError, Received, Receiver};
 use crate::payload::{Incoming, take_sections};
 use crate::transport::addresses::with_port;
@@ -24,6 +25,17 @@ pub(crate) enum HostEvent {
         call: u64,
         stamps: Stamps,
         outcome: Outcome,
+    },
+    /// A call has returned, and its result stays there.
+    Kept {
+        call: u64,
+        stamps: Stamps,
+        parts: Vec<KeptPart>,
+    },
+    /// A result that had stayed there.
+    Fetched {
+        call: u64,
+        sections: Vec<Incoming>,
     },
     Ended {
         call: u64,
@@ -128,6 +140,21 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
         }
         Message::Workers { ready, wanted } => HostEvent::Workers { ready, wanted },
         Message::NoWorkers(loss) => HostEvent::NoWorkers(told(&loss)),
+        Message::Reply { call, stamps, sections, .. }
+            if sections.iter().any(|section| matches!(section.place, Place::Kept { .. })) =>
+        {
+            let part = |section: &Section<'_>| match section.place {
+                Place::Kept { .. } => Ok(KeptPart::There(section.len)),
+                Place::Inline(bytes) => Ok(KeptPart::Here(Incoming::Bytes(bytes.to_vec()))),
+                _ => Err(LinkError::Unexpected("a result that is kept in part".to_owned())),
+            };
+            let parts = sections.iter().map(part).collect::<Result<_, _>>()?;
+            HostEvent::Kept { call, stamps, parts }
+        }
+        Message::KeptResult { call, sections } => {
+            let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
+            HostEvent::Fetched { call, sections }
+        }
         Message::Reply { call, stamps, sections, .. } => {
             let sections = take_sections(&sections, streams, &mapped, no_blobs)?;
             HostEvent::Answer { call, stamps, outcome: Outcome::Returned(sections) }

@@ -15,6 +15,7 @@ use crate::client::grid::Common;
 use crate::client::hosts::clock::{Clock, Offset};
 use crate::client::hosts::conversation::{Conversation, EndThere, HostEvent, Joined, refused};
 use crate::client::hosts::fetching::{FAR, FEW, Fetching, LARGE};
+use crate::client::hosts::kept::{Again, Keeper, KeptResult};
 use crate::client::hosts::launching::{Inbox, Launching, News, Plan, plans};
 use crate::client::hosts::outgoing::HostOut;
 use crate::client::hosts::remedies::{
@@ -498,6 +499,8 @@ impl Reactor {
         // Declared before the lock, and so dropped behind it.
         let mut unwanted = Vec::new();
         let mut wanted = Vec::new();
+        let mut kept = Vec::new();
+        let mut fetched = Vec::new();
         let mut broken = None;
         let mut changed = false;
         let mut events = events.into_iter();
@@ -517,16 +520,9 @@ impl Reactor {
                 }
                 HostEvent::Answer { call, mut stamps, outcome } => {
                     let Some(out) = state.hosts.get(id) else { continue };
-                    stamps.worker = stamps.worker.saturating_add(out.base);
-                    for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {
-                        *time = offset.here(*time);
-                    }
-                    let executor = out.executor(call, id);
-                    out.answered += 1;
-                    let took = Took {
-                        ran: stamps.calc_out.saturating_sub(stamps.calc_in),
-                        whole: stamps.calc_out.saturating_sub(stamps.received),
-                    };
+                    let executor = out.answered_by(call, id);
+                    let took = seen_from_here(&mut stamps, &offset, out.base);
+                    state.kept_nothing(id, call);
                     let raised = matches!(outcome, Outcome::Raised { .. });
                     let replied = state.drive(|core, out| {
                         let answered = if raised { Core::raised } else { Core::replied };
@@ -544,14 +540,44 @@ impl Reactor {
                         Err(error) => broken = Some(error.to_string()),
                     }
                 }
+                HostEvent::Kept { call, mut stamps, parts } => {
+                    let Some(out) = state.hosts.get(id) else { continue };
+                    let executor = out.answered_by(call, id);
+                    let took = seen_from_here(&mut stamps, &offset, out.base);
+                    state.hosts.keeps(id, call);
+                    let again = Again::of(&state.core, CallId(call));
+                    let keeper = Keeper::new(id, call, &common);
+                    let replied = state
+                        .drive(|core, out| core.replied(now, executor, CallId(call), took, out));
+                    match replied {
+                        Ok((known, live)) => {
+                            if again.is_none() || !live {
+                                state.garbage.extend(known.take_payload());
+                            }
+                            if live {
+                                state.kept.add(call, &known, id, again);
+                                kept.push((known, KeptResult { keeper, parts }, stamps));
+                            }
+                        }
+                        Err(error) => broken = Some(error.to_string()),
+                    }
+                }
+                HostEvent::Fetched { call, sections } => {
+                    if let Some(known) = state.kept.call(call) {
+                        let waiting = state.kept.came(call);
+                        state.to_gather.extend(waiting);
+                        state.garbage.extend(known.take_payload());
+                        fetched.push((known, sections));
+                    }
+                }
                 HostEvent::Ended { call, mut end } => {
                     let Some(out) = state.hosts.get(id) else { continue };
                     if let EndThere::Lost(loss) | EndThere::NoWorkers(loss) = &mut end {
                         loss.worker = loss.worker.saturating_add(out.base);
                         loss.host = called(&name, &loss.host);
                     }
-                    let executor = out.executor(call, id);
-                    out.answered += 1;
+                    let executor = out.answered_by(call, id);
+                    state.kept_nothing(id, call);
                     let lost = match &end {
                         EndThere::Lost(loss) if executor != id => Some(loss.clone()),
                         _ => None,
@@ -616,6 +642,7 @@ impl Reactor {
                     }
                 }
                 HostEvent::Retracted(calls) => {
+                    calls.iter().for_each(|call| state.kept_nothing(id, *call));
                     let calls: Vec<CallId> = calls.into_iter().map(CallId).collect();
                     if let Some(out) = state.hosts.get(id) {
                         out.answered += calls.len() as u64;
@@ -642,6 +669,12 @@ impl Reactor {
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
             call.finish_there(outcome, stamps, offset.error);
+        }
+        for (call, result, stamps) in kept {
+            call.keep_there(result, stamps, offset.error);
+        }
+        for (call, sections) in fetched {
+            call.fetched(sections);
         }
         common.gather(ready);
         nested.iter().for_each(|wanted| common.serve_nested(wanted));
@@ -794,8 +827,17 @@ impl Reactor {
         let now = Time(monotonic_ns());
         state.hosts.set(id, None);
         state.hosts.break_chains(id);
+        let loss_of_results = Arc::new(loss.clone());
         state.drive(|core, out| core.worker_lost(now, id, None, loss, out));
+        let lost = state.lose_results(id);
+        let ready = std::mem::take(&mut state.to_gather);
+        let closing = state.closing;
         self.common.finish(state);
+        for call in lost {
+            let end = if closing { End::Closed } else { End::WorkerLost(loss_of_results.clone()) };
+            call.finish(Outcome::Ended(end), None);
+        }
+        self.common.gather(ready);
         drop(stage);
         self.common.changed.notify_all();
     }
@@ -835,6 +877,18 @@ impl Reactor {
         if let Some(hosts) = &mut self.hosts {
             hosts.launching.close();
         }
+    }
+}
+
+/// Has the stamps of an answer tell times of this host's clock and the grid's number of the worker.
+fn seen_from_here(stamps: &mut Stamps, offset: &Offset, first_worker: u32) -> Took {
+    stamps.worker = stamps.worker.saturating_add(first_worker);
+    for time in [&mut stamps.received, &mut stamps.calc_in, &mut stamps.calc_out] {
+        *time = offset.here(*time);
+    }
+    Took {
+        ran: stamps.calc_out.saturating_sub(stamps.calc_in),
+        whole: stamps.calc_out.saturating_sub(stamps.received),
     }
 }
 

@@ -5,6 +5,7 @@ mod conversation;
 pub(crate) mod doors;
 mod fetching;
 mod inbound;
+pub(crate) mod kept;
 mod launching;
 mod outgoing;
 mod remedies;

@@ -39,6 +39,8 @@ pub(crate) struct HostOut {
     modules: HashSet<String>,
     /// Calls for reserved workers there.
     guests: HashMap<u64, WorkerId>,
+    /// Calls whose results it was asked to keep, and that it has not answered.
+    to_keep: HashSet<u64>,
     /// Calls that it was sent, those of them that have been given to the connection, and those that have
     /// been answered.
     sent: u64,
@@ -65,6 +67,7 @@ impl HostOut {
             slots: 0,
             modules: HashSet::new(),
             guests: HashMap::new(),
+            to_keep: HashSet::new(),
             sent: 0,
             flushed: 0,
             answered: 0,
@@ -73,8 +76,9 @@ impl HostOut {
         }
     }
 
-    /// Which executor has to answer this call: the host, or a reserved worker there.
-    pub(crate) fn executor(&mut self, call: u64, host: WorkerId) -> WorkerId {
+    /// A call has been answered. Returns which executor had to do it: the host, or a reserved worker there.
+    pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> WorkerId {
+        self.answered += 1;
         if self.guests.is_empty() { host } else { self.guests.remove(&call).unwrap_or(host) }
     }
 
@@ -343,6 +347,27 @@ impl HostsOut {
         out.up.push_with(&message, payload.sources().map_err(no_memory)?)?;
         self.mark(host, true);
         Ok(())
+    }
+
+    /// Asks a host to keep the result of a call.
+    pub(crate) fn keep(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
+        if let Some(out) = self.get(host) {
+            out.to_keep.insert(call);
+        }
+        self.push(host, &Message::KeepResult { call })
+    }
+
+    /// A host has answered a call, and keeps its result.
+    pub(crate) fn keeps(&mut self, host: WorkerId, call: u64) {
+        if let Some(out) = self.get(host) {
+            out.to_keep.remove(&call);
+        }
+    }
+
+    /// A host has ended a call, or given it back, and keeps no result.
+    pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
+        let asked = self.get(host).is_some_and(|out| out.to_keep.remove(&call));
+        if asked { self.push(host, &Message::DropResult { call }) } else { Ok(()) }
     }
 
     /// Sends a message without streams.

@@ -1,0 +1,217 @@
+//! Results that have stayed on the host where they were made, for calls that are sent there. The client fetches
+//! one when somebody waits for it, and has the host drop it when nobody needs it any more.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use gridrpc_core::{BlobId, CallId, Core, FunctionId, Task, WorkerId};
+use gridrpc_wire::Message;
+
+use crate::client::call::Call;
+use crate::client::grid::Common;
+use crate::client::seat::Wake;
+use crate::client::state::State;
+use crate::payload::Incoming;
+
+/// A result on a host. Whoever holds this has the host keep it.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    pub(crate) host: WorkerId,
+    pub(crate) call: u64,
+    common: Weak<Common>,
+}
+
+impl Keeper {
+    pub(crate) fn new(host: WorkerId, call: u64, common: &Arc<Common>) -> Arc<Keeper> {
+        Arc::new(Keeper { host, call, common: Arc::downgrade(common) })
+    }
+
+    /// Has the reactor ask for the result.
+    pub(crate) fn fetch(&self) {
+        self.wish(Wish::Fetch(self.host, self.call));
+    }
+
+    fn wish(&self, wish: Wish) {
+        if let Some(common) = self.common.upgrade() {
+            common.wishes.push(wish);
+            common.wake();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.wish(Wish::Drop(self.host, self.call));
+    }
+}
+
+/// A section of a result that a host keeps.
+#[derive(Clone, Debug)]
+pub(crate) enum KeptPart {
+    /// It is small, and came with the answer.
+    Here(Incoming),
+    /// It stayed there: its length, bytes.
+    There(u64),
+}
+
+/// A result that a host keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptResult {
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) parts: Vec<KeptPart>,
+}
+
+impl KeptResult {
+    /// How much of it is there, bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let there = |part: &KeptPart| match part {
+            KeptPart::Here(_) => 0,
+            KeptPart::There(len) => *len,
+        };
+        self.parts.iter().map(there).sum()
+    }
+}
+
+/// What is to be said to a host. It is asked for in any thread, under any lock, and said by the reactor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    Fetch(WorkerId, u64),
+    Drop(WorkerId, u64),
+}
+
+/// Wishes that have not been granted.
+#[derive(Debug, Default)]
+pub(crate) struct KeptWishes {
+    list: Mutex<Vec<Wish>>,
+    any: AtomicBool,
+}
+
+impl KeptWishes {
+    fn push(&self, wish: Wish) {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(wish);
+        self.any.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn take(&self) -> Vec<Wish> {
+        if !self.any.swap(false, Ordering::AcqRel) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What it takes to make a call again whose result was lost with its host.
+#[derive(Debug)]
+pub(crate) struct Again {
+    function: FunctionId,
+    bytes: u64,
+    blobs: Vec<BlobId>,
+    priority: i32,
+}
+
+impl Again {
+    /// Of an idempotent call that has not been answered yet, if its arguments are here.
+    pub(crate) fn of(core: &Core<Arc<Call>>, id: CallId) -> Option<Again> {
+        let task = core.task(id).filter(|task| task.idempotent && task.on.is_none())?;
+        let Task { function, bytes, ref blobs, priority, .. } = *task;
+        let again = Again { function, bytes, blobs: blobs.clone(), priority };
+        task.payload.arguments_are_here().then_some(again)
+    }
+
+    fn task(self, call: Arc<Call>) -> Task<Arc<Call>> {
+        let Again { function, bytes, blobs, priority } = self;
+        Task { bytes, blobs, priority, idempotent: true, ..Task::new(function, call) }
+    }
+}
+
+/// A call whose result a host keeps.
+#[derive(Debug)]
+struct KeptCall {
+    call: Weak<Call>,
+    host: WorkerId,
+    again: Option<Again>,
+    /// It has been fetched.
+    here: bool,
+    /// Calls whose arguments can be put together when it has been fetched.
+    waiting: Vec<(CallId, Arc<Call>)>,
+}
+
+/// The calls whose results hosts keep, by number.
+#[derive(Debug, Default)]
+pub(crate) struct KeptCalls(HashMap<u64, KeptCall>);
+
+impl KeptCalls {
+    pub(crate) fn add(&mut self, id: u64, call: &Arc<Call>, host: WorkerId, again: Option<Again>) {
+        let kept =
+            KeptCall { call: Arc::downgrade(call), host, again, here: false, waiting: Vec::new() };
+        self.0.insert(id, kept);
+    }
+
+    /// The call with this number, if a host keeps its result.
+    pub(crate) fn call(&self, id: u64) -> Option<Arc<Call>> {
+        self.0.get(&id)?.call.upgrade()
+    }
+
+    /// Has the arguments of a call put together when a result has come. Returns them if it has, or is lost.
+    pub(crate) fn wait(
+        &mut self,
+        result: u64,
+        waiting: (CallId, Arc<Call>),
+    ) -> Option<(CallId, Arc<Call>)> {
+        match self.0.get_mut(&result) {
+            Some(kept) if !kept.here => {
+                kept.waiting.push(waiting);
+                None
+            }
+            _ => Some(waiting),
+        }
+    }
+
+    /// The calls that have waited for a result that has come.
+    pub(crate) fn came(&mut self, id: u64) -> Vec<(CallId, Arc<Call>)> {
+        let Some(kept) = self.0.get_mut(&id) else { return Vec::new() };
+        kept.here = true;
+        std::mem::take(&mut kept.waiting)
+    }
+}
+
+impl State {
+    /// Tells hosts what calls and their users want of the results that they keep.
+    pub(crate) fn grant(&mut self, wishes: Vec<Wish>) {
+        for wish in wishes {
+            match wish {
+                Wish::Fetch(host, call) => self.push(host, &Message::FetchResult { call }),
+                Wish::Drop(host, call) => {
+                    if self.kept.0.get(&call).is_some_and(|kept| kept.host == host) {
+                        self.kept.0.remove(&call);
+                    }
+                    self.push(host, &Message::DropResult { call });
+                }
+            }
+        }
+    }
+
+    /// A host is gone, and with it the results that it kept. Calls that may run again do so; returns the others.
+    pub(crate) fn lose_results(&mut self, host: WorkerId) -> Vec<Arc<Call>> {
+        let (lost, left) =
+            std::mem::take(&mut self.kept.0).into_iter().partition(|(_, kept)| kept.host == host);
+        self.kept.0 = left;
+        let lost: HashMap<u64, KeptCall> = lost;
+        let mut failed = Vec::new();
+        for KeptCall { call, again, waiting, .. } in lost.into_values() {
+            self.to_gather.extend(waiting);
+            let Some(call) = call.upgrade().filter(|call| call.lose_kept()) else { continue };
+            let now = call.profile().submit;
+            let task = again.filter(|_| !self.closing).map(|again| again.task(Arc::clone(&call)));
+            let taken = task.map(|task| {
+                self.drive(|core, out| core.submit(gridrpc_core::Time(now), task, out))
+            });
+            match taken {
+                Some(Ok(id)) => call.named(id),
+                Some(Err(_)) | None => failed.push(call),
+            }
+        }
+        failed
+    }
+}
