@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import time
@@ -135,6 +136,23 @@ def test_profiles_name_the_host_and_the_worker(hosts: Grid) -> None:
     assert {profile.worker for _, profile in places} == {0, 1, 2, 3}
     times = [(one.submit, one.sent, one.calc_out - one.calc_in) for _, one in places]
     assert all(submit <= sent and ran > 0.09 for submit, sent, ran in times)
+
+
+def test_times_of_a_host_whose_clock_is_an_hour_ahead_are_those_of_this_one(
+    tmp_path: Path,
+) -> None:
+    prefix = '["unshare", "--time", "--monotonic", "3600"]'
+    table = f'[server.ahead]\nlauncher = "local"\nworkers = 1\nprefix = {prefix}\n'
+    with on_hosts(tmp_path, table) as grid:
+        call = grid.submit(time.monotonic)
+        assert call.result(LONG) - time.monotonic() > 3500
+        profile = call.profile
+    times = [getattr(profile, name) for name in ("sent", "received", "calc_in", "calc_out")]
+    error = profile.clock_error
+    assert 0 < error < 0.1
+    assert all(
+        later - earlier > -error for earlier, later in itertools.pairwise([*times, profile.retrieve])
+    )
 
 
 def test_lines_of_workers_come_with_host_and_worker(

@@ -29,7 +29,7 @@ impl Reading {
 /// A host's clock.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// It is the same clock as this one.
+    /// It is the same clock as this one, as far as is known.
     same: bool,
     readings: VecDeque<Reading>,
 }
@@ -49,7 +49,8 @@ impl Offset {
 }
 
 impl Clock {
-    /// `same`: both hosts read the same clock.
+    /// `same`: both hosts run the same kernel, and so read the same clock, unless one of them is in a time
+    /// namespace.
     pub(super) fn new(same: bool) -> Clock {
         Clock { same, readings: VecDeque::new() }
     }
@@ -59,6 +60,10 @@ impl Clock {
         let error = heard.saturating_sub(asked).div_ceil(2);
         let middle = asked + error;
         let ahead = i64::try_from(i128::from(theirs) - i128::from(middle)).unwrap_or(0);
+        // What differs by more is another clock, or one that has been put forward or back meanwhile.
+        let differs = |from: i64, error: u64| ahead.abs_diff(from) > error;
+        self.same &= !differs(0, error);
+        self.readings.retain(|old| !differs(old.ahead, old.error_at(heard).saturating_add(error)));
         if self.readings.len() == KEPT {
             self.readings.pop_front();
         }
@@ -87,8 +92,26 @@ mod tests {
     #[test]
     fn the_same_clock_needs_no_correction() {
         let mut clock = Clock::new(true);
-        clock.heard(10, 20, 999);
+        clock.heard(10, 20, 13);
         assert_eq!(clock.offset(30), Offset::default());
+    }
+
+    #[test]
+    fn one_that_should_be_the_same_and_is_not_is_corrected() {
+        let mut clock = Clock::new(true);
+        clock.heard(10, 20, 3_600 * SECOND + 15);
+        assert_eq!(clock.offset(20).here(3_600 * SECOND + 15), 15);
+    }
+
+    #[test]
+    fn what_was_read_before_a_clock_jumped_counts_no_more() {
+        let mut clock = Clock::new(false);
+        clock.heard(SECOND, SECOND + 100, SECOND + 50);
+        let later = 2 * SECOND;
+        clock.heard(later, later + 1_000_000, later + 3_600 * SECOND);
+        let offset = clock.offset(later + 1_000_000);
+        assert_eq!(offset.error, 500_000);
+        assert!(offset.here(later + 3_600 * SECOND).abs_diff(later) <= 500_000);
     }
 
     #[test]
@@ -96,7 +119,7 @@ mod tests {
         let mut clock = Clock::new(false);
         assert_eq!(clock.offset(0).error, u64::MAX, "nothing is known");
         clock.heard(1_000, 1_200, 5_000_100);
-        clock.heard(2_000, 42_000, 5_060_000);
+        clock.heard(2_000, 42_000, 5_030_000);
         let offset = clock.offset(50_000);
         assert_eq!((offset.here(5_000_100), offset.error), (1_100, 100));
         // After an hour a slow answer of now tells more.
