@@ -6,6 +6,7 @@ mod arrivals;
 mod callbacks;
 mod examining;
 mod filling;
+mod greeting;
 mod input;
 mod kept;
 mod modules;

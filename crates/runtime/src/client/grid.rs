@@ -19,7 +19,7 @@ use crate::client::call::Call;
 use crate::client::callbacks::{Callbacks, Runner};
 use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
 use crate::client::gather::Dependency;
-use crate::client::hosts::kept::KeptWishes;
+use crate::client::hosts::kept::KeptRequests;
 use crate::client::hosts::{self, Servers};
 use crate::client::launch::Forked;
 use crate::client::output::Output;
@@ -185,7 +185,7 @@ pub(crate) struct Common {
     /// Files of modules for hosts, if there are any.
     staged: Option<StagedFiles>,
     /// What is wanted of the results that hosts keep.
-    pub(crate) wishes: KeptWishes,
+    pub(crate) kept_requests: KeptRequests,
     /// Whom this grid works for, if it is an agent's.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
 }
@@ -434,7 +434,7 @@ impl Grid {
             shared_memory: workers > 0,
             shared_threshold: config.shared_threshold,
             staged: config.servers.as_ref().map(|_| StagedFiles::default()),
-            wishes: KeptWishes::default(),
+            kept_requests: KeptRequests::default(),
             upstream,
         });
         let runner = Runner::new(Arc::clone(&common));

@@ -266,10 +266,10 @@ impl Reactor {
             self.give_up_at = now + u64::try_from(LOOK_EVERY.as_nanos()).unwrap_or(u64::MAX);
             common.give_up_old();
         }
-        let wishes = common.wishes.take();
+        let requests = common.kept_requests.take();
         let mut state = common.lock();
-        if !wishes.is_empty() {
-            state.grant(wishes);
+        if !requests.is_empty() {
+            state.pass_to_hosts(requests);
         }
         if state.core.next_tick().is_some_and(|next| next <= now) {
             state.note_all_progress(now);

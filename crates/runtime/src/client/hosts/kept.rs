@@ -29,12 +29,12 @@ impl Keeper {
 
     /// Has the reactor ask for the result.
     pub(crate) fn fetch(&self) {
-        self.wish(Wish::Fetch(self.host, self.call));
+        self.ask(KeptRequest::Fetch(self.host, self.call));
     }
 
-    fn wish(&self, wish: Wish) {
+    fn ask(&self, request: KeptRequest) {
         if let Some(common) = self.common.upgrade() {
-            common.wishes.push(wish);
+            common.kept_requests.push(request);
             common.wake();
         }
     }
@@ -42,7 +42,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.wish(Wish::Drop(self.host, self.call));
+        self.ask(KeptRequest::Drop(self.host, self.call));
     }
 }
 
@@ -75,25 +75,25 @@ impl KeptResult {
 
 /// What is to be said to a host. It is asked for in any thread, under any lock, and said by the reactor.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum KeptRequest {
     Fetch(WorkerId, u64),
     Drop(WorkerId, u64),
 }
 
-/// Wishes that have not been granted.
+/// What has not been said yet.
 #[derive(Debug, Default)]
-pub(crate) struct KeptWishes {
-    list: Mutex<Vec<Wish>>,
+pub(crate) struct KeptRequests {
+    list: Mutex<Vec<KeptRequest>>,
     any: AtomicBool,
 }
 
-impl KeptWishes {
-    fn push(&self, wish: Wish) {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(wish);
+impl KeptRequests {
+    fn push(&self, request: KeptRequest) {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner).push(request);
         self.any.store(true, Ordering::Release);
     }
 
-    pub(crate) fn take(&self) -> Vec<Wish> {
+    pub(crate) fn take(&self) -> Vec<KeptRequest> {
         if !self.any.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
@@ -178,11 +178,11 @@ impl KeptCalls {
 
 impl State {
     /// Tells hosts what calls and their users want of the results that they keep.
-    pub(crate) fn grant(&mut self, wishes: Vec<Wish>) {
-        for wish in wishes {
-            match wish {
-                Wish::Fetch(host, call) => self.push(host, &Message::FetchResult { call }),
-                Wish::Drop(host, call) => {
+    pub(crate) fn pass_to_hosts(&mut self, requests: Vec<KeptRequest>) {
+        for request in requests {
+            match request {
+                KeptRequest::Fetch(host, call) => self.push(host, &Message::FetchResult { call }),
+                KeptRequest::Drop(host, call) => {
                     if self.kept.0.get(&call).is_some_and(|kept| kept.host == host) {
                         self.kept.0.remove(&call);
                     }

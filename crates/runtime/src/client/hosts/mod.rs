@@ -1,5 +1,6 @@
 //! Hosts with workers of this grid: what their agents are told, and what they say.
 
+mod applied;
 mod clock;
 mod conversation;
 pub(crate) mod doors;
@@ -7,17 +8,22 @@ mod fetching;
 mod inbound;
 pub(crate) mod kept;
 mod launching;
+mod losses;
 mod outgoing;
+mod peers;
 mod remedies;
+mod starts;
+mod wishes;
 
 use std::path::PathBuf;
 
 use crate::servers::Server;
 
 pub(crate) use conversation::told;
-pub(super) use inbound::{Hosts, Wishes};
 pub(super) use launching::expected;
 pub(crate) use outgoing::{HostsOut, Terms};
+pub(super) use peers::Hosts;
+pub(super) use wishes::Wishes;
 
 /// The servers of a grid.
 #[derive(Clone, Debug)]

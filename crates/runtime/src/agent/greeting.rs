@@ -1,0 +1,171 @@
+//! The first words between an agent and its client: who it is, and what is wanted of it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gridrpc_core::Settings;
+use gridrpc_wire::{Join, Message, Serve, VERSION};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::agent::AgentError;
+use crate::agent::answers::Answers;
+use crate::agent::examining::{self, Examining};
+use crate::client::upstream::Upstream;
+use crate::client::{Config, Launch, Output, Preparation};
+use crate::link::{LinkError, Received, Receiver, Socket};
+use crate::numerical;
+use crate::servers::Compression;
+use crate::sys::{self, monotonic_ns};
+use crate::transport::addresses;
+
+/// How long the client may take to say what it wants.
+const GREETING: Duration = Duration::from_secs(30);
+
+/// What the client wants.
+pub(super) struct Wanted {
+    launch: Launch,
+    settings: Settings,
+    shared_threshold: usize,
+    keep_free: u64,
+    pub(super) heartbeat: Option<Duration>,
+    pub(super) compression: Compression,
+    pub(super) staging: String,
+}
+
+impl Wanted {
+    fn new(serve: &Serve<'_>) -> io::Result<Wanted> {
+        let processors = processors();
+        let workers = if serve.workers == 0 { processors as u32 } else { serve.workers };
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let native = serve.program.is_empty();
+        let program: PathBuf =
+            if native { std::env::current_exe()? } else { PathBuf::from(serve.program) };
+        let mut environment = numerical::environment(processors, workers);
+        let given = serve.environment.iter().filter_map(|text| text.split_once('='));
+        environment.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let arguments: Vec<String> =
+            if native { vec!["spawner".to_owned()] } else { texts(&serve.arguments) };
+        Ok(Wanted {
+            launch: Launch {
+                program,
+                arguments: arguments.into_iter().map(Into::into).collect(),
+                environment,
+                preparation: Preparation {
+                    directory: serve.directory.to_owned(),
+                    path: texts(&serve.path),
+                    modules: texts(&serve.modules),
+                },
+            },
+            settings: Settings {
+                workers,
+                cores: processors,
+                grace: serve.grace,
+                retries: serve.retries,
+                calls_per_process: serve.calls_per_process,
+                ..Settings::default()
+            },
+            shared_threshold: usize::try_from(serve.shared_threshold).unwrap_or(usize::MAX),
+            keep_free: serve.keep_free,
+            heartbeat: (serve.heartbeat > 0).then(|| Duration::from_nanos(serve.heartbeat)),
+            compression: match serve.compression {
+                0 => Compression::Off,
+                1 => Compression::Auto,
+                _ => Compression::On,
+            },
+            staging: serve.staging.to_owned(),
+        })
+    }
+
+    pub(super) fn config(&self) -> Config {
+        Config {
+            shared_threshold: self.shared_threshold,
+            keep_free: self.keep_free,
+            output: Output::Upstream,
+            ..Config::here(self.launch.clone(), self.settings.clone())
+        }
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Says who this is, and waits for what the client wants; meanwhile the client may examine this host. None:
+/// it wants nothing more.
+pub(super) fn greet(
+    receiver: &mut Receiver,
+    answers: &Answers,
+    socket: &Socket,
+    blocked: &AtomicBool,
+    port: u16,
+    mut examining: Examining,
+) -> Result<Option<Wanted>, AgentError> {
+    let own = addresses::of_this_host();
+    answers.tell(&Message::Join(Join {
+        min_version: VERSION,
+        max_version: VERSION,
+        pid: std::process::id(),
+        processors: processors() as u32,
+        clock: monotonic_ns(),
+        host: &sys::host_name(),
+        boot: &sys::boot_id(),
+        program: env!("CARGO_PKG_VERSION"),
+        port,
+        addresses: own.iter().map(String::as_str).collect(),
+    }));
+    answers.settle();
+    let mut until = Instant::now() + GREETING;
+    let mut examined = false;
+    let mut answer: Option<Option<Wanted>> = None;
+    while answer.is_none() {
+        if Instant::now() >= until {
+            return Err(AgentError::Silent(GREETING));
+        }
+        let mut flags = PollFlags::POLLIN;
+        flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
+        if !receiver.has_more() {
+            let mut waited = [PollFd::new(socket.socket(), flags)];
+            let _ = poll(&mut waited, PollTimeout::from(100_u8));
+        }
+        if flags.contains(PollFlags::POLLOUT) {
+            answers.up.flush();
+        }
+        match receiver.fill() {
+            // It has examined this host, and has no other use for it.
+            Ok(0) if examined => return Ok(None),
+            Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
+            Ok(_) => {}
+            Err(error) if is_passing(&error) => continue,
+            Err(error) => return Err(LinkError::Io(error).into()),
+        }
+        // What follows a request to serve is for the one who serves.
+        let mut more = true;
+        while more && answer.is_none() {
+            more = receiver.drain_one(&mut |received: Received<'_>| match received.message {
+                Message::Serve(serve) => {
+                    answer = Some(Some(Wanted::new(&serve).map_err(LinkError::Io)?));
+                    Ok(())
+                }
+                Message::Goodbye => {
+                    answer = Some(None);
+                    Ok(())
+                }
+                _ => {
+                    examined = true;
+                    examining.answer(received, answers)
+                }
+            })?;
+        }
+        if examined {
+            until = Instant::now() + examining::NEXT;
+        }
+    }
+    Ok(answer.flatten())
+}
+
+/// Whether it is no error, but that nothing can be read now.
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

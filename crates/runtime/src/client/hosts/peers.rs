@@ -1,0 +1,124 @@
+//! All hosts of a grid, as the reactor knows them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use gridrpc_core::WorkerId;
+use gridrpc_wire::Message;
+
+use crate::client::grid::Common;
+use crate::client::hosts::clock::Clock;
+use crate::client::hosts::conversation::Conversation;
+use crate::client::hosts::fetching::Fetching;
+use crate::client::hosts::launching::{Inbox, Launching, Plan, plans};
+use crate::client::hosts::{RemoteWorkers, Servers};
+use crate::link::Outbound;
+use crate::sys::monotonic_ns;
+
+/// All hosts of a grid, as the reactor knows them.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    pub(super) first: u32,
+    pub(super) plans: Vec<Plan>,
+    pub(super) places: Vec<Place>,
+    pub(super) launching: Launching,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) workers: RemoteWorkers,
+    /// Large answers.
+    pub(super) fetching: Fetching,
+    /// How many agents have been asked for.
+    pub(super) agents: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Counts the connections that this host has had.
+    pub(super) generation: u32,
+    /// The agent that was asked for, and has not ended.
+    pub(super) agent: Option<u32>,
+    pub(super) stage: Stage,
+    /// How far its start has come, as the launcher says.
+    pub(super) state: String,
+    /// The last of what the agent and its launcher have said.
+    pub(super) said: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) enum Stage {
+    Absent,
+    /// Until when it has to dial.
+    Asked(Instant),
+    There(Box<Peer>),
+}
+
+/// An agent that has dialled.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) conversation: Conversation,
+    pub(super) up: Arc<Outbound>,
+    /// What the host calls itself.
+    pub(super) host: String,
+    pub(super) pid: u32,
+    pub(super) joined: bool,
+    /// Whether it waits with large answers until they are fetched.
+    pub(super) holds: bool,
+    pub(super) heard: Instant,
+    pub(super) asked: Instant,
+    /// Questions that have not been answered: number, and when they were put, ns.
+    pub(super) pings: VecDeque<(u64, u64)>,
+    pub(super) pinged: u64,
+    /// The shortest way there and back so far, ns.
+    pub(super) round_trip: u64,
+    pub(super) clock: Clock,
+}
+
+impl Peer {
+    /// Asks whether it is there, and what its clock says.
+    pub(super) fn ask(&mut self) {
+        self.pinged += 1;
+        let number = self.pinged;
+        self.pings.push_back((number, monotonic_ns()));
+        if self.up.push(&Message::Ping { number }).is_ok() {
+            self.up.flush();
+        }
+    }
+}
+
+impl Hosts {
+    pub(crate) fn new(servers: Servers, first: u32, common: &Arc<Common>) -> Hosts {
+        let Servers { list, program, workers } = servers;
+        let plans = plans(&list);
+        let inbox = Arc::<Inbox>::default();
+        let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
+        let place = |_: &Plan| Place {
+            generation: 0,
+            agent: None,
+            stage: Stage::Absent,
+            state: String::new(),
+            said: Vec::new(),
+        };
+        let places = plans.iter().map(place).collect();
+        let fetching = Fetching::default();
+        Hosts { first, plans, places, launching, inbox, workers, fetching, agents: 0 }
+    }
+
+    pub(super) fn index(&self, id: WorkerId) -> Option<usize> {
+        let index = id.0.checked_sub(self.first)? as usize;
+        (index < self.places.len()).then_some(index)
+    }
+
+    pub(super) fn id(&self, index: usize) -> WorkerId {
+        WorkerId(self.first + index as u32)
+    }
+
+    /// Whether this executor is one of the hosts.
+    pub(crate) fn has(&self, id: WorkerId) -> bool {
+        self.index(id).is_some()
+    }
+
+    /// Whether all agents are gone.
+    pub(crate) fn are_gone(&self) -> bool {
+        self.places.iter().all(|place| matches!(place.stage, Stage::Absent))
+    }
+}

@@ -1,0 +1,190 @@
+//! Asking for agents, and greeting those that come.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use gridrpc_core::{Cause, WorkerId};
+use gridrpc_wire::Message;
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+
+use crate::client::hosts::clock::Clock;
+use crate::client::hosts::conversation::{Conversation, Joined};
+use crate::client::hosts::fetching::{FAR, FEW, LARGE};
+use crate::client::hosts::launching::News;
+use crate::client::hosts::outgoing::HostOut;
+use crate::client::hosts::peers::{Peer, Stage};
+use crate::client::hosts::remedies::{agent_ended, not_asked_for};
+use crate::client::lifecycle::{MAX_PAYLOAD, placement};
+use crate::client::reactor::{Reactor, Token};
+use crate::launcher::Event;
+use crate::link::{Outbound, Receiver};
+use crate::sys::{self, monotonic_ns};
+use crate::transport::door::Admitted;
+
+/// What is kept of what an agent and its launcher say, bytes.
+const KEEP: usize = 4096;
+
+impl Reactor {
+    /// Asks for agents on these hosts.
+    pub(in crate::client) fn start_hosts(&mut self, ids: &[WorkerId]) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let mut wanted = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(index) = hosts.index(*id) else { continue };
+            hosts.agents += 1;
+            let plan = hosts.plans[index].clone();
+            let until = Instant::now() + hosts.launching.start_timeout(&plan);
+            let place = &mut hosts.places[index];
+            place.agent = Some(hosts.agents);
+            place.stage = Stage::Asked(until);
+            place.state.clear();
+            place.said.clear();
+            self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
+            wanted.push((hosts.agents, plan));
+        }
+        for (agent, error) in hosts.launching.start(&wanted) {
+            self.launcher_said(agent, Event::Failed(not_asked_for(&error)));
+        }
+    }
+
+    /// Takes what launchers and the door have told.
+    pub(in crate::client) fn hear_of_hosts(&mut self) {
+        let Some(hosts) = &self.hosts else { return };
+        for news in hosts.inbox.take() {
+            match news {
+                News::Launcher(agent, event) => self.launcher_said(agent, event),
+                News::Admitted(admitted) => self.admit(admitted),
+            }
+        }
+    }
+
+    pub(super) fn place_of(&self, agent: u32) -> Option<usize> {
+        let places = &self.hosts.as_ref()?.places;
+        places.iter().position(|place| place.agent == Some(agent))
+    }
+
+    pub(super) fn launcher_said(&mut self, agent: u32, event: Event) {
+        let Some(index) = self.place_of(agent) else { return };
+        let Some(hosts) = &mut self.hosts else { return };
+        let place = &mut hosts.places[index];
+        match event {
+            Event::State(state) => {
+                place.state.clone_from(&state);
+                let id = WorkerId(hosts.first + index as u32);
+                self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
+            }
+            Event::Said(bytes) => {
+                place.said.extend_from_slice(&bytes);
+                let excess = place.said.len().saturating_sub(KEEP);
+                place.said.drain(..excess);
+                let label = format!("[{}] ", hosts.plans[index].name);
+                self.printers.print_labelled(true, &label, &bytes);
+            }
+            Event::Failed(why) => {
+                place.agent = None;
+                self.lose_host(index, Cause::Failed(why));
+            }
+            Event::Ended(how) => {
+                place.agent = None;
+                match &place.stage {
+                    Stage::Asked(_) => {
+                        let why = agent_ended(&how, &String::from_utf8_lossy(&place.said));
+                        self.lose_host(index, Cause::Failed(why));
+                    }
+                    // Its connection tells.
+                    Stage::There(_) | Stage::Absent => {}
+                }
+            }
+        }
+    }
+
+    pub(super) fn admit(&mut self, admitted: Admitted) {
+        let Admitted { agent, transport, .. } = admitted;
+        let Some(index) = self.place_of(agent) else { return };
+        let epoll = Arc::clone(&self.epoll);
+        let common = Arc::clone(&self.common);
+        let Some(hosts) = &mut self.hosts else { return };
+        let place = &mut hosts.places[index];
+        if !matches!(place.stage, Stage::Asked(_)) || self.closing.is_some() {
+            return;
+        }
+        place.generation = place.generation.wrapping_add(1);
+        let token = Token::Host { index: index as u32, generation: place.generation }.encode();
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, token);
+        if epoll.add(transport.socket(), event).is_err() {
+            return;
+        }
+        let socket = Arc::downgrade(&transport);
+        let watch = move |blocked: bool| {
+            let mut flags = EpollFlags::EPOLLIN;
+            flags.set(EpollFlags::EPOLLOUT, blocked);
+            let mut event = EpollEvent::new(flags, token);
+            if let Some(socket) = socket.upgrade() {
+                // Fails only for a host that is gone.
+                let _ = epoll.modify(socket.socket(), &mut event);
+            }
+        };
+        let up = Arc::new(Outbound::new(Arc::clone(&transport), Box::new(watch)));
+        up.compress(hosts.launching.server(&hosts.plans[index]).compression);
+        let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
+        receiver.place_streams(placement(&common));
+        let now = Instant::now();
+        place.stage = Stage::There(Box::new(Peer {
+            conversation: Conversation::new(receiver),
+            up,
+            host: hosts.plans[index].name.clone(),
+            pid: 0,
+            joined: false,
+            holds: false,
+            heard: now,
+            asked: now,
+            pings: VecDeque::new(),
+            pinged: 0,
+            round_trip: u64::MAX,
+            clock: Clock::default(),
+        }));
+        // It may have said something already, which the socket does not tell of again.
+        self.hear_host(index as u32);
+    }
+
+    pub(super) fn join(&mut self, index: usize, joined: Joined) {
+        let Joined { pid, processors, host, boot, addresses } = joined;
+        let wishes = self.wishes.clone();
+        let Some(hosts) = &mut self.hosts else { return };
+        let plan = hosts.plans[index].clone();
+        let wanted = if plan.workers == 0 { processors } else { plan.workers };
+        let id = hosts.id(index);
+        let serve = hosts.serve(&plan, &wishes);
+        let many = hosts.places.len() > FEW;
+        let Stage::There(peer) = &hosts.places[index].stage else { return };
+        let up = Arc::clone(&peer.up);
+        let socket = peer.conversation.receiver.socket();
+        let holds = many && sys::round_trip(socket).is_ok_and(|time| time < FAR);
+        let hold = Message::Hold { bytes: LARGE as u64 };
+        let told = up.push(&Message::Serve(serve));
+        if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
+            let why = format!("what it is to do cannot be told: {error}");
+            return self.lose_host(index, Cause::Failed(why));
+        }
+        if let Some(peer) = self.peer(index) {
+            peer.joined = true;
+            peer.clock = Clock::new(!boot.is_empty() && boot == sys::boot_id());
+            peer.holds = holds;
+            peer.pid = pid;
+            peer.host = host;
+        }
+        let mut state = self.common.lock();
+        let base = state.hosts.number(&plan.name, wanted);
+        state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
+        state.hosts.note(id, &plan.name, "has an agent, which starts workers");
+        state.drive(|core, out| core.host_joined(id, wanted, out));
+        // What was pushed before goes with it.
+        let _ = state.hosts.push(id, &Message::Ping { number: 0 });
+        self.common.finish(state);
+        if let Some(peer) = self.peer(index) {
+            peer.pings.push_back((0, monotonic_ns()));
+        }
+        self.common.changed.notify_all();
+    }
+}

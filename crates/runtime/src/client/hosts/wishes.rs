@@ -1,0 +1,94 @@
+//! What agents are told to do.
+
+use gridrpc_wire::{Serve, VERSION};
+
+use crate::client::Config;
+use crate::client::hosts::launching::Plan;
+use crate::client::hosts::peers::Hosts;
+use crate::servers::{Compression, LauncherKind, Server};
+
+impl Hosts {
+    pub(super) fn serve<'a>(&'a self, plan: &Plan, common: &'a Wishes) -> Serve<'a> {
+        let server = self.launching.server(plan);
+        let here = is_here(server);
+        let workers = &self.workers;
+        let mut serve = Serve {
+            version: VERSION,
+            workers: plan.workers,
+            shared_threshold: common.shared_threshold,
+            keep_free: common.keep_free,
+            grace: common.grace,
+            retries: common.retries,
+            calls_per_process: common.calls_per_process,
+            heartbeat: u64::try_from(server.heartbeat.as_nanos()).unwrap_or(u64::MAX),
+            staging: server.staging.as_deref().unwrap_or_default(),
+            compression: match server.compression {
+                Compression::Off => 0,
+                Compression::Auto => 1,
+                Compression::On => 2,
+            },
+            ..Serve::default()
+        };
+        serve.directory = match &server.directory {
+            Some(directory) => directory,
+            None if here => &workers.directory,
+            None => "",
+        };
+        if let Some(python) = &workers.python {
+            serve.program = self.python(server).unwrap_or_default();
+            let same = here && serve.program == python.here;
+            let arguments = if same { &python.arguments_here } else { &python.arguments };
+            serve.arguments = arguments.iter().map(String::as_str).collect();
+            serve.modules = python.modules.iter().map(String::as_str).collect();
+            if same {
+                serve.path = python.path.iter().map(String::as_str).collect();
+            }
+        }
+        serve.environment = common.environment[plan.server].iter().map(String::as_str).collect();
+        serve
+    }
+
+    /// What Python workers of a server run; none: they are native.
+    pub(super) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
+        let python = self.workers.python.as_ref()?;
+        let usual = if is_here(server) { python.here.as_str() } else { "python3" };
+        Some(server.python.as_deref().unwrap_or(usual))
+    }
+}
+
+/// Whether a server's agents run on this machine, as this user sees it.
+pub(super) fn is_here(server: &Server) -> bool {
+    matches!(server.launcher, LauncherKind::Local { .. })
+}
+
+/// What is the same for all hosts of a grid.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wishes {
+    pub(crate) shared_threshold: u64,
+    pub(crate) keep_free: u64,
+    pub(crate) grace: u64,
+    pub(crate) retries: u32,
+    pub(crate) calls_per_process: u64,
+    /// `NAME=VALUE`, for each server.
+    pub(crate) environment: Vec<Vec<String>>,
+}
+
+impl Wishes {
+    pub(crate) fn new(config: &Config) -> Wishes {
+        let settings = &config.settings;
+        let environment = config.servers.iter().flat_map(|servers| {
+            servers.list.iter().map(|server| {
+                let all = servers.workers.environment.iter().chain(&server.environment);
+                all.map(|(name, value)| format!("{name}={value}")).collect()
+            })
+        });
+        Wishes {
+            shared_threshold: config.shared_threshold as u64,
+            keep_free: config.keep_free,
+            grace: settings.grace,
+            retries: settings.retries,
+            calls_per_process: settings.calls_per_process,
+            environment: environment.collect(),
+        }
+    }
+}
