@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hosts import agents, configured, nothing_is_left, ours, rig_of, server, signal_all
+from hosts import (
+    agents,
+    configured,
+    nothing_is_left,
+    on_hosts,
+    ours,
+    rig_of,
+    server,
+    signal_all,
+)
 from processes import LONG, descendants, running, start_script, until
 from sshd import Rig
 
@@ -117,3 +126,17 @@ def test_a_stopped_client_is_taken_for_lost_and_goes_on(rig: Rig, tmp_path: Path
         assert until(lambda: all(agents(rig, node) for node in rig.nodes))
         end(process)
         assert nothing_is_left(rig, 2)
+
+
+def test_a_connection_that_sessions_share_keeps_no_port(rig: Rig, tmp_path: Path) -> None:
+    ssh = ["ssh", "-F", str(rig.config), "-o", f"ControlPath={tmp_path}/%n"]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([*ssh, "-M", "-N", "-f", "node1"], check=True, **quiet)
+    try:
+        table = server(rig, "node1", command=" ".join(ssh))
+        with on_hosts(tmp_path, table) as grid:
+            assert grid.submit(os.getpid).result(LONG)
+            assert "127.0.0.1" in rig.run(1, "ss -ltn")
+        assert until(lambda: "127.0.0.1" not in rig.run(1, "ss -ltn"), 5)
+    finally:
+        subprocess.run([*ssh, "-O", "exit", "node1"], check=True, **quiet)

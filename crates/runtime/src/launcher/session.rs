@@ -112,6 +112,10 @@ impl<'a> Session<'a> {
         drop(turn);
         self.stdin = None;
         let status = self.child.wait();
+        if self.greeted && self.forwarded.is_none() {
+            // Sessions that share a connection are not told which port they have.
+            self.how.cancel_way_back(self.start);
+        }
         self.end(status)
     }
 

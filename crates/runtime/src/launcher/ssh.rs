@@ -1,6 +1,7 @@
 //! Agents on other hosts, by the system's ssh: so the user's configuration of it holds, with its keys,
 //! agents, jump hosts and control sockets.
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -135,14 +136,33 @@ impl How {
         option("LogLevel=INFO");
         // One that is there is used, but other sessions would end with this one if they went through it.
         option("ControlMaster=no");
-        if let Some(port) = door(start) {
-            command.args(["-R", &format!("0:127.0.0.1:{port}")]);
-        }
+        command.args(way_back(start).iter().flatten());
         command.arg(&start.host).arg(remote);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         tie(&mut command);
         Some(command)
     }
+}
+
+impl How {
+    /// Takes the way back out of a connection that the user shares among sessions, and that would keep its port
+    /// on the host open. Where there is none, ssh says so at once.
+    pub(super) fn cancel_way_back(&self, start: &Start) {
+        let Some((name, own)) = self.command.split_first() else { return };
+        let is_ssh = Path::new(name).file_name().is_some_and(|name| name == "ssh");
+        let Some(way_back) = way_back(start).filter(|_| is_ssh) else { return };
+        let mut command = Command::new(name);
+        command.args(own).args(["-o", "BatchMode=yes", "-O", "cancel"]).args(way_back);
+        command.arg(&start.host).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Without ssh there was no connection either.
+        let _ = command.status();
+    }
+}
+
+/// How ssh is told to forward a port of the host, any that is free, to the client's.
+fn way_back(start: &Start) -> Option<[String; 2]> {
+    Some(["-R".into(), format!("0:127.0.0.1:{}", door(start)?)])
 }
 
 /// The port that the client listens on.
