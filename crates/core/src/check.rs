@@ -26,11 +26,11 @@ impl<T: Clone> Core<T> {
             assert_eq!(worker.cost, unfinished.map(|sent| sent.cost).sum::<u64>());
             let may_hold = matches!(worker.phase, Phase::Ready | Phase::Ending);
             assert!(may_hold || worker.sent.is_empty(), "{id:?} is {:?}", worker.phase);
-            if worker.idle {
+            if worker.idle.is_some() {
                 assert!(worker.sent.is_empty() && worker.phase == Phase::Ready, "{id:?} not idle");
             }
             if worker.phase == Phase::Ready && worker.sent.is_empty() {
-                assert!(worker.idle == worker.is_common(), "{id:?} is forgotten");
+                assert!(worker.idle.is_some() == worker.is_common(), "{id:?} is forgotten");
             }
             if let Some(reserved) = &worker.reserved {
                 let mut held_up = false;
@@ -114,7 +114,7 @@ impl<T: Clone> Core<T> {
         let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
         let ready = self.workers.iter().filter(is_ready).count();
         assert_eq!(ready, self.ready);
-        let idle = self.workers.iter().filter(|worker| worker.idle).count();
+        let idle = self.workers.iter().filter(|worker| worker.idle.is_some()).count();
         assert_eq!(idle, self.idle.len());
         let is_given_up = |worker: &&Worker<T>| {
             assert!(!worker.given_up || worker.phase == Phase::Absent);

@@ -12,7 +12,7 @@ use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
 use crate::queue::Queue;
-use crate::timers::{Timer, Timers};
+use crate::timers::{Due, Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
 /// The state of a grid. See the crate's page.
@@ -26,6 +26,8 @@ pub struct Core<T> {
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
+    /// How many functions each number has meant, from 1 on; numbers that are not there have meant one.
+    versions: Vec<u32>,
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
@@ -42,7 +44,9 @@ pub struct Core<T> {
     pub(crate) broken: Option<Arc<Loss>>,
     /// How many reservations there have been.
     pub(crate) tickets: u64,
-    /// Places that were reserved once and hold no process.
+    /// All places that are or were reserved.
+    pub(crate) reserved_places: Vec<WorkerId>,
+    /// Those of them that hold no process.
     pub(crate) free_places: Vec<WorkerId>,
 }
 
@@ -71,6 +75,7 @@ impl<T: Clone> Core<T> {
             workers,
             idle: Idle::default(),
             ready: 0,
+            versions: Vec::new(),
             blobs: Blobs::default(),
             timers: Timers::default(),
             pace: Pace::default(),
@@ -82,6 +87,7 @@ impl<T: Clone> Core<T> {
             given_up: None,
             broken: None,
             tickets: 0,
+            reserved_places: Vec::new(),
             free_places: Vec::new(),
         }
     }
@@ -322,31 +328,42 @@ impl<T: Clone> Core<T> {
 
     /// Some time has passed: deal with all that is due.
     pub fn tick(&mut self, now: Time, out: &mut Vec<Action<T>>) {
-        while let Some(timer) = self.timers.pop_due(now) {
-            match timer {
-                Timer::Deadline(call) => {
-                    let worker = self.calls.get(call).and_then(|call| match call.place {
-                        Place::Sent(worker) => Some(worker.0),
-                        Place::Blocked { .. } | Place::Queued | Place::Waiting(_) => None,
-                    });
-                    self.end_early(now, call, End::DeadlineExceeded(worker), out);
+        while let Some(due) = self.next_due(now) {
+            self.deal_with(now, due, out);
+        }
+    }
+
+    /// Takes out what is due next, to be dealt with by [`Core::deal_with`].
+    pub fn next_due(&mut self, now: Time) -> Option<Due> {
+        self.timers.pop_due(now).map(Due)
+    }
+
+    /// Does one of the steps of [`Core::tick`]. If it is about a worker ([`Due::worker`]), how far that one
+    /// has come is to be told before ([`Core::progressed`]).
+    pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
+        match due.0 {
+            Timer::Deadline(call) => {
+                let worker = self.calls.get(call).and_then(|call| match call.place {
+                    Place::Sent(worker) => Some(worker.0),
+                    Place::Blocked { .. } | Place::Queued | Place::Waiting(_) => None,
+                });
+                self.end_early(now, call, End::DeadlineExceeded(worker), out);
+            }
+            Timer::Overdue { worker, generation, serial } => {
+                self.overdue(now, worker, generation, serial, out);
+            }
+            Timer::Stuck { worker, generation, head } => {
+                self.look_after(now, worker, generation, head, out);
+            }
+            Timer::Retired { worker, generation } => {
+                if self.workers[worker.index()].generation == generation {
+                    out.push(Action::Kill(worker));
                 }
-                Timer::Overdue { worker, generation, serial } => {
-                    self.overdue(now, worker, generation, serial, out);
-                }
-                Timer::Stuck { worker, generation, head } => {
-                    self.look_after(now, worker, generation, head, out);
-                }
-                Timer::Retired { worker, generation } => {
-                    if self.workers[worker.index()].generation == generation {
-                        out.push(Action::Kill(worker));
-                    }
-                }
-                Timer::Restart(id) => {
-                    let wanted = !self.closed && self.broken.is_none();
-                    if wanted && self.workers[id.index()].phase == Phase::Absent {
-                        self.start(id, out);
-                    }
+            }
+            Timer::Restart(id) => {
+                let wanted = !self.closed && self.broken.is_none();
+                if wanted && self.workers[id.index()].phase == Phase::Absent {
+                    self.start(id, out);
                 }
             }
         }
@@ -393,9 +410,11 @@ impl<T: Clone> Core<T> {
     /// The number is to mean another function from now on: no call of the old one is alive.
     pub fn replace_function(&mut self, function: FunctionId) {
         self.pace.forget(function);
-        for worker in &mut self.workers {
-            worker.unteach(function);
+        let index = function.0 as usize;
+        if index >= self.versions.len() {
+            self.versions.resize(index + 1, 1);
         }
+        self.versions[index] = self.versions[index].wrapping_add(1).max(1);
     }
 
     /// The caller's own of a call that has not ended.
@@ -554,7 +573,8 @@ impl<T: Clone> Core<T> {
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
-        if worker.teach(function) {
+        let version = self.versions.get(function.0 as usize).copied().unwrap_or(1);
+        if worker.teach(function, version) {
             out.push(Action::Teach { worker: to, function });
         }
         for blob in &call.task.blobs {

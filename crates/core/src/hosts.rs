@@ -200,10 +200,11 @@ impl<T: Clone> Core<T> {
 
     /// Reserved workers that live on a host, or are to.
     pub(crate) fn guests(&self, host: WorkerId) -> Vec<WorkerId> {
-        let lives = |worker: &Worker<T>| worker.home == Some(host) && worker.phase != Phase::Absent;
-        let workers = self.workers.iter().enumerate();
-        let guests = workers.filter(|(_, worker)| lives(worker));
-        guests.map(|(index, _)| WorkerId(index as u32)).collect()
+        let lives = |id: &&WorkerId| {
+            let worker = &self.workers[id.index()];
+            worker.home == Some(host) && worker.phase != Phase::Absent
+        };
+        self.reserved_places.iter().filter(lives).copied().collect()
     }
 
     /// A host is gone, and with it those reserved workers.

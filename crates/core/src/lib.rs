@@ -45,4 +45,5 @@ pub use crate::core::Core;
 pub use end::{Cause, End, Loss};
 pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 pub use interface::{Action, Claim, Refusal, Reservation, Settings, Standing, Task, Took};
+pub use timers::Due;
 pub use workers::UnexpectedReply;

@@ -33,18 +33,18 @@ impl<T: Clone> Core<T> {
         loss: Loss,
         out: &mut Vec<Action<T>>,
     ) {
-        let worker = &mut self.workers[id.index()];
-        let was = worker.phase;
+        let was = self.workers[id.index()].phase;
         if was == Phase::Absent {
             return;
         }
+        self.idle.remove(id, &mut self.workers);
+        let worker = &mut self.workers[id.index()];
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
         let sent = worker.reset();
         let common = worker.is_common();
         let is_host = worker.host.is_some();
         let has_served = worker.host.as_ref().is_none_or(|host| host.serves);
         self.lost_slots(id);
-        self.idle.remove(id);
         self.blobs.forget_worker(id, out);
         self.wanted.retain(|_, worker| *worker != id);
         let loss = Arc::new(loss);

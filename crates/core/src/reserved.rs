@@ -32,7 +32,9 @@ impl<T: Clone> Core<T> {
         let worker = self.free_places.pop().unwrap_or_else(|| {
             // It keeps a state, and so its process.
             self.workers.push(Worker::new(u64::MAX));
-            WorkerId((self.workers.len() - 1) as u32)
+            let id = WorkerId((self.workers.len() - 1) as u32);
+            self.reserved_places.push(id);
+            id
         });
         let home = self.next_home();
         let place = &mut self.workers[worker.index()];

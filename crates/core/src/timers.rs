@@ -21,6 +21,21 @@ pub(crate) enum Timer {
     Restart(WorkerId),
 }
 
+/// Something that is due, as [`crate::Core::next_due`] tells it.
+#[derive(Debug)]
+pub struct Due(pub(crate) Timer);
+
+impl Due {
+    /// The worker that it is about, if how far that has come matters.
+    #[must_use]
+    pub fn worker(&self) -> Option<WorkerId> {
+        match self.0 {
+            Timer::Overdue { worker, .. } | Timer::Stuck { worker, .. } => Some(worker),
+            Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(Time, Timer)>>,

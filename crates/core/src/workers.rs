@@ -73,8 +73,8 @@ pub(crate) struct Worker<T> {
     pub(crate) cost: u64,
     /// Since when the first of those may have been running.
     pub(crate) head_since: Time,
-    /// Functions that it has been told, by number.
-    pub(crate) taught: Vec<bool>,
+    /// Functions that it has been told, by number: which one that number meant then; 0: none.
+    pub(crate) taught: Vec<u32>,
     /// Starts in a row that failed.
     pub(crate) failed_starts: u32,
     /// Processes in a row that were lost before they had begun a call.
@@ -83,7 +83,8 @@ pub(crate) struct Worker<T> {
     pub(crate) has_worked: bool,
     /// No further start is tried.
     pub(crate) given_up: bool,
-    pub(crate) idle: bool,
+    /// Under which number it lies among the idle ones.
+    pub(crate) idle: Option<u64>,
     /// Whom it is reserved for, if not for all.
     pub(crate) reserved: Option<Reserved>,
     /// It is no process but a host, with workers of its own.
@@ -125,7 +126,7 @@ impl<T> Worker<T> {
             useless: 0,
             has_worked: false,
             given_up: false,
-            idle: false,
+            idle: None,
             reserved: None,
             host: None,
             home: None,
@@ -211,19 +212,13 @@ impl<T> Worker<T> {
         Some(sent)
     }
 
-    /// Marks the function as told; says whether it was new.
-    pub(crate) fn teach(&mut self, function: FunctionId) -> bool {
+    /// Marks what a function's number means now as told; says whether it was new.
+    pub(crate) fn teach(&mut self, function: FunctionId, version: u32) -> bool {
         let index = function.0 as usize;
         if index >= self.taught.len() {
-            self.taught.resize(index + 1, false);
+            self.taught.resize(index + 1, 0);
         }
-        !std::mem::replace(&mut self.taught[index], true)
-    }
-
-    pub(crate) fn unteach(&mut self, function: FunctionId) {
-        if let Some(taught) = self.taught.get_mut(function.0 as usize) {
-            *taught = false;
-        }
+        std::mem::replace(&mut self.taught[index], version) != version
     }
 
     /// Forgets all that belonged to the process that is gone; returns what it had been sent.
@@ -238,7 +233,6 @@ impl<T> Worker<T> {
         self.overdue = None;
         self.cost = 0;
         self.taught.clear();
-        self.idle = false;
         std::mem::take(&mut self.sent)
     }
 }
@@ -253,36 +247,64 @@ pub(crate) fn has_begun(begun: u32, serial: u64) -> bool {
 /// bottom are those that were never used.
 #[derive(Debug, Default)]
 pub(crate) struct Idle {
-    stack: VecDeque<WorkerId>,
+    /// With the number that each was put here under. What is taken out of the middle stays, and counts no
+    /// more.
+    stack: VecDeque<(WorkerId, u64)>,
+    /// How many count.
+    count: usize,
+    puts: u64,
 }
 
 impl Idle {
     pub(crate) fn push<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
-        if !worker.idle {
-            worker.idle = true;
-            self.stack.push_back(id);
+        if let Some(put) = self.put(worker) {
+            self.stack.push_back((id, put));
         }
     }
 
     /// Adds one that has just started.
     pub(crate) fn push_new<T>(&mut self, id: WorkerId, worker: &mut Worker<T>) {
-        if !worker.idle {
-            worker.idle = true;
-            self.stack.push_front(id);
+        if let Some(put) = self.put(worker) {
+            self.stack.push_front((id, put));
         }
     }
 
-    pub(crate) fn pop<T>(&mut self, workers: &mut [Worker<T>]) -> Option<WorkerId> {
-        let id = self.stack.pop_back()?;
-        workers[id.index()].idle = false;
-        Some(id)
+    fn put<T>(&mut self, worker: &mut Worker<T>) -> Option<u64> {
+        if worker.idle.is_some() {
+            return None;
+        }
+        self.puts += 1;
+        self.count += 1;
+        worker.idle = Some(self.puts);
+        worker.idle
     }
 
-    pub(crate) fn remove(&mut self, id: WorkerId) {
-        self.stack.retain(|other| *other != id);
+    pub(crate) fn pop<T>(&mut self, workers: &mut [Worker<T>]) -> Option<WorkerId> {
+        while let Some((id, put)) = self.stack.pop_back() {
+            let worker = &mut workers[id.index()];
+            if worker.idle == Some(put) {
+                worker.idle = None;
+                self.count -= 1;
+                return Some(id);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn remove<T>(&mut self, id: WorkerId, workers: &mut [Worker<T>]) {
+        if workers[id.index()].idle.take().is_none() {
+            return;
+        }
+        self.count -= 1;
+        if self.stack.len() > 2 * self.count + SWEEP_FLOOR {
+            self.stack.retain(|(id, put)| workers[id.index()].idle == Some(*put));
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.stack.len()
+        self.count
     }
 }
+
+/// So many that count no more may lie among the idle ones.
+const SWEEP_FLOOR: usize = 64;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gridrpc_wire::{Lease, MAX_SECTIONS, Message, Place, Section, Sections, WireError};
 
 use crate::borrowed::{Borrowed, Mapped};
-use crate::link::{LinkError, Sender, Stream};
+use crate::link::{LinkError, Push, Stream};
 use crate::loan::{Held, Sink, Source};
 use crate::passing::Passing;
 use crate::segment::{FIRST_OF_ARRAYS, Left, Lent, Pool, Segment};
@@ -297,12 +297,12 @@ pub struct Payload {
 /// When a bound of the format is exceeded.
 pub(crate) fn announce(
     segment: &Segment,
-    sender: &mut Sender,
+    to: &mut impl Push,
     is_new: impl FnOnce(u32) -> bool,
 ) -> Result<(), WireError> {
     if is_new(segment.number()) {
         let message = Message::Segment { segment: segment.number(), len: segment.len() };
-        sender.push_with(&message, vec![segment.file()])?;
+        to.push_with(&message, vec![segment.file()])?;
     }
     Ok(())
 }
@@ -310,13 +310,13 @@ pub(crate) fn announce(
 /// Announces a segment that is passed on.
 fn announce_passed(
     passing: &Passing,
-    sender: &mut Sender,
+    to: &mut impl Push,
     is_new: impl FnOnce(u32) -> bool,
 ) -> Result<(), WireError> {
     let segment = passing.number();
     if is_new(segment) {
         let message = Message::Segment { segment, len: passing.len() };
-        sender.push_with(&message, vec![passing.file()])?;
+        to.push_with(&message, vec![passing.file()])?;
     }
     Ok(())
 }
@@ -413,15 +413,15 @@ impl Payload {
     /// Never, as the messages are small.
     pub fn announce(
         &self,
-        sender: &mut Sender,
+        to: &mut impl Push,
         mut is_new: impl FnMut(u32) -> bool,
     ) -> Result<(), WireError> {
         for part in &self.parts {
             match part {
-                Outgoing::Shared { lent, .. } => announce(lent.segment(), sender, &mut is_new)?,
+                Outgoing::Shared { lent, .. } => announce(lent.segment(), to, &mut is_new)?,
                 Outgoing::Passed(stretch) => {
                     if let Some((passing, _)) = stretch.passing() {
-                        announce_passed(passing, sender, &mut is_new)?;
+                        announce_passed(passing, to, &mut is_new)?;
                     }
                 }
                 _ => {}
@@ -461,10 +461,10 @@ impl Payload {
     ///
     /// # Errors
     /// Never, as the pieces are cut to fit.
-    pub fn push_streams(&self, sender: &mut Sender) -> Result<(), WireError> {
+    pub fn push_streams(&self, to: &mut impl Push) -> Result<(), WireError> {
         for part in &self.parts {
             if let Outgoing::Stream(bytes) = part {
-                sender.push_stream(bytes)?;
+                to.push_stream(bytes)?;
             }
         }
         Ok(())

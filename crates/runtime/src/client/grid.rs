@@ -200,9 +200,9 @@ impl Common {
         PayloadBuilder::new(self.shared_memory.then_some(&self.pool), self.shared_threshold)
     }
 
-    /// Sends what has been pushed, releases the lock and tells those who wait.
+    /// Releases the lock, sends what has been pushed and tells those who wait.
     pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
-        state.flush();
+        let unsent = state.take_unsent();
         // Whoever leads may wait for just the calls that end here.
         let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
         let wake = state.needs_reactor() || ends;
@@ -212,9 +212,8 @@ impl Common {
         }
         let to_run = std::mem::take(&mut state.to_run);
         let aftermath = state.aftermath();
-        let hosts = std::mem::take(&mut state.to_flush);
         drop(state);
-        hosts.iter().for_each(|host| host.flush());
+        unsent.flush();
         let (freed, unwanted) = aftermath.settle();
         if let Some(upstream) = &self.upstream {
             upstream.settle();
@@ -231,7 +230,9 @@ impl Common {
                 // Workers keep no memory that nobody will use.
                 let mut state = self.lock();
                 state.drop_segments(&gone, true);
-                state.flush();
+                let unsent = state.take_unsent();
+                drop(state);
+                unsent.flush();
             }
         }
         if wake {
@@ -766,10 +767,9 @@ impl Waiter {
         // What is waited for may be a call that still waits for others to be sent with.
         let alarm = self.seat.alarm();
         let mut state = alarm.lock();
-        state.flush_all();
-        let hosts = std::mem::take(&mut state.to_flush);
+        let unsent = state.take_all_unsent();
         drop(state);
-        hosts.iter().for_each(|host| host.flush());
+        unsent.flush();
         self.seat.wait(Instant::now() + timeout, ready, sleep)
     }
 }

@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
-use nix::sys::epoll::{EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::borrowed::Mapped;
 use crate::client::grid::Common;
 use crate::client::launch::{Pair, Spawner, do_not_block, output_pipe, pair};
+use crate::client::outgoing::WorkerOut;
 use crate::client::output::{self, Output, Passing, Stream, Upward};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::shortage;
-use crate::client::state::Outlet;
 use crate::forks;
-use crate::link::{LinkError, Placement, Receiver, Sender};
+use crate::link::{LinkError, Outbound, Placement, Push, Receiver, Sender, Socket, Watch};
 use crate::sys::{self, monotonic_ns};
 use crate::worker::leftovers;
 use crate::worker::outboxes::BoxMemory;
@@ -158,9 +158,10 @@ impl Reactor {
             let token = Token::Worker { index, generation }.encode();
             let mapped = Mapped::given_back(GivingBack::new(&self.progress.mapping, index))
                 .passed_on_by(&self.common.pool);
-            let sender = Sender::new(Arc::clone(&pair.ours));
-            let mut outlet = Outlet::new(sender, token, mapped.returns());
-            let outbox = self.greet(&mut outlet, index)?;
+            let watch = watch_writing(&self.epoll, &pair.ours, token);
+            let up = Arc::new(Outbound::new(Arc::clone(&pair.ours), watch));
+            let out = WorkerOut::new(Arc::clone(&up), mapped.returns());
+            let outbox = self.greet(&up, index)?;
             let watched = EpollEvent::new(EpollFlags::EPOLLIN, token);
             self.epoll.add(pair.ours.socket(), watched)?;
             let passing = match output {
@@ -184,12 +185,13 @@ impl Reactor {
             let stderr = watch(stderr, Stream::Stderr, token)?;
             let token = Token::WorkerStdout { index, generation };
             let stdout = stdout.map(|pipe| watch(pipe, Stream::Stdout, token)).transpose()?;
-            outlet.flush(&self.epoll);
+            up.flush();
             let mut receiver = Receiver::new(pair.ours, MAX_PAYLOAD);
             receiver.place_streams(placement(&self.common));
 
             self.inlets[index as usize] = Some(Inlet {
                 generation,
+                up,
                 receiver,
                 outbox,
                 mapped,
@@ -201,7 +203,7 @@ impl Reactor {
                 at_end: false,
             });
             let mut state = self.common.lock();
-            state.connect(*worker, outlet);
+            state.connect(*worker, out);
             self.common.finish(state);
         }
         let Some(spawner) = &mut self.spawner else { return Err(io::ErrorKind::NotFound.into()) };
@@ -230,7 +232,7 @@ impl Reactor {
     }
 
     /// Returns where the worker is to lay what it holds back.
-    fn greet(&mut self, outlet: &mut Outlet, worker: u32) -> io::Result<BoxMemory> {
+    fn greet(&mut self, up: &Outbound, worker: u32) -> io::Result<BoxMemory> {
         let hello = Message::Hello(Hello {
             min_version: VERSION,
             max_version: VERSION,
@@ -241,7 +243,7 @@ impl Reactor {
         });
         let (file, outbox) = self.outboxes.prepare(worker)?;
         let files = vec![Arc::clone(&self.progress.file), file];
-        outlet.sender.push_with(&hello, files).map_err(io::Error::other)?;
+        up.pushing().push_with(&hello, files).map_err(io::Error::other)?;
         Ok(outbox)
     }
 
@@ -341,8 +343,8 @@ impl Reactor {
     fn report_loss(&self, worker: WorkerId, pid: u32, cause: Cause, stderr: String) {
         let begun = progress::begun(&self.progress.mapping, worker.0);
         let mut state = self.common.lock();
-        let outlet = state.outlets[worker.0 as usize].take();
-        let told = outlet.as_ref().map_or(0, |outlet| outlet.pid);
+        let out = state.workers.disconnect(worker);
+        let told = out.as_ref().map_or(0, |out| out.pid);
         let pid = if pid == 0 { told } else { pid };
         let loss = Loss { worker: worker.0, pid, host: self.host.clone(), cause, stderr };
         state.dismissed.remove(&worker);
@@ -350,7 +352,7 @@ impl Reactor {
         state.drive(|core, out| core.worker_lost(now, worker, begun, loss, out));
         self.common.finish(state);
         // What the worker still read goes back to the pool, outside the lock.
-        drop(outlet);
+        drop(out);
         self.common.changed.notify_all();
         if let Some(upstream) = &self.common.upstream {
             upstream.changed();
@@ -396,8 +398,8 @@ impl Reactor {
 
     /// Ends what the functions of a worker have started, if the spawner cannot do so any more.
     fn end_group(&self, index: u32) {
-        let state = self.common.lock();
-        let pid = state.outlets[index as usize].as_ref().map_or(0, |outlet| outlet.pid);
+        let mut state = self.common.lock();
+        let pid = state.workers.get(WorkerId(index)).map_or(0, |out| out.pid);
         drop(state);
         if pid != 0 && leftovers::end_with_worker() {
             let _ = killpg(Pid::from_raw(pid as i32), Signal::SIGKILL);
@@ -460,6 +462,20 @@ pub(super) fn placement(common: &Arc<Common>) -> Placement {
         let places: Vec<_> = streamed.map(|(index, _)| call.sink(index)).collect();
         debug_assert_eq!(places.len(), lengths.len());
         places
+    })
+}
+
+/// Has the reactor told when a socket can be written to, while something waits for that.
+fn watch_writing(epoll: &Arc<Epoll>, socket: &Socket, token: u64) -> Watch {
+    let (epoll, socket) = (Arc::clone(epoll), Arc::downgrade(socket));
+    Box::new(move |blocked| {
+        let mut flags = EpollFlags::EPOLLIN;
+        flags.set(EpollFlags::EPOLLOUT, blocked);
+        let mut event = EpollEvent::new(flags, token);
+        if let Some(socket) = socket.upgrade() {
+            // Fails only for a descriptor that is no longer watched, because its worker is gone.
+            let _ = epoll.modify(socket.socket(), &mut event);
+        }
     })
 }
 

@@ -15,6 +15,7 @@ pub mod invoke;
 mod launch;
 mod lifecycle;
 mod nested;
+mod outgoing;
 mod output;
 mod printer;
 mod reactor;

@@ -20,7 +20,7 @@ use crate::client::launch::{Forked, Spawner};
 use crate::client::lifecycle::Asked;
 use crate::client::output;
 use crate::client::seat::Read;
-use crate::link::{LinkError, Received, Receiver};
+use crate::link::{LinkError, Outbound, Received, Receiver};
 use crate::nested::is_request;
 use crate::patience::Patience;
 use crate::payload::{Incoming, kept_within_bounds, take_sections};
@@ -87,6 +87,8 @@ impl Token {
 #[derive(Debug)]
 pub(super) struct Inlet {
     pub(super) generation: u32,
+    /// The connection's other half.
+    pub(super) up: Arc<Outbound>,
     pub(super) receiver: Receiver,
     /// Where it lays what it has not sent.
     pub(super) outbox: BoxMemory,
@@ -272,8 +274,7 @@ impl Reactor {
             state.pass_to_hosts(requests);
         }
         if state.core.next_tick().is_some_and(|next| next <= now) {
-            state.note_all_progress(now);
-            state.drive(|core, out| core.tick(now, out));
+            state.tick(now);
         }
         let is_host = |id: &WorkerId| self.hosts.as_ref().is_some_and(|hosts| hosts.has(*id));
         let (hosts, here): (Vec<_>, Vec<_>) = state.to_start.drain(..).partition(is_host);
@@ -397,11 +398,9 @@ impl Reactor {
     }
 
     fn go_on_sending(&self, index: u32) {
-        let mut state = self.common.lock();
-        if let Some(outlet) = state.outlets[index as usize].as_mut() {
-            outlet.flush(&self.epoll);
+        if let Some(inlet) = &self.inlets[index as usize] {
+            inlet.up.flush();
         }
-        self.common.finish(state);
     }
 
     fn hear_worker(&mut self, index: u32) {
@@ -539,15 +538,15 @@ impl Reactor {
         for event in events {
             match event {
                 Event::Welcome { pid } => {
-                    if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
-                        outlet.pid = pid;
+                    if let Some(out) = state.workers.get(worker) {
+                        out.pid = pid;
                     }
                     state.drive(|core, out| core.worker_ready(now, worker, out));
                     changed = true;
                 }
                 Event::Release(leases) => {
-                    if let Some(outlet) = &mut state.outlets[worker.0 as usize] {
-                        let released = outlet.release(&leases);
+                    if let Some(out) = state.workers.get(worker) {
+                        let released = out.release(&leases);
                         state.garbage.extend(released);
                     }
                 }
@@ -585,9 +584,9 @@ impl Reactor {
                     match replied {
                         Ok((call, live)) => {
                             if let Some(payload) = call.take_payload() {
-                                let outlet = state.outlets[worker.0 as usize].as_mut();
-                                if let Some(outlet) = outlet.filter(|_| !retained.is_empty()) {
-                                    outlet.retain(&retained, payload);
+                                let out = state.workers.get(worker);
+                                if let Some(out) = out.filter(|_| !retained.is_empty()) {
+                                    out.retain(&retained, payload);
                                 } else {
                                     state.garbage.push(payload);
                                 }

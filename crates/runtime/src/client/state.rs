@@ -1,6 +1,5 @@
-//! What the threads of a client share under one lock: the core, and the way out to each worker.
+//! What the threads of a client share under one lock: the core, and the queues of what is to be sent.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -8,152 +7,26 @@ use std::sync::Arc;
 use gridrpc_core::{
     Action, BlobId, CallId, Cause, Core, End, FunctionId, Loss, Settings, Time, WorkerId,
 };
-use gridrpc_wire::{FunctionForm, Lease, Message, Place, Section, WireError};
+use gridrpc_wire::{Message, WireError};
 
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
-use crate::borrowed::Returns;
 use crate::client::call::{Call, Outcome};
 use crate::client::function::{Function, FunctionRef};
 use crate::client::hosts::kept::KeptCalls;
 use crate::client::hosts::{HostsOut, Terms};
 use crate::client::nested::Waiting;
+use crate::client::outgoing::{Unsent, WorkerOut, WorkersOut};
 use crate::client::shared::SharedData;
-use crate::link::{Outbound, Sender};
-use crate::payload::{Payload, announce};
+use crate::payload::Payload;
 use crate::sys::{Mapping, monotonic_ns};
-use crate::worker::progress;
-
-/// The way out to the process that holds a worker's place.
-#[derive(Debug)]
-pub(crate) struct Outlet {
-    pub(crate) sender: Sender,
-    /// What the reactor knows its socket by.
-    token: u64,
-    /// Stretches of its segments that this client reads no more.
-    returns: Returns,
-    pub(crate) pid: u32,
-    /// Segments of ours that it has been told.
-    segments: HashSet<u32>,
-    /// Sections that it still reads although their calls have ended.
-    retained: HashMap<Lease, Vec<Arc<Payload>>>,
-    /// The socket takes no more for now: the reactor goes on when it does.
-    pub(crate) blocked: bool,
-    dirty: bool,
-    /// Calls that this process was sent, and how many of them the socket has been given. Compared by
-    /// their low bits only.
-    calls: u32,
-    flushed: u32,
-    /// There is something else than small calls that take microseconds to be sent.
-    urgent: bool,
-}
-
-/// Calls that are held back to be sent together, at most.
-const TOGETHER: u32 = 32;
-/// As long as a worker has so many calls that it has not begun, those behind them can wait.
-const AT_HAND: i32 = 4;
-/// Only calls up to this size are held back, bytes.
-const SMALL: u64 = 4096;
-
-impl Outlet {
-    pub(crate) fn new(sender: Sender, token: u64, returns: Returns) -> Outlet {
-        Outlet {
-            sender,
-            token,
-            returns,
-            pid: 0,
-            segments: HashSet::new(),
-            retained: HashMap::new(),
-            blocked: false,
-            dirty: false,
-            calls: 0,
-            flushed: 0,
-            urgent: false,
-        }
-    }
-
-    /// Whether what is to be sent can wait: it is calls, and few, and `begun` shows that the worker has
-    /// others at hand. It answers when it has done those, so that nothing waits for long.
-    fn can_wait(&self, submitting: bool, begun: impl FnOnce() -> Option<u32>) -> bool {
-        let waiting = self.calls.wrapping_sub(self.flushed);
-        let at_hand = |begun| self.flushed.wrapping_sub(begun).cast_signed();
-        // To ask slows the worker down, which writes there. It is enough now and then, as long as
-        // it has not answered.
-        let asks = !submitting || waiting % 4 == 1;
-        !self.urgent
-            && waiting < TOGETHER
-            && (!asks || begun().is_some_and(|begun| at_hand(begun) >= AT_HAND))
-    }
-
-    /// Sends as much as the socket takes, and has the reactor told when it takes more.
-    pub(crate) fn flush(&mut self, epoll: &Epoll) {
-        self.urgent = false;
-        self.flushed = self.calls;
-        // A connection that is gone shows itself on its receiving half.
-        let blocked = matches!(self.sender.flush(), Ok(false));
-        if blocked != self.blocked {
-            self.blocked = blocked;
-            let flags = if blocked {
-                EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT
-            } else {
-                EpollFlags::EPOLLIN
-            };
-            let mut event = EpollEvent::new(flags, self.token);
-            // Fails only for a descriptor that is no longer watched, because its worker is gone.
-            let _ = epoll.modify(self.sender.socket(), &mut event);
-        }
-    }
-
-    /// Gives back what this client reads no more, as far as that takes a message.
-    fn push_releases(&mut self) -> Result<(), WireError> {
-        // At most 65,535 go in one message.
-        let returned = self.returns.take();
-        let mut messages = returned.chunks(1 << 15);
-        messages
-            .try_for_each(|leases| self.sender.push(&Message::Release { leases: leases.to_vec() }))
-    }
-
-    /// Keeps what the worker still reads of an answered call.
-    pub(crate) fn retain(&mut self, leases: &[Lease], payload: Arc<Payload>) {
-        for lease in leases {
-            self.retained.entry(*lease).or_default().push(Arc::clone(&payload));
-        }
-    }
-
-    /// The worker reads these no more. Returns what may be dropped, though not under the lock.
-    #[must_use]
-    pub(crate) fn release(&mut self, leases: &[Lease]) -> Vec<Arc<Payload>> {
-        let release = |lease: &Lease| match self.retained.entry(*lease) {
-            Entry::Occupied(mut held) => {
-                let one = held.get_mut().pop();
-                if held.get().is_empty() {
-                    held.remove();
-                }
-                one
-            }
-            Entry::Vacant(_) => None,
-        };
-        leases.iter().filter_map(release).collect()
-    }
-
-    /// Segments of ours that are gone. Whether there was something to tell.
-    pub(crate) fn drop_segments(&mut self, gone: &[u32]) -> Result<bool, WireError> {
-        let mut told = false;
-        for segment in gone {
-            if self.segments.remove(segment) {
-                told = true;
-                self.sender.push(&Message::DropSegment { segment: *segment })?;
-            }
-        }
-        Ok(told)
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) epoll: Arc<Epoll>,
     pub(crate) core: Core<Arc<Call>>,
-    pub(crate) outlets: Vec<Option<Outlet>>,
+    /// The ways out to the workers of this machine.
+    pub(crate) workers: WorkersOut,
     pub(crate) functions: Vec<Function>,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
     blobs_made: u64,
@@ -173,16 +46,12 @@ pub(crate) struct State {
     pub(crate) to_prepare: Vec<String>,
     /// The spawner has forked: what it imports from now on is of no use to those that are there.
     pub(crate) forked: bool,
-    /// How far the workers have come.
-    progress: Arc<Mapping>,
     /// Workers whose calls were taken back: how many they had begun, and below which count.
     taken_back: Vec<(WorkerId, u32, u64)>,
     /// Reserved workers that are given up before they were asked for.
     gone: Vec<WorkerId>,
     /// Scratch for the core's actions.
     actions: Vec<Action<Arc<Call>>>,
-    /// Workers with unsent messages.
-    dirty: Vec<WorkerId>,
     /// Calls that ended; told to their waiters when the lock is free.
     pub(crate) ended: Vec<(Arc<Call>, End)>,
     /// Calls whose arguments are to be put together when the lock is free.
@@ -193,9 +62,8 @@ pub(crate) struct State {
     pub(super) to_run: Vec<(CallId, Arc<Call>)>,
     /// Functions of such calls, by name and pickle.
     pub(super) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
-    /// The ways out to hosts, and those of them that have something to send when the lock is free.
+    /// The ways out to hosts.
     pub(crate) hosts: HostsOut,
-    pub(crate) to_flush: Vec<Arc<Outbound>>,
     /// The calls whose results they keep.
     pub(crate) kept: KeptCalls,
     /// Things to drop when the lock is free: dropping them may take other locks, or time.
@@ -238,10 +106,9 @@ impl State {
         Ok(State {
             hosts,
             kept: KeptCalls::default(),
-            to_flush: Vec::new(),
             epoll: Arc::new(Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?),
             core: Core::new(settings),
-            outlets: (0..workers).map(|_| None).collect(),
+            workers: WorkersOut::new(workers, progress),
             functions: Vec::new(),
             shared: HashMap::new(),
             blobs_made: 0,
@@ -253,11 +120,9 @@ impl State {
             unsendable: Vec::new(),
             to_prepare: Vec::new(),
             forked: false,
-            progress,
             taken_back: Vec::new(),
             gone: Vec::new(),
             actions: Vec::new(),
-            dirty: Vec::new(),
             ended: Vec::new(),
             to_gather: Vec::new(),
             nested: HashMap::new(),
@@ -274,15 +139,18 @@ impl State {
 
     /// Tells the core how far a worker has come.
     pub(crate) fn note_progress(&mut self, now: Time, worker: WorkerId) {
-        if let Some(begun) = progress::begun(&self.progress, worker.0) {
+        if let Some(begun) = self.workers.begun(worker) {
             self.core.progressed(now, worker, begun);
         }
     }
 
-    /// Does that for all workers.
-    pub(crate) fn note_all_progress(&mut self, now: Time) {
-        for index in 0..self.outlets.len() {
-            self.note_progress(now, WorkerId(index as u32));
+    /// Some time has passed: deals with all that is due.
+    pub(crate) fn tick(&mut self, now: Time) {
+        while let Some(due) = self.core.next_due(now) {
+            if let Some(worker) = due.worker() {
+                self.note_progress(now, worker);
+            }
+            self.drive(|core, out| core.deal_with(now, due, out));
         }
     }
 
@@ -320,11 +188,7 @@ impl State {
                 let home = self.core.home(worker).unwrap_or(worker);
                 self.push(home, &Message::Reserve { number: worker.0 });
             }
-            Action::Start(worker) => {
-                let places = self.outlets.len().max(worker.0 as usize + 1);
-                self.outlets.resize_with(places, || None);
-                self.to_start.push(worker);
-            }
+            Action::Start(worker) => self.to_start.push(worker),
             Action::Cancel { worker, call } => {
                 let worker = self.core.home(worker).unwrap_or(worker);
                 self.push(worker, &Message::Cancel { call: call.0 });
@@ -346,11 +210,11 @@ impl State {
                 // A result that has its place in the caller's memory is to come.
                 if self.core.payload(call).is_some_and(|call| call.result_can_stay()) {
                     let asked = self.hosts.keep(host, call.0);
-                    self.pushed_to_host(host, asked);
+                    self.pushed(host, asked);
                 }
             }
             Action::Dismiss(worker) => {
-                if self.outlets[worker.0 as usize].is_some() {
+                if self.workers.is_there(worker) {
                     self.push(worker, &Message::Goodbye);
                 } else {
                     // It is told as soon as there is a connection.
@@ -361,8 +225,7 @@ impl State {
             Action::Collect(worker) => self.to_collect.push(worker),
             Action::TakeBack { worker, head, below } => {
                 // Of a worker that has no place there, calls stay where they are.
-                let head = head.map(|head| head as u32);
-                let begun = progress::take_back(&self.progress, worker.0, head, below as u32);
+                let begun = self.workers.take_back(worker, head, below);
                 self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
             }
             Action::Send { worker, call, function, batch, payload } => {
@@ -410,40 +273,24 @@ impl State {
                 let Some((idempotent, blobs)) = core.terms(id) else { return };
                 let terms = Terms { idempotent, blobs };
                 let sent = hosts.send(host, home.map(|_| worker), id, function, batch, call, terms);
-                return self.pushed_to_host(host, sent);
+                return self.pushed(host, sent);
             }
         }
-        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        let Some(payload) = call.send(worker.0, outlet.pid) else { return };
-        self.last_sent = worker;
-        outlet.calls = outlet.calls.wrapping_add(1);
-        let can_wait = batch && payload.bytes <= SMALL;
-        let message =
-            Message::Call { call: id.0, function: function.0, batch, sections: payload.sections() };
-        let released = outlet.push_releases();
-        let Outlet { sender, segments, .. } = outlet;
-        let pushed = released
-            .and_then(|()| payload.announce(sender, |segment| segments.insert(segment)))
-            .and_then(|()| sender.push(&message))
-            .and_then(|()| payload.push_streams(sender));
-        self.pushed(worker, pushed, !can_wait);
+        match self.workers.send(worker, id, function, batch, call) {
+            Ok(true) => self.last_sent = worker,
+            Ok(false) => {}
+            Err(error) => self.unsendable.push((worker, error)),
+        }
     }
 
     /// Sends the results of a callback.
     pub(crate) fn answer_callback(&mut self, worker: WorkerId, call: u64, payload: &Payload) {
         if self.hosts.is_host(worker) {
             let pushed = self.hosts.answer_callback(worker, call, payload);
-            return self.pushed_to_host(worker, pushed);
+            return self.pushed(worker, pushed);
         }
-        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        let released = outlet.push_releases();
-        let Outlet { sender, segments, .. } = outlet;
-        let message = Message::CallbackReply { call, sections: payload.sections() };
-        let pushed = released
-            .and_then(|()| payload.announce(sender, |segment| segments.insert(segment)))
-            .and_then(|()| sender.push(&message))
-            .and_then(|()| payload.push_streams(sender));
-        self.pushed(worker, pushed, true);
+        let pushed = self.workers.answer_callback(worker, call, payload);
+        self.pushed(worker, pushed);
     }
 
     /// Tells why there are no results of a callback.
@@ -452,8 +299,8 @@ impl State {
     }
 
     /// The process for a place has a connection now.
-    pub(crate) fn connect(&mut self, worker: WorkerId, outlet: Outlet) {
-        self.outlets[worker.0 as usize] = Some(outlet);
+    pub(crate) fn connect(&mut self, worker: WorkerId, out: WorkerOut) {
+        self.workers.connect(worker, out);
         if self.dismissed.remove(&worker) {
             self.push(worker, &Message::Goodbye);
         }
@@ -465,22 +312,12 @@ impl State {
             let State { hosts, functions, .. } = self;
             let Some(function) = functions.get(number.0 as usize) else { return };
             let pushed = hosts.teach(host, number, function);
-            return self.pushed_to_host(host, pushed);
+            return self.pushed(host, pushed);
         }
-        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        let Some(function) = self.functions.get(number.0 as usize) else { return };
-        let body = Section { len: function.body.len() as u64, place: Place::Stream };
-        let streamed = function.form != FunctionForm::Named;
-        let message = Message::Function {
-            function: number.0,
-            form: function.form,
-            name: &function.name,
-            sections: if streamed { vec![body] } else { Vec::new() },
-        };
-        let pushed = outlet.sender.push(&message).and_then(|()| {
-            if streamed { outlet.sender.push_stream(&function.body) } else { Ok(()) }
-        });
-        self.pushed(worker, pushed, true);
+        let State { workers, functions, .. } = self;
+        let Some(function) = functions.get(number.0 as usize) else { return };
+        let pushed = workers.teach(worker, number, function);
+        self.pushed(worker, pushed);
     }
 
     fn give(&mut self, worker: WorkerId, blob: BlobId) {
@@ -489,15 +326,12 @@ impl State {
             let State { hosts, shared, .. } = self;
             let Some(data) = shared.get(&blob) else { return };
             let pushed = hosts.spread(host, blob.0, data);
-            return self.pushed_to_host(host, pushed);
+            return self.pushed(host, pushed);
         }
-        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        let Some(data) = self.shared.get(&blob) else { return };
-        let message = Message::Blob { blob: blob.0, sections: data.sections() };
-        let Outlet { sender, segments, .. } = outlet;
-        let pushed = announce(data.segment(), sender, |segment| segments.insert(segment))
-            .and_then(|()| sender.push(&message));
-        self.pushed(worker, pushed, true);
+        let State { workers, shared, .. } = self;
+        let Some(data) = shared.get(&blob) else { return };
+        let pushed = workers.share(worker, blob, data);
+        self.pushed(worker, pushed);
     }
 
     /// Shared data has not reached a host by way of another: it goes there from here.
@@ -505,104 +339,65 @@ impl State {
         let State { hosts, shared, .. } = self;
         let Some(data) = shared.get(&blob) else { return };
         let pushed = hosts.share(host, blob.0, data);
-        self.pushed_to_host(host, pushed);
+        self.pushed(host, pushed);
     }
 
     pub(crate) fn push(&mut self, worker: WorkerId, message: &Message<'_>) {
-        if self.hosts.is_host(worker) {
-            let pushed = self.hosts.push(worker, message);
-            return self.pushed_to_host(worker, pushed);
-        }
-        if worker.0 as usize >= self.outlets.len() {
-            return;
-        }
-        if let Some(outlet) = self.outlets[worker.0 as usize].as_mut() {
-            let pushed = outlet.sender.push(message);
-            self.pushed(worker, pushed, true);
-        }
-    }
-
-    /// A message has been pushed, or cannot be sent as it is: then its worker is ended, which would else
-    /// wait for it for ever, or not know what the next one means.
-    fn pushed(&mut self, worker: WorkerId, pushed: Result<(), WireError>, urgent: bool) {
-        match pushed {
-            Ok(()) => self.mark(worker, urgent),
-            Err(error) => self.unsendable.push((worker, error)),
-        }
+        let pushed = if self.hosts.is_host(worker) {
+            self.hosts.push(worker, message)
+        } else {
+            self.workers.push(worker, message)
+        };
+        self.pushed(worker, pushed);
     }
 
     /// A host has ended a call, or given it back, and keeps no result.
     pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) {
         let told = self.hosts.kept_nothing(host, call);
-        self.pushed_to_host(host, told);
+        self.pushed(host, told);
     }
 
-    /// The same of a host, which ends with all of its workers.
-    fn pushed_to_host(&mut self, host: WorkerId, pushed: Result<(), WireError>) {
+    /// A message has been pushed, or cannot be sent as it is: then its worker, or the host with all of its
+    /// workers, is ended, which would else wait for it for ever, or not know what the next one means.
+    fn pushed(&mut self, executor: WorkerId, pushed: Result<(), WireError>) {
         if let Err(error) = pushed {
-            self.unsendable.push((host, error));
-        }
-    }
-
-    /// Something has been pushed; `urgent`: it cannot wait.
-    fn mark(&mut self, worker: WorkerId, urgent: bool) {
-        let Some(outlet) = self.outlets[worker.0 as usize].as_mut() else { return };
-        outlet.urgent |= urgent;
-        if !std::mem::replace(&mut outlet.dirty, true) {
-            self.dirty.push(worker);
+            self.unsendable.push((executor, error));
         }
     }
 
     pub(crate) fn push_to_all(&mut self, message: &Message<'_>) {
-        for index in 0..self.outlets.len() {
-            self.push(WorkerId(index as u32), message);
+        for worker in self.workers.all() {
+            self.push(worker, message);
         }
     }
 
     /// Tells all workers that know them of segments that are gone; `now`, or with what is sent next.
     pub(crate) fn drop_segments(&mut self, gone: &[u32], now: bool) {
-        for index in 0..self.outlets.len() {
-            let Some(outlet) = self.outlets[index].as_mut() else { continue };
-            let worker = WorkerId(index as u32);
-            match outlet.drop_segments(gone) {
-                Ok(told) if told && now => self.mark(worker, true),
-                Ok(_) => {}
-                Err(error) => self.pushed(worker, Err(error), true),
-            }
+        for segment in gone {
+            self.unsendable.extend(self.workers.drop_segment(*segment, now));
         }
     }
 
-    /// Sends what has been pushed, as far as the sockets take it; the reactor sends the rest. A few small
-    /// calls may wait for others, to go with them: to send takes longer than to run them.
-    pub(crate) fn flush(&mut self) {
+    /// Takes the connections with something to send that cannot wait: to be flushed when the lock is free.
+    #[must_use]
+    pub(crate) fn take_unsent(&mut self) -> Unsent {
         let submitting = std::mem::take(&mut self.submitting);
-        if self.hosts.has_unsent() {
-            self.to_flush.extend(self.hosts.take_unsent(submitting));
+        let mut unsent = Unsent::default();
+        if self.workers.has_unsent() {
+            self.workers.take_unsent(submitting, &mut unsent);
         }
-        let State { dirty, outlets, progress, epoll, .. } = self;
-        dirty.retain(|worker| {
-            let Some(outlet) = outlets[worker.0 as usize].as_mut() else { return false };
-            let begun = || progress::begun(progress, worker.0);
-            if outlet.can_wait(submitting, begun) {
-                return true;
-            }
-            outlet.dirty = false;
-            if !outlet.blocked {
-                outlet.flush(epoll);
-            }
-            false
-        });
+        if self.hosts.has_unsent() {
+            self.hosts.take_unsent(submitting).into_iter().for_each(|up| unsent.add(up));
+        }
+        unsent
     }
 
-    /// Sends calls that wait for others.
-    pub(crate) fn flush_all(&mut self) {
-        for worker in &self.dirty {
-            if let Some(outlet) = &mut self.outlets[worker.0 as usize] {
-                outlet.urgent = true;
-            }
-        }
+    /// The same, with calls that wait for others.
+    #[must_use]
+    pub(crate) fn take_all_unsent(&mut self) -> Unsent {
+        self.workers.hurry();
         self.hosts.hurry();
-        self.flush();
+        self.take_unsent()
     }
 
     /// A number that no shared data of this grid has had.

@@ -13,9 +13,9 @@ use thiserror::Error;
 
 use crate::transport::Transport;
 
-pub use outbound::Outbound;
+pub use outbound::{Outbound, Pushing, Watch};
 pub use receiver::{Coming, Placement, Received, Receiver, Stream};
-pub use sender::Sender;
+pub use sender::{Push, Sender};
 
 /// Why a connection cannot go on.
 #[derive(Debug, Error)]
@@ -62,5 +62,7 @@ fn sections<'m, 'a>(message: &'m Message<'a>) -> &'m [Section<'a>] {
     }
 }
 
+#[cfg(test)]
+mod outbound_tests;
 #[cfg(test)]
 mod tests;

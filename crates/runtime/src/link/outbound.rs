@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use gridrpc_wire::{Message, Order, WireError};
 
-use crate::link::{Sender, Socket};
+use crate::link::sender::KEEP;
+use crate::link::{Push, Sender, Socket};
 use crate::loan::Source;
 use crate::servers::Compression;
 
@@ -16,8 +18,8 @@ use crate::servers::Compression;
 #[derive(Debug, Default)]
 struct Queue {
     frames: Vec<u8>,
-    /// Streams, and behind how many bytes of the frames their message ends.
-    streams: Vec<(usize, Streams)>,
+    /// What goes between the frames, and behind how many of their bytes.
+    between: Vec<(usize, Between)>,
     /// How many messages' streams that are held are to begin.
     begun: usize,
 }
@@ -27,18 +29,50 @@ impl Queue {
         self.frames.is_empty() && self.begun == 0
     }
 
-    fn push(&mut self, message: &Message<'_>, streams: Streams) -> Result<(), WireError> {
+    fn push(&mut self, message: &Message<'_>, streams: Between) -> Result<(), WireError> {
         message.encode(Order::NATIVE, &mut self.frames)?;
-        self.streams.push((self.frames.len(), streams));
+        self.between.push((self.frames.len(), streams));
         Ok(())
+    }
+
+    /// Hands everything over to `sender`, in its order.
+    fn hand_over(&mut self, sender: &mut Sender) {
+        if self.between.is_empty() {
+            sender.take_frames(&mut self.frames);
+        } else {
+            let mut start = 0;
+            for (end, between) in self.between.drain(..) {
+                sender.push_frames(&self.frames[start..end]);
+                match between {
+                    Between::Descriptors(descriptors) => sender.push_descriptors(descriptors),
+                    Between::InTurns(streams) => sender.push_bulk(streams),
+                    Between::InLine(streams) => sender.push_streams(&streams),
+                    Between::Held(streams) => sender.push_held(streams),
+                }
+                start = end;
+            }
+            sender.push_frames(&self.frames[start..]);
+            self.frames.clear();
+        }
+        if self.begun > 0 {
+            sender.begin_held(std::mem::take(&mut self.begun));
+        }
+        if self.frames.capacity() > KEEP {
+            self.frames = Vec::new();
+        }
     }
 }
 
-/// The streams of one message, and whether those of others and messages behind it may pass them.
+/// What goes between two frames.
 #[derive(Debug)]
-enum Streams {
+enum Between {
+    /// Descriptors that go with the message that follows.
+    Descriptors(Vec<Arc<OwnedFd>>),
+    /// The streams of the message before, which those of others and messages behind it may pass.
     InTurns(VecDeque<Arc<Source>>),
+    /// The same, which nothing passes.
     InLine(VecDeque<Arc<Source>>),
+    /// The same, which wait until they are to begin.
     Held(VecDeque<Arc<Source>>),
 }
 
@@ -54,6 +88,8 @@ pub struct Outbound {
 
 struct Writer {
     sender: Sender,
+    /// What was taken from the queue last: empty, and memory for the next.
+    taken: Queue,
     blocked: bool,
     failed: Option<io::Error>,
 }
@@ -69,7 +105,12 @@ impl Outbound {
     /// has to wait until the socket can be written to, and when that is over.
     #[must_use]
     pub fn new(socket: Socket, watch: Watch) -> Outbound {
-        let writer = Writer { sender: Sender::new(socket), blocked: false, failed: None };
+        let writer = Writer {
+            sender: Sender::new(socket),
+            taken: Queue::default(),
+            blocked: false,
+            failed: None,
+        };
         Outbound { queue: Mutex::default(), writer: Mutex::new(writer), watch }
     }
 
@@ -80,6 +121,12 @@ impl Outbound {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the queue, for several messages that belong together.
+    #[must_use]
+    pub fn pushing(&self) -> Pushing<'_> {
+        Pushing(self.queue())
     }
 
     /// Appends a message.
@@ -102,7 +149,7 @@ impl Outbound {
         if streams.is_empty() {
             return self.push(message);
         }
-        self.queue().push(message, Streams::InTurns(streams))
+        self.queue().push(message, Between::InTurns(streams))
     }
 
     /// The same, with all of the streams before what is pushed later: that may depend on them.
@@ -117,7 +164,7 @@ impl Outbound {
         if streams.is_empty() {
             return self.push(message);
         }
-        self.queue().push(message, Streams::InLine(streams))
+        self.queue().push(message, Between::InLine(streams))
     }
 
     /// Appends a message whose streams, of which there are some, wait until [`Outbound::begin_held`].
@@ -129,7 +176,7 @@ impl Outbound {
         message: &Message<'_>,
         streams: VecDeque<Arc<Source>>,
     ) -> Result<(), WireError> {
-        self.queue().push(message, Streams::Held(streams))
+        self.queue().push(message, Between::Held(streams))
     }
 
     /// Has the streams begin that have been held longest; with the next flush.
@@ -140,12 +187,24 @@ impl Outbound {
     /// Sends what has been pushed, as far as the socket takes it. Returns at once if another thread is
     /// sending, which then sends this as well.
     pub fn flush(&self) {
+        self.send_all(true);
+    }
+
+    /// The same, but while the socket takes no more it is left to whoever is told by `watch` when it does.
+    pub fn flush_if_open(&self) {
+        self.send_all(false);
+    }
+
+    fn send_all(&self, although_blocked: bool) {
         loop {
             let mut writer = match self.writer.try_lock() {
                 Ok(writer) => writer,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
+            if writer.blocked && !although_blocked {
+                return;
+            }
             self.send(&mut writer);
             drop(writer);
             // Somebody may have pushed meanwhile, and left it to this thread to send it.
@@ -156,32 +215,22 @@ impl Outbound {
     }
 
     fn send(&self, writer: &mut Writer) {
-        let queue = std::mem::take(&mut *self.queue());
-        let mut start = 0;
-        for (end, streams) in queue.streams {
-            writer.sender.push_frames(&queue.frames[start..end]);
-            match streams {
-                Streams::InTurns(streams) => writer.sender.push_bulk(streams),
-                Streams::InLine(streams) => writer.sender.push_streams(&streams),
-                Streams::Held(streams) => writer.sender.push_held(streams),
-            }
-            start = end;
-        }
-        writer.sender.push_frames(&queue.frames[start..]);
-        writer.sender.begin_held(queue.begun);
-        if writer.failed.is_some() {
+        let Writer { sender, taken, blocked, failed } = writer;
+        std::mem::swap(taken, &mut *self.queue());
+        taken.hand_over(sender);
+        if failed.is_some() {
             return;
         }
-        let blocked = match writer.sender.flush() {
+        let is_blocked = match sender.flush() {
             Ok(all) => !all,
             // The receiving half sees it as well, and tells.
             Err(error) => {
-                writer.failed = Some(error);
+                *failed = Some(error);
                 false
             }
         };
-        if blocked != std::mem::replace(&mut writer.blocked, blocked) {
-            (self.watch)(blocked);
+        if is_blocked != std::mem::replace(blocked, is_blocked) {
+            (self.watch)(is_blocked);
         }
     }
 
@@ -191,5 +240,36 @@ impl Outbound {
         let pushed = self.queue().frames.len();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         pushed + writer.sender.waiting()
+    }
+}
+
+/// The queue of an [`Outbound`], held for messages that belong together.
+pub struct Pushing<'o>(MutexGuard<'o, Queue>);
+
+impl Push for Pushing<'_> {
+    fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {
+        message.encode(Order::NATIVE, &mut self.0.frames)
+    }
+
+    fn push_with(
+        &mut self,
+        message: &Message<'_>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) -> Result<(), WireError> {
+        let (start, count) = (self.0.frames.len(), descriptors.len() as u16);
+        message.encode_with(count, Order::NATIVE, &mut self.0.frames)?;
+        self.0.between.push((start, Between::Descriptors(descriptors)));
+        Ok(())
+    }
+
+    fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
+        let Queue { frames, between, .. } = &mut *self.0;
+        match between.last_mut() {
+            Some((end, Between::InLine(streams))) if *end == frames.len() => {
+                streams.push_back(Arc::clone(bytes));
+            }
+            _ => between.push((frames.len(), Between::InLine([Arc::clone(bytes)].into()))),
+        }
+        Ok(())
     }
 }

@@ -127,7 +127,27 @@ impl Sender {
     /// Appends frames that are encoded already. Those with streams are the last ones, and
     /// [`Sender::push_bulk`] comes next.
     pub fn push_frames(&mut self, frames: &[u8]) {
-        self.tail().extend_from_slice(frames);
+        if !frames.is_empty() {
+            self.tail().extend_from_slice(frames);
+        }
+    }
+
+    /// The same, and takes their memory if that saves a copy; what is left there is empty.
+    pub(crate) fn take_frames(&mut self, frames: &mut Vec<u8>) {
+        let tail = self.tail();
+        if tail.is_empty() {
+            std::mem::swap(tail, frames);
+        } else {
+            tail.extend_from_slice(frames);
+            frames.clear();
+        }
+    }
+
+    /// Has descriptors go with the first byte of what is appended next.
+    pub(crate) fn push_descriptors(&mut self, descriptors: Vec<Arc<OwnedFd>>) {
+        self.queue.push_back(Out::Descriptors(descriptors));
+        // What follows is not to be appended to what lies before.
+        self.queue.push_back(Out::Bytes(Vec::with_capacity(SMALL)));
     }
 
     /// Appends all streamed sections of the message pushed before by [`Sender::push_frames`].
@@ -349,9 +369,52 @@ impl Sender {
     }
 }
 
+/// What messages are pushed to, to be sent later.
+pub trait Push {
+    /// Appends a message.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format.
+    fn push(&mut self, message: &Message<'_>) -> Result<(), WireError>;
+
+    /// Appends a message that descriptors go with.
+    ///
+    /// # Errors
+    /// As [`Push::push`].
+    fn push_with(
+        &mut self,
+        message: &Message<'_>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) -> Result<(), WireError>;
+
+    /// Appends the bytes of a streamed section of the message pushed before.
+    ///
+    /// # Errors
+    /// Never, as the pieces are cut to fit.
+    fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError>;
+}
+
+impl Push for Sender {
+    fn push(&mut self, message: &Message<'_>) -> Result<(), WireError> {
+        Sender::push(self, message)
+    }
+
+    fn push_with(
+        &mut self,
+        message: &Message<'_>,
+        descriptors: Vec<Arc<OwnedFd>>,
+    ) -> Result<(), WireError> {
+        Sender::push_with(self, message, descriptors)
+    }
+
+    fn push_stream(&mut self, bytes: &Arc<Source>) -> Result<(), WireError> {
+        Sender::push_stream(self, bytes)
+    }
+}
+
 /// What a stream sends before it is another's turn, bytes.
 const PIECE: usize = 256 << 10;
 /// What most messages fit in, bytes.
 const SMALL: usize = 256;
 /// Buffers up to this size are used again.
-const KEEP: usize = 256 << 10;
+pub(super) const KEEP: usize = 256 << 10;
