@@ -1,13 +1,12 @@
 //! The scenes: callers that wait for calls, a worker that answers them, and the grid's own thread.
 
-use std::time::{Duration, Instant};
-
 use loom::model::Builder;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use crate::call::Call;
 use crate::client::seat::Seat;
+use crate::client::sync::Time;
 use crate::socket::{Reactor, Socket};
 
 /// More find no more, and take long.
@@ -54,7 +53,7 @@ impl Grid {
 
 /// Returns whether it slept while others read.
 fn wait_for(seat: &Seat<Reactor, Socket>, calls: &[Call], numbers: &[usize]) -> bool {
-    let late = Instant::now() + Duration::from_secs(3600);
+    let late = Time(u64::MAX);
     let mut slept = false;
     for &number in numbers {
         let call = &calls[number];

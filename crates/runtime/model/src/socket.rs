@@ -1,11 +1,10 @@
 //! What the reactor reads: answers, as numbers of calls, and its alarm.
 
-use std::time::Instant;
-
 use loom::sync::{Arc, Condvar, Mutex};
 
 use crate::call::Call;
 use crate::client::seat::{Read, Wake};
+use crate::client::sync::Time;
 
 #[derive(Debug, Default)]
 struct Inbox {
@@ -67,7 +66,7 @@ pub(crate) struct Reactor {
 }
 
 impl Read for Reactor {
-    fn turn(&mut self, _: Option<Instant>) -> bool {
+    fn turn(&mut self, _: Option<Time>) -> bool {
         let mut inbox = self.socket.inbox.lock().unwrap();
         inbox.reading = true;
         self.socket.turning.notify_all();

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gridrpc_core::{BlobId, FunctionId, Loss, Refusal, Reservation, Settings, Task, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
@@ -27,6 +27,7 @@ use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
+use crate::client::sync::now;
 use crate::client::upstream::Upstream;
 use crate::forks;
 use crate::loan::{Sink, Source};
@@ -770,7 +771,8 @@ impl Waiter {
         let unsent = state.take_all_unsent();
         drop(state);
         unsent.flush();
-        self.seat.wait(Instant::now() + timeout, ready, sleep)
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.seat.wait(now() + timeout, ready, sleep)
     }
 }
 

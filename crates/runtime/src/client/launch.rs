@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
@@ -14,6 +14,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, pipe2};
 
 use crate::client::grid::Launch;
+use crate::client::sync::{Time, now};
 use crate::link::{Receiver, Sender, Socket};
 use crate::nesting;
 use crate::sys;
@@ -79,22 +80,22 @@ impl Spawner {
     /// Ends the process, in whatever state it is, when it has had so long to end by itself, and says how
     /// it ended. One that does not end even so hangs in the kernel, and nobody can do more.
     pub(crate) fn end(&mut self, patience: Duration) -> String {
-        let by_itself = self.ends_before(Instant::now() + patience);
+        let by_itself = self.ends_before(now() + patience.as_nanos() as u64);
         by_itself.unwrap_or_else(|| {
             // It has not been waited for, so the number is still its own.
             let _ = kill(self.child, Signal::SIGKILL);
-            let ended = self.ends_before(Instant::now() + DYING);
+            let ended = self.ends_before(now() + DYING.as_nanos() as u64);
             ended.unwrap_or_else(|| "it does not end".to_owned())
         })
     }
 
     /// How it has ended, as soon as it has.
-    fn ends_before(&self, until: Instant) -> Option<String> {
+    fn ends_before(&self, until: Time) -> Option<String> {
         loop {
             let mut status = 0;
             // SAFETY: `status` is a valid place to write a number to.
             match unsafe { libc::waitpid(self.child.as_raw(), &raw mut status, libc::WNOHANG) } {
-                0 if Instant::now() >= until => return None,
+                0 if now() >= until => return None,
                 0 => std::thread::sleep(Duration::from_millis(1)),
                 -1 => return Some(io::Error::last_os_error().to_string()),
                 _ => return Some(ExitStatus::from_raw(status).to_string()),

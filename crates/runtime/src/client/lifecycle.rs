@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gridrpc_core::{CallId, Cause, Loss, Time, WorkerId};
 use gridrpc_wire::{Hello, Message, Place, Prepare, VERSION};
@@ -12,12 +12,14 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::borrowed::Mapped;
+use crate::client::deadlines::{Asked, Due, Process};
 use crate::client::grid::Common;
 use crate::client::launch::{Pair, Spawner, do_not_block, output_pipe, pair};
 use crate::client::outgoing::WorkerOut;
 use crate::client::output::{self, Output, Passing, Stream, Upward};
 use crate::client::reactor::{Inlet, Reactor, Token};
 use crate::client::shortage;
+use crate::client::sync::now;
 use crate::forks;
 use crate::link::{LinkError, Outbound, Placement, Push, Receiver, Sender, Socket, Watch};
 use crate::sys::{self, monotonic_ns};
@@ -35,29 +37,11 @@ pub(super) const MAX_PAYLOAD: u64 = 1 << 40;
 const FULL_TRIES: u32 = 2000;
 const FULL_WAIT: Duration = Duration::from_millis(1);
 
-/// How long the spawner has for an answer before somebody looks to it.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long the spawner has for an answer before somebody looks to it, ns.
+const ANSWER: u64 = 2_000_000_000;
 
 /// How long a spawner that has closed its connection has to say why, and to end by itself.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-
-/// Something the spawner has been asked to do.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    due: Instant,
-    index: u32,
-    generation: u32,
-    /// Whether the worker is to end; else it is to start, which takes as long as imports take.
-    to_end: bool,
-    /// Whether the spawner has been continued meanwhile, in case that it was stopped.
-    urged: bool,
-}
-
-impl Asked {
-    fn new(index: u32, generation: u32, to_end: bool) -> Asked {
-        Asked { due: Instant::now() + ANSWER, index, generation, to_end, urged: false }
-    }
-}
 
 impl Reactor {
     /// Starts the next processes that have been asked for: some in one turn, so that the first can be
@@ -210,8 +194,10 @@ impl Reactor {
         let message = Message::Spawn { workers: workers.iter().map(|worker| worker.0).collect() };
         spawner.sender.push_with(&message, descriptors).map_err(io::Error::other)?;
         for worker in workers {
-            let generation = self.generations[worker.0 as usize];
-            self.unanswered.push_back(Asked::new(worker.0, generation, false));
+            let process =
+                Process { index: worker.0, generation: self.generations[worker.0 as usize] };
+            let asked = Asked { process, to_end: false, urged: false };
+            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
         }
         flush_control(&mut spawner.sender)
     }
@@ -255,8 +241,10 @@ impl Reactor {
                 // Workers that cannot be ended one by one end with the spawner.
                 return self.bury_spawner();
             }
-            let generation = self.generations[worker.0 as usize];
-            self.unanswered.push_back(Asked::new(worker.0, generation, true));
+            let process =
+                Process { index: worker.0, generation: self.generations[worker.0 as usize] };
+            let asked = Asked { process, to_end: true, urged: false };
+            self.deadlines.add(now() + ANSWER, Due::Answer(asked));
         }
         // A spawner that is gone shows itself on its receiving half.
         let _ = flush_control(&mut spawner.sender);
@@ -371,7 +359,6 @@ impl Reactor {
         forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
         let how = spawner.end(patience);
-        self.unanswered.clear();
         let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
             tail.read();
             tail.text()
@@ -406,31 +393,16 @@ impl Reactor {
         }
     }
 
-    /// Sees to what the spawner has not answered in time: somebody may have stopped it. Says when the
-    /// next answer is due.
-    pub(super) fn see_to_unanswered(&mut self) -> Option<Instant> {
-        while let Some(asked) = self.unanswered.front().copied() {
-            if asked.due > Instant::now() {
-                return Some(asked.due);
-            }
-            self.unanswered.pop_front();
-            let inlet = self.inlets[asked.index as usize].as_ref();
-            let waits = |inlet: &&Inlet| {
-                inlet.generation == asked.generation && (asked.to_end || !inlet.started)
-            };
-            if inlet.filter(waits).is_none() {
-                continue;
-            }
-            let Some(spawner) = &self.spawner else { continue };
-            if asked.to_end && asked.urged {
-                self.bury_spawner();
-                continue;
-            }
-            spawner.urge();
-            let due = Instant::now() + ANSWER;
-            self.unanswered.push_back(Asked { due, urged: true, ..asked });
+    /// Sees to what the spawner has not answered in time: somebody may have stopped it.
+    pub(super) fn see_to_unanswered(&mut self, asked: Asked) {
+        let inlet = self.inlets[asked.process.index as usize].as_ref();
+        let done = inlet.is_none_or(|inlet| !asked.to_end && inlet.started);
+        let Some(spawner) = self.spawner.as_ref().filter(|_| !done) else { return };
+        if asked.to_end && asked.urged {
+            return self.bury_spawner();
         }
-        None
+        spawner.urge();
+        self.deadlines.add(now() + ANSWER, Due::Answer(Asked { urged: true, ..asked }));
     }
 
     pub(super) fn stop_watching_spawner_stderr(&mut self) {

@@ -7,6 +7,7 @@ mod arrays;
 mod call;
 mod callbacks;
 mod crew;
+mod deadlines;
 mod function;
 mod gather;
 mod grid;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gridrpc_core::{BlobId, CallId, Core, Time, Took, WorkerId};
 use gridrpc_wire::{Lease, Message, RemoteError, Stamps, VERSION, WireError};
@@ -14,17 +14,18 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 use crate::borrowed::Mapped;
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::{Runner, Wanted};
+use crate::client::deadlines::{Deadlines, Due, Process, Routine};
 use crate::client::grid::{Common, Config};
 use crate::client::hosts::{Hosts, Wishes};
 use crate::client::launch::{Forked, Spawner};
-use crate::client::lifecycle::Asked;
 use crate::client::output;
 use crate::client::seat::Read;
+use crate::client::sync::now;
 use crate::link::{LinkError, Outbound, Received, Receiver};
 use crate::nested::is_request;
 use crate::patience::Patience;
 use crate::payload::{Incoming, kept_within_bounds, take_sections};
-use crate::segment::LOOK_EVERY;
+use crate::segment;
 use crate::sys::{self, monotonic_ns};
 use crate::worker::outbox::{Take, take, take_rest};
 use crate::worker::outboxes::{BoxMemory, Outboxes};
@@ -138,19 +139,16 @@ pub(crate) struct Reactor {
     pub(super) host: String,
     /// Places that are still to get a process.
     pub(super) to_start: VecDeque<WorkerId>,
-    /// What the spawner has been asked for and has not done, the first due first.
-    pub(super) unanswered: VecDeque<Asked>,
-    /// Workers that have closed their connection: when they are ended, and which process.
-    leaving: VecDeque<(Instant, u32, u32)>,
-    /// Workers that have begun a line, and when it is passed on as it is.
-    begun_lines: VecDeque<(Instant, u32, u32)>,
+    /// What is due, and when.
+    pub(super) deadlines: Deadlines,
     /// When it is looked again for memory that nobody uses.
     give_up_at: Time,
     patience: Patience,
     /// Who was sent the only call there is. With more, the processors have better things to do than
     /// to look out for answers.
     lone: Option<WorkerId>,
-    pub(super) closing: Option<Instant>,
+    /// Until when everything has to be gone, once the grid is closed.
+    pub(super) closing: Option<Time>,
     pub(super) finished: bool,
 }
 
@@ -158,36 +156,33 @@ pub(crate) struct Reactor {
 const LOOKS: usize = 4;
 /// Events taken from the queue at one time.
 const EVENTS: usize = 64;
-/// How long a worker that has closed its connection has to end by itself.
-const LEAVE_GRACE: Duration = Duration::from_secs(1);
-/// How long a line waits for its end.
-const LINE: Duration = Duration::from_millis(200);
-/// How long workers have to end by themselves when the grid is closed.
-const CLOSE_GRACE: Duration = Duration::from_secs(3);
+/// How long a worker that has closed its connection has to end by itself, ns.
+const LEAVE_GRACE: u64 = 1_000_000_000;
+/// How long a line waits for its end, ns.
+const LINE: u64 = 200_000_000;
+/// How long workers have to end by themselves when the grid is closed, ns, and as often it is looked
+/// whether all are gone.
+const CLOSE_GRACE: u64 = 3_000_000_000;
+const LOOK_WHILE_CLOSING: u64 = 20_000_000;
+/// As often it is looked for memory that nobody uses, ns.
+const LOOK_EVERY: u64 = segment::LOOK_EVERY.as_nanos() as u64;
 
 impl Read for Reactor {
     /// Does what is due, waits for something to happen, at most until `until`, and deals with it. With
     /// `until`, which a caller gives that waits, it looks for a moment before it sleeps.
     /// `false`: the grid has been closed and its workers are gone.
-    fn turn(&mut self, until: Option<Instant>) -> bool {
+    fn turn(&mut self, until: Option<Time>) -> bool {
         self.hear_of_hosts();
-        let mut timeout = self.prepare_to_wait();
+        self.do_what_is_wanted();
+        self.do_what_is_due();
         if self.finished {
             return false;
         }
-        let leaving = self.end_leaving();
-        let lines = self.end_lines();
-        let fetching = self.fetch_from_hosts();
-        let unanswered = self.see_to_unanswered();
-        let hosts = self.see_to_hosts();
-        let dues = [until, leaving, lines, fetching, unanswered, hosts];
-        for until in dues.into_iter().flatten() {
-            let left = until.saturating_duration_since(Instant::now()).as_nanos();
-            let left = milliseconds(u64::try_from(left).unwrap_or(u64::MAX));
-            if timeout.is_none() || left < timeout {
-                timeout = left;
-            }
-        }
+        let next = self.deadlines.next().into_iter().chain(until).min();
+        let timeout = match next {
+            None => EpollTimeout::NONE,
+            Some(next) => milliseconds(next.since(now())),
+        };
         let mut events = [EpollEvent::empty(); EVENTS];
         let Reactor { epoll, patience, lone, progress, .. } = self;
         let apart = |worker: &WorkerId| {
@@ -249,9 +244,7 @@ impl Reactor {
             memory_kills: sys::out_of_memory_kills(),
             host: sys::host_name(),
             to_start: VecDeque::new(),
-            unanswered: VecDeque::new(),
-            leaving: VecDeque::new(),
-            begun_lines: VecDeque::new(),
+            deadlines: Deadlines::new(),
             give_up_at: Time(0),
             patience: Patience::new(),
             lone: None,
@@ -260,15 +253,11 @@ impl Reactor {
         })
     }
 
-    /// Does what is due and what callers have asked for; says how long there is nothing to do.
-    fn prepare_to_wait(&mut self) -> EpollTimeout {
+    /// Has the core do what is due, and does what it and callers have asked for.
+    fn do_what_is_wanted(&mut self) {
         let common = Arc::clone(&self.common);
-        let now = Time(monotonic_ns());
-        if now >= self.give_up_at {
-            self.give_up_at = now + u64::try_from(LOOK_EVERY.as_nanos()).unwrap_or(u64::MAX);
-            common.give_up_old();
-        }
         let requests = common.kept_requests.take();
+        let now = now();
         let mut state = common.lock();
         if !requests.is_empty() {
             state.pass_to_hosts(requests);
@@ -284,7 +273,7 @@ impl Reactor {
         let to_kill = std::mem::take(&mut state.to_kill);
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && self.closing.is_none() {
-            self.closing = Some(Instant::now() + CLOSE_GRACE);
+            self.closing = Some(now + CLOSE_GRACE);
             self.say_goodbye();
             self.dismiss_hosts();
         }
@@ -292,6 +281,7 @@ impl Reactor {
         self.lone = (state.core.live() == 1).then_some(state.last_sent);
         let until = if idle { state.next_tick() } else { Some(now) };
         state.reactor_sleeps_until = Some(until.unwrap_or(Time(u64::MAX)));
+        self.deadlines.set(Routine::Core, until);
         common.finish(state);
         for worker in to_collect {
             self.collect(worker.0);
@@ -311,31 +301,55 @@ impl Reactor {
             self.to_start.clear();
         }
         self.prepare(&to_prepare);
-        let may_go = common.has_memory().then_some(self.give_up_at);
-        self.timeout(until.into_iter().chain(may_go).min(), now)
     }
 
-    fn timeout(&mut self, until: Option<Time>, now: Time) -> EpollTimeout {
+    /// Does everything else that is due, and says when it is due again.
+    fn do_what_is_due(&mut self) {
+        let now = now();
+        if now >= self.give_up_at {
+            self.give_up_at = now + LOOK_EVERY;
+            self.common.give_up_old();
+        }
+        let may_go = self.common.has_memory().then_some(self.give_up_at);
+        self.deadlines.set(Routine::Memory, may_go);
+        while let Some(due) = self.deadlines.take(now) {
+            match due {
+                Due::Gone(process) if self.is_there(process) => {
+                    self.kill(&[WorkerId(process.index)]);
+                }
+                Due::Line(process) if self.is_there(process) => self.end_lines(process.index),
+                Due::Answer(asked) if self.is_there(asked.process) => self.see_to_unanswered(asked),
+                // The process is gone that it was about.
+                _ => {}
+            }
+        }
+        if self.hosts.is_some() {
+            let fetching = self.fetch_from_hosts().map(on_our_clock);
+            self.deadlines.set(Routine::Fetching, fetching);
+            let hosts = self.see_to_hosts().map(on_our_clock);
+            self.deadlines.set(Routine::Hosts, hosts);
+        }
         if let Some(deadline) = self.closing {
-            if self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone) {
-                self.end_hosts();
-                self.printers.settle();
-                self.finished = true;
-                return EpollTimeout::ZERO;
-            }
-            if Instant::now() >= deadline {
-                self.bury_spawner();
-                self.end_hosts();
-                self.printers.settle();
-                self.finished = true;
-                return EpollTimeout::ZERO;
-            }
-            return EpollTimeout::from(20_u8);
+            self.see_to_closing(now, deadline);
         }
-        match until {
-            None => EpollTimeout::NONE,
-            Some(until) => milliseconds(until.since(now)),
+    }
+
+    /// The grid is closed: ends when everything is gone, or has had its time to go.
+    fn see_to_closing(&mut self, now: Time, deadline: Time) {
+        let gone = self.spawner.is_none() && self.hosts.as_ref().is_none_or(Hosts::are_gone);
+        if !gone && now < deadline {
+            return self.deadlines.set(Routine::Closing, Some(now + LOOK_WHILE_CLOSING));
         }
+        self.bury_spawner();
+        self.end_hosts();
+        self.printers.settle();
+        self.finished = true;
+    }
+
+    /// Whether this is still the process in its place.
+    fn is_there(&self, process: Process) -> bool {
+        let inlet = self.inlets.get(process.index as usize).and_then(Option::as_ref);
+        inlet.is_some_and(|inlet| inlet.generation == process.generation)
     }
 
     fn dispatch(&mut self, event: EpollEvent) {
@@ -383,8 +397,8 @@ impl Reactor {
                         // Ended or closed by the worker: a descriptor at its end is always ready.
                         let _ = self.epoll.delete(output.descriptor());
                     } else if output.has_begun() {
-                        let generation = inlet.generation;
-                        self.begun_lines.push_back((Instant::now() + LINE, index, generation));
+                        let process = Process { index, generation: inlet.generation };
+                        self.deadlines.add(now() + LINE, Due::Line(process));
                     }
                 }
             }
@@ -415,39 +429,15 @@ impl Reactor {
             self.kill(&[WorkerId(index)]);
         } else if inlet.at_end {
             // It is ending by itself, most likely, and then its exit status tells more.
-            self.leaving.push_back((Instant::now() + LEAVE_GRACE, index, generation));
+            self.deadlines.add(now() + LEAVE_GRACE, Due::Gone(Process { index, generation }));
         }
     }
 
-    /// Passes on lines that have been begun and not ended for a while, such as a question; says when the
-    /// next is due.
-    fn end_lines(&mut self) -> Option<Instant> {
-        while let Some((due, index, generation)) = self.begun_lines.front().copied() {
-            if due > Instant::now() {
-                return Some(due);
-            }
-            self.begun_lines.pop_front();
-            let inlet = self.inlets[index as usize].as_mut();
-            if let Some(inlet) = inlet.filter(|inlet| inlet.generation == generation) {
-                inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
-            }
+    /// Passes on lines of a worker that have been begun and not ended for a while, such as a question.
+    fn end_lines(&mut self, index: u32) {
+        if let Some(inlet) = self.inlets[index as usize].as_mut() {
+            inlet.stdout.iter_mut().chain([&mut inlet.stderr]).for_each(output::Outlet::end);
         }
-        None
-    }
-
-    /// Ends workers that have closed their connection but go on; says when the next is due.
-    fn end_leaving(&mut self) -> Option<Instant> {
-        while let Some((due, index, generation)) = self.leaving.front().copied() {
-            if due > Instant::now() {
-                return Some(due);
-            }
-            self.leaving.pop_front();
-            let inlet = self.inlets[index as usize].as_ref();
-            if inlet.is_some_and(|inlet| inlet.generation == generation) {
-                self.kill(&[WorkerId(index)]);
-            }
-        }
-        None
     }
 
     /// Reads once from a worker and acts on it. `false`: there is nothing more to read.
@@ -627,6 +617,12 @@ impl Reactor {
             inlet.broken.get_or_insert(why);
         }
     }
+}
+
+/// When that is on the clock that everything here goes by.
+fn on_our_clock(at: Instant) -> Time {
+    let left = at.saturating_duration_since(Instant::now()).as_nanos();
+    now() + u64::try_from(left).unwrap_or(u64::MAX)
 }
 
 /// A time-out up to the next whole millisecond, so as not to wake too early again and again.

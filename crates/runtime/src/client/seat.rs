@@ -17,16 +17,16 @@
 //! grid's thread does not come back by itself.
 
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::client::sync::{
-    Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, TryMutex, fence,
+    Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Time, TryMutex, fence, now,
 };
 
 /// What sits there: the reactor.
 pub(crate) trait Read {
     /// Waits for something to happen, at most until `until`, and deals with it. False: it has ended.
-    fn turn(&mut self, until: Option<Instant>) -> bool;
+    fn turn(&mut self, until: Option<Time>) -> bool;
 }
 
 /// How to have whoever is in a turn come out of it.
@@ -138,7 +138,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
     /// by `sleep`, which returns early when it is ready. Returns whether it is.
     pub(crate) fn wait(
         &self,
-        until: Instant,
+        until: Time,
         ready: impl Fn() -> bool,
         sleep: impl FnOnce(Duration) -> bool,
     ) -> bool {
@@ -147,7 +147,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
         }
         let follower = self.follower();
         let Ok(mut reactor) = self.reactor.try_lock() else {
-            let is_ready = sleep(until.saturating_duration_since(Instant::now()));
+            let is_ready = sleep(Duration::from_nanos(until.since(now())));
             drop(follower);
             if is_ready && !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
                 self.alarm.wake();
@@ -156,7 +156,7 @@ impl<R: Read, W: Wake> Seat<R, W> {
         };
         self.leads.fetch_add(1, Ordering::SeqCst);
         let mut going_on = true;
-        while going_on && !ready() && Instant::now() < until {
+        while going_on && !ready() && now() < until {
             going_on = reactor.turn(Some(until));
         }
         drop(reactor);

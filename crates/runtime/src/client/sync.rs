@@ -1,7 +1,14 @@
-//! What the seat is made of. Its model (crates/runtime/model) has a twin of this file, whose locks and
+//! What the seat is made of, and the client's clock. The seat's model (crates/runtime/model) has a twin of this file, whose locks and
 //! counters are tried in all orders.
 
 /// A lock that is also tried: there is a type of its own for that in the model.
 pub(crate) use std::sync::Mutex as TryMutex;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 pub(crate) use std::sync::{Arc, Condvar, Mutex};
+
+pub(crate) use gridrpc_core::Time;
+
+/// What the client's clock shows.
+pub(crate) fn now() -> Time {
+    Time(crate::sys::monotonic_ns())
+}

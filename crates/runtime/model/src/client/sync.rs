@@ -69,3 +69,17 @@ impl<T> Drop for TryGuard<'_, T> {
         self.lock.free.notify_one();
     }
 }
+
+/// Time stands still here.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(crate) struct Time(pub(crate) u64);
+
+impl Time {
+    pub(crate) fn since(self, earlier: Time) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+pub(crate) fn now() -> Time {
+    Time(0)
+}
