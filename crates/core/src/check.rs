@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use crate::calls::Place;
 use crate::core::Core;
 use crate::ids::{BlobId, CallId, WorkerId};
-use crate::pace::{LIGHT_WAITING, MAX_UNANSWERED};
+use crate::pace::MAX_UNANSWERED;
+use crate::policy::Policy;
 use crate::workers::{Phase, Worker};
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// Checks that all parts of the state agree. For tests: it looks at everything.
     ///
     /// # Panics
@@ -130,10 +131,13 @@ impl<T: Clone> Core<T> {
         let free = self.hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
         assert!(!free || self.calls.queued() == 0 || self.ready > 0, "calls wait for nobody");
         if idle > 0 && self.calls.queued() > 0 {
-            // They are light, and wait for one that is at work.
+            // They wait for one that is at work, by the policy's will.
             let at_work =
                 self.workers.iter().filter(is_ready).any(|worker| !worker.sent.is_empty());
-            assert!(at_work && self.calls.queued() <= LIGHT_WAITING, "calls wait for nobody");
+            assert!(
+                at_work && self.calls.queued() <= self.policy.may_wait(),
+                "calls wait for nobody"
+            );
         }
         for (id, blob) in &self.blobs.table {
             assert_eq!(blob.calls, wanted.remove(id).unwrap_or(0), "{id:?}");

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::adaptive::Adaptive;
 use crate::blobs::Blobs;
 use crate::calls::{Calls, Place};
 use crate::dependencies::Dependents;
@@ -15,9 +16,9 @@ use crate::queue::Queue;
 use crate::timers::{Due, Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
-/// The state of a grid. See the crate's page.
+/// The state of a grid, whose calls carry a `T` of the caller's. See the crate's page.
 #[derive(Debug)]
-pub struct Core<T> {
+pub struct Core<T, P = Adaptive> {
     pub(crate) settings: Settings,
     pub(crate) calls: Calls<T>,
     pub(crate) dependents: Dependents,
@@ -31,7 +32,7 @@ pub struct Core<T> {
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
-    policy: Policy,
+    pub(crate) policy: P,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
     /// Workers on them that have answered.
@@ -59,6 +60,15 @@ impl<T: Clone> Core<T> {
     /// A grid whose workers have not been asked for yet.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
+        let policy = Adaptive::new(settings.cores);
+        Core::with_policy(settings, policy)
+    }
+}
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// A grid that goes by another policy.
+    #[must_use]
+    pub fn with_policy(settings: Settings, policy: P) -> Self {
         let new = |_| Worker::new(settings.calls_per_process);
         let mut workers: Vec<_> = (0..settings.workers).map(new).collect();
         let hosts = settings.hosts.iter();
@@ -66,7 +76,6 @@ impl<T: Clone> Core<T> {
         let hosts = (settings.workers..workers.len() as u32).map(WorkerId).collect();
         let wanted = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
         let places = workers.iter().map(wanted).sum();
-        let policy = Policy::new(settings.cores);
         Core {
             settings,
             calls: Calls::new(),
@@ -269,7 +278,7 @@ impl<T: Clone> Core<T> {
     #[must_use]
     pub fn asks_for_progress(&self, now: Time, function: FunctionId) -> Option<WorkerId> {
         let load = self.pace.load(function);
-        let id = self.policy.last()?;
+        let id = self.policy.watched()?;
         let worker = &self.workers[id.index()];
         let busy = worker.sent.len() > worker.finished;
         (load.cost < AHEAD && busy && !worker.is_awake(load, now)).then_some(id)
@@ -497,10 +506,17 @@ impl<T: Clone> Core<T> {
     }
 
     fn choose(&mut self, now: Time, function: FunctionId) -> Option<WorkerId> {
+        let (policy, view) = self.view(now);
+        let id = policy.choose(&view, function)?;
+        debug_assert!(view.can_take(id, function), "{id:?} cannot take it");
+        self.idle.remove(id, &mut self.workers);
+        Some(id)
+    }
+
+    fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
         let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
         let queued = calls.queued();
-        let mut view = View { now, workers, idle, ready: *ready, hosts, pace, queued };
-        policy.choose(&mut view, function)
+        (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued })
     }
 
     /// Gives the worker that has just answered its next calls.
@@ -513,6 +529,7 @@ impl<T: Clone> Core<T> {
         if !self.workers[id.index()].is_common() {
             return self.pump_reserved(now, id, out);
         }
+        let mut left = false;
         while let Some(call) = self.calls.front() {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
             let worker = &self.workers[id.index()];
@@ -520,11 +537,16 @@ impl<T: Clone> Core<T> {
             if !free && !worker.has_room(self.pace.cost(function), now) {
                 break;
             }
+            let (policy, view) = self.view(now);
+            left = !policy.goes_on(&view, id, function);
+            if left {
+                break;
+            }
             self.calls.pop_sent(id);
             self.send(now, call, id, out);
         }
         self.rest(now, id, out);
-        if self.idle.len() > 0 {
+        if self.idle.len() > 0 || left {
             // Calls that have waited for this one need not be light any more.
             self.pump(now, out);
             self.even_out(out);
@@ -647,6 +669,8 @@ impl<T: Clone> Core<T> {
             worker.phase = Phase::Ending;
             self.ready -= usize::from(worker.is_common());
             out.push(Action::Kill(id));
+            // What has waited for it to go on waits for nobody now.
+            self.pump(now, out);
         } else if head < serial {
             let timer = Timer::Overdue { worker: id, generation, serial };
             self.set_timer(now + self.settings.grace, timer);

@@ -9,6 +9,7 @@ use crate::core::Core;
 use crate::end::End;
 use crate::ids::{CallId, Time};
 use crate::interface::Action;
+use crate::policy::Policy;
 
 /// Which calls wait for which.
 #[derive(Debug, Default)]
@@ -48,7 +49,7 @@ impl Dependents {
     }
 }
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// Has a call wait for those of `after` that are alive. Its arguments are to be put together as
     /// soon as there are none.
     pub(crate) fn block(&mut self, id: CallId, after: &[CallId], out: &mut Vec<Action<T>>) {

@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, Time, WorkerId};
 use crate::interface::Action;
+use crate::policy::Policy;
 use crate::queue::Queue;
 use crate::workers::{Phase, UnexpectedReply, Worker};
 
@@ -53,7 +54,7 @@ impl<T> Worker<T> {
     }
 }
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// An agent has joined its client, with so many workers on the way.
     pub fn host_joined(&mut self, id: WorkerId, wanted: u32, out: &mut Vec<Action<T>>) {
         let worker = &mut self.workers[id.index()];

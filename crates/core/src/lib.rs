@@ -4,6 +4,8 @@
 //! what has to be done comes out as [`Action`]s. It owns no socket, no clock and no thread, so the
 //! unit tests, the simulation in `tests/simulation.rs` and the real reactor run the same code.
 //!
+//! Who runs which call, a [`Policy`] decides: [`Adaptive`], but the simulations hold with others as well.
+//!
 //! Payloads stay outside: the core sees sizes and names, and hands the caller's own `T` back
 //! with the actions that concern it.
 //!
@@ -22,6 +24,7 @@
 //! assert_eq!(ended.unwrap(), ("payload", true));
 //! ```
 
+mod adaptive;
 mod blobs;
 mod calls;
 mod check;
@@ -42,8 +45,10 @@ mod timers;
 mod workers;
 
 pub use crate::core::Core;
+pub use adaptive::Adaptive;
 pub use end::{Cause, End, Loss};
 pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 pub use interface::{Action, Claim, Refusal, Reservation, Settings, Standing, Task, Took};
+pub use policy::{Policy, View};
 pub use timers::Due;
 pub use workers::UnexpectedReply;

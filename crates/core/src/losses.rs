@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::end::{Cause, End, Loss};
 use crate::ids::{Time, WorkerId};
 use crate::interface::Action;
+use crate::policy::Policy;
 use crate::timers::Timer;
 use crate::workers::{Phase, Worker, has_begun};
 
@@ -22,7 +23,7 @@ const LATER_STARTS_OF_HOSTS: u32 = 30;
 /// Hosts whose losses are told beside the last.
 const MOST_TOLD: usize = 20;
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// A worker's process is gone. `begun`: how many calls it had begun (the low bits of the count), if
     /// that is known; the others are sent elsewhere.
     pub fn worker_lost(
@@ -74,14 +75,7 @@ impl<T: Clone> Core<T> {
                 call.false_starts += u32::from(suspect == Some(sent.serial));
                 call.false_starts < self.settings.max_failed_starts
             };
-            let near = call.near.is_some();
-            let suspected = call.losses + call.false_starts > 0;
-            if again && near {
-                self.gather_again(sent.call, out);
-            } else if again && suspected {
-                // It may end its worker again: who waits for it does not run it.
-                self.calls.enqueue(sent.call);
-            } else if again {
+            if again {
                 self.put_back(sent.call, out);
             } else {
                 self.end(now, sent.call, End::WorkerLost(Arc::clone(&loss)), out);

@@ -4,6 +4,7 @@ use crate::calls::{Near, Place};
 use crate::core::Core;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
 use crate::interface::Action;
+use crate::policy::Policy;
 use crate::queue::Entry;
 use crate::workers::Phase;
 
@@ -11,7 +12,7 @@ use crate::workers::Phase;
 /// 1 Gbit/s takes.
 const WAY: u64 = 16;
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// Has the result of a call stay on the host that has been sent it, if one has: another call needs it.
     pub(crate) fn keep_result(&self, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(Place::Sent(worker)) = self.calls.get(id).map(|call| call.place) else { return };

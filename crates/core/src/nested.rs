@@ -3,12 +3,13 @@
 //! nested. It runs what it waits for and nothing else: what lies on its stack then needs all that
 //! lies above it, and no two workers can wait for each other.
 
-use crate::calls::Place;
+use crate::calls::{Call, Place};
 use crate::core::Core;
 use crate::ids::{CallId, WorkerId};
 use crate::interface::{Action, Claim};
+use crate::policy::Policy;
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// The function that this worker runs makes calls itself, and may wait for them: what had been sent to
     /// wait behind it is taken back, and nothing else is sent.
     pub fn nests(&mut self, by: WorkerId, out: &mut Vec<Action<T>>) {
@@ -29,10 +30,8 @@ impl<T: Clone> Core<T> {
         self.nests(by, out);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
         let waits_nearby = call.near.is_some() && matches!(call.place, Place::Waiting(_));
-        // One that a worker was lost with may end this one as well: it is left to others.
-        let suspected = call.losses + call.false_starts > 0;
         if call.place == Place::Queued
-            && !suspected
+            && !self.is_left_to_others(call)
             && !self.dependents.has(id)
             && let Some(call) = self.calls.remove(id)
         {
@@ -73,12 +72,21 @@ impl<T: Clone> Core<T> {
         if self.wanted.is_empty() || self.dependents.has(id) {
             return false;
         }
+        if self.calls.get(id).is_some_and(|call| self.is_left_to_others(call)) {
+            return false;
+        }
         let Some(worker) = self.wanted.remove(&id) else { return false };
         if let Some(call) = self.calls.remove(id) {
             out.push(Action::Run { worker, call: id, payload: call.task.payload });
             self.release_blobs(&call.task.blobs, out);
         }
         true
+    }
+
+    /// A call that a worker was lost with may end the one as well that waits for it, which does not run it
+    /// therefore. If there is no other worker, that is better than to wait for ever.
+    fn is_left_to_others(&self, call: &Call<T>) -> bool {
+        call.losses + call.false_starts > 0 && self.places > 1
     }
 
     /// The call has ended: nobody waits for it any more.

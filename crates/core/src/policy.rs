@@ -1,137 +1,117 @@
 //! The scheduling policy: which worker or host gets the call at the front of the queue. It looks at the
 //! state and changes nothing but its own notes; the state machine does the rest.
 
-use std::collections::VecDeque;
+use std::fmt;
 
 use crate::Time;
 use crate::ids::{FunctionId, WorkerId};
-use crate::pace::{AHEAD, LIGHT_WAITING, Load, Pace};
+use crate::pace::Pace;
 use crate::workers::{Idle, Phase, Worker};
 
-/// Workers looked at for room before a call waits in the queue.
-const SCAN: usize = 8;
+/// Decides who runs what. Whatever it decides, each call ends once, and none waits for ever, as long as it
+/// keeps to what is said here.
+pub trait Policy: fmt::Debug {
+    /// Who gets the call at the front of the queue, which is of this function: one that
+    /// [`View::can_take`] it. None: it waits; though not if nobody is at work who would end that, and
+    /// with no more than [`Policy::may_wait`] others.
+    fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId>;
 
-/// What a choice is made from.
-#[derive(Debug)]
-pub(crate) struct View<'a, T> {
-    pub(crate) now: Time,
-    pub(crate) workers: &'a mut [Worker<T>],
-    /// Workers of this machine that have nothing to do.
-    pub(crate) idle: &'a mut Idle,
-    /// Workers of this machine that have answered.
-    pub(crate) ready: usize,
-    pub(crate) hosts: &'a [WorkerId],
-    pub(crate) pace: &'a Pace,
-    /// Calls that wait.
-    pub(crate) queued: usize,
-}
-
-/// What the policy remembers.
-#[derive(Debug)]
-pub(crate) struct Policy {
-    /// Processors of this machine: more than so many workers are not woken for microsecond calls.
-    cores: usize,
-    /// Workers that were sent calls last, newest first: at most as many as there are processors.
-    recent: VecDeque<WorkerId>,
-    cursor: usize,
-}
-
-/// What becomes of the call at the front.
-enum Choice {
-    Worker(WorkerId),
-    /// It waits for a worker that is at work and keeps up.
-    Wait,
-    /// No worker of this machine can take it.
-    None,
-}
-
-impl Policy {
-    pub(crate) fn new(cores: usize) -> Policy {
-        Policy { cores, recent: VecDeque::new(), cursor: 0 }
-    }
-
-    /// Who gets the next call of this function; none: it waits.
-    pub(crate) fn choose<T>(
-        &mut self,
-        view: &mut View<'_, T>,
-        function: FunctionId,
-    ) -> Option<WorkerId> {
-        let load = view.pace.load(function);
-        match self.choose_here(view, load) {
-            Choice::Worker(id) => Some(id),
-            Choice::Wait => None,
-            Choice::None => choose_host(view, function),
-        }
-    }
-
-    fn choose_here<T>(&mut self, view: &mut View<'_, T>, load: Load) -> Choice {
-        let now = view.now;
-        let short = load.cost < AHEAD;
-        let has_room = |workers: &[Worker<T>], id: WorkerId| {
-            let worker = &workers[id.index()];
-            worker.is_common() && !worker.sent.is_empty() && worker.has_room(load.cost, now)
-        };
-        let busy = view.ready.saturating_sub(view.idle.len());
-        let enough = busy >= self.cores;
-        let workers = &*view.workers;
-        let wanted = |id: &&WorkerId| {
-            let worker = &workers[id.index()];
-            (enough || worker.is_awake(load, now)) && has_room(workers, **id)
-        };
-        if short && let Some(id) = self.recent.iter().find(wanted) {
-            return Choice::Worker(*id);
-        }
-        // A worker that keeps up and has its hands full is sent more when it answers.
-        let keeps_up = |id: &WorkerId| workers[id.index()].is_awake(load, now);
-        if load.light && view.queued <= LIGHT_WAITING && self.recent.iter().any(keeps_up) {
-            return Choice::Wait;
-        }
-        if let Some(id) = view.idle.pop(view.workers) {
-            return Choice::Worker(id);
-        }
-        if !short || view.ready == 0 {
-            return Choice::None;
-        }
-        let count = view.workers.len();
-        let found = (0..count.min(SCAN)).find_map(|_| {
-            self.cursor = (self.cursor + 1) % count;
-            let id = WorkerId(self.cursor as u32);
-            has_room(view.workers, id).then_some(id)
-        });
-        found.map_or(Choice::None, Choice::Worker)
+    /// Whether a worker of this machine that has just answered, and can take the call at the front, gets
+    /// it. If not, it is chosen for as any other.
+    fn goes_on<T>(&mut self, _: &View<'_, T>, _: WorkerId, _: FunctionId) -> bool {
+        true
     }
 
     /// A worker of this machine was sent a call.
-    pub(crate) fn sent(&mut self, to: WorkerId) {
-        if self.recent.front() != Some(&to) {
-            self.recent.retain(|other| *other != to);
-            self.recent.push_front(to);
-            self.recent.truncate(self.cores);
-        }
+    fn sent(&mut self, _: WorkerId) {}
+
+    /// The worker whose progress matters most for the next choice.
+    fn watched(&self) -> Option<WorkerId> {
+        None
     }
 
-    /// Who was sent the last call.
-    pub(crate) fn last(&self) -> Option<WorkerId> {
-        self.recent.front().copied()
+    /// So many calls may wait at most although a worker of this machine has nothing to do.
+    fn may_wait(&self) -> usize {
+        0
     }
 }
 
-/// The host with the least to do for each of its workers, of those that have room.
-fn choose_host<T>(view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
-    let room = |id: &&WorkerId| {
-        let worker = &view.workers[id.index()];
+/// What a choice is made from.
+#[derive(Debug)]
+pub struct View<'a, T> {
+    pub(crate) now: Time,
+    pub(crate) workers: &'a [Worker<T>],
+    pub(crate) idle: &'a Idle,
+    pub(crate) ready: usize,
+    pub(crate) hosts: &'a [WorkerId],
+    pub(crate) pace: &'a Pace,
+    pub(crate) queued: usize,
+}
+
+impl<T> View<'_, T> {
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Calls that wait for any worker.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// How many workers and hosts have numbers, from 0 on, whatever has become of them.
+    #[must_use]
+    pub fn executors(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// The hosts among them.
+    #[must_use]
+    pub fn hosts(&self) -> &[WorkerId] {
+        self.hosts
+    }
+
+    /// The worker of this machine that has had nothing to do for the shortest time.
+    #[must_use]
+    pub fn idle(&self) -> Option<WorkerId> {
+        self.idle.last()
+    }
+
+    /// Workers of this machine that are at work.
+    #[must_use]
+    pub fn busy(&self) -> usize {
+        self.ready.saturating_sub(self.idle.len())
+    }
+
+    /// Calls that a worker or host has been sent and has not answered.
+    #[must_use]
+    pub fn load(&self, id: WorkerId) -> usize {
+        self.workers.get(id.index()).map_or(0, |worker| worker.sent.len())
+    }
+
+    /// Whether a worker or host can be sent a call of this function: it is there and works for all, and
+    /// has nothing to do, or so little that such a call does not wait for long.
+    #[must_use]
+    pub fn can_take(&self, id: WorkerId, function: FunctionId) -> bool {
+        let Some(worker) = self.workers.get(id.index()) else { return false };
+        if worker.host.is_some() {
+            return self.host_has_room(id, function);
+        }
+        worker.is_common()
+            && (worker.idle.is_some() || worker.has_room(self.pace.cost(function), self.now))
+    }
+
+    /// Whether a host can be sent a call of this function: more than it has workers only as far as they
+    /// would else wait for the next message.
+    pub(crate) fn host_has_room(&self, id: WorkerId, function: FunctionId) -> bool {
+        let worker = &self.workers[id.index()];
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return false;
         };
         let ahead =
-            if host.nests { 0 } else { view.pace.ahead(function, host.slots, host.round_trip) };
+            if host.nests { 0 } else { self.pace.ahead(function, host.slots, host.round_trip) };
         worker.sent.len() < host.slots + ahead
-    };
-    let load = |id: &&WorkerId| {
-        let worker = &view.workers[id.index()];
-        let slots = worker.host.as_ref().map_or(1, |host| host.slots.max(1));
-        // In thousandths, and without the fraction that only their numbers would decide.
-        worker.sent.len() * 1000 / slots
-    };
-    view.hosts.iter().filter(room).min_by_key(load).copied()
+    }
 }

@@ -8,9 +8,10 @@ use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Reservation, Standing};
+use crate::policy::Policy;
 use crate::workers::{Phase, Reserved, Sent, Worker};
 
-impl<T: Clone> Core<T> {
+impl<T: Clone, P: Policy> Core<T, P> {
     /// Asks for so many more workers that work for all.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
         self.places += count as usize;

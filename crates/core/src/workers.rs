@@ -154,6 +154,8 @@ impl<T> Worker<T> {
         self.phase == Phase::Ready
             && !self.is_spent()
             && !self.nests
+            // It may be about to be ended, and is to have nothing then that it could begin.
+            && self.overdue.is_none()
             && self.sent.len() - self.finished < MAX_AHEAD
             && self.sent.len() < MAX_UNANSWERED
             && self.cost.saturating_add(cost) <= AHEAD
@@ -279,25 +281,24 @@ impl Idle {
         worker.idle
     }
 
-    pub(crate) fn pop<T>(&mut self, workers: &mut [Worker<T>]) -> Option<WorkerId> {
-        while let Some((id, put)) = self.stack.pop_back() {
-            let worker = &mut workers[id.index()];
-            if worker.idle == Some(put) {
-                worker.idle = None;
-                self.count -= 1;
-                return Some(id);
-            }
-        }
-        None
+    /// The one on top.
+    pub(crate) fn last(&self) -> Option<WorkerId> {
+        self.stack.back().map(|(id, _)| *id)
     }
 
+    /// Takes one out, if it is here.
     pub(crate) fn remove<T>(&mut self, id: WorkerId, workers: &mut [Worker<T>]) {
         if workers[id.index()].idle.take().is_none() {
             return;
         }
         self.count -= 1;
+        let counts = |(id, put): &(WorkerId, u64)| workers[id.index()].idle == Some(*put);
+        // The one on top always counts.
+        while self.stack.back().is_some_and(|top| !counts(top)) {
+            self.stack.pop_back();
+        }
         if self.stack.len() > 2 * self.count + SWEEP_FLOOR {
-            self.stack.retain(|(id, put)| workers[id.index()].idle == Some(*put));
+            self.stack.retain(counts);
         }
     }
 

@@ -5,9 +5,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, CallId, Cause, Claim, Core, End, FunctionId, Loss, Refusal, Reservation, Settings,
-    Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
+    Reservation, Settings, Standing, Task, Time, Took, WorkerId,
 };
+
+#[path = "support/policies.rs"]
+mod policies;
+
+use policies::{Anybody, InTurn};
 
 /// What the client says to a host.
 #[derive(Debug)]
@@ -78,10 +83,10 @@ enum Place {
     Kept(usize),
 }
 
-struct World {
+struct World<P> {
     rng: fastrand::Rng,
     now: Time,
-    core: Core<u32>,
+    core: Core<u32, P>,
     settings: Settings,
     hosts: Vec<Host>,
     /// Processes of this machine: calls that each has.
@@ -97,8 +102,8 @@ fn loss(worker: u32) -> Loss {
     Loss { worker, pid: 0, host: "node".into(), cause: Cause::Exit(1), stderr: String::new() }
 }
 
-impl World {
-    fn new(seed: u64) -> World {
+impl<P: Policy> World<P> {
+    fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> World<P> {
         let mut rng = fastrand::Rng::with_seed(seed);
         let settings = Settings {
             workers: if rng.bool() { 0 } else { rng.u32(0..3) },
@@ -111,7 +116,7 @@ impl World {
         let mut world = World {
             rng,
             now: Time(1),
-            core: Core::new(settings.clone()),
+            core: Core::with_policy(settings.clone(), policy(&settings)),
             settings,
             hosts,
             processes: HashMap::new(),
@@ -127,7 +132,7 @@ impl World {
 
     fn drive<R>(
         &mut self,
-        step: impl FnOnce(&mut Core<u32>, Time, &mut Vec<Action<u32>>) -> R,
+        step: impl FnOnce(&mut Core<u32, P>, Time, &mut Vec<Action<u32>>) -> R,
     ) -> R {
         let mut out = Vec::new();
         let result = step(&mut self.core, self.now, &mut out);
@@ -655,12 +660,11 @@ impl World {
     }
 }
 
-#[test]
-fn every_call_ends_once_whatever_hosts_do() {
-    let runs = std::env::var("GRIDRPC_SIMULATIONS").ok().and_then(|text| text.parse().ok());
+/// Lets hosts do what they will.
+fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
     let mut counts: HashMap<&'static str, u64> = HashMap::new();
-    for seed in 0..runs.unwrap_or(1500) {
-        let mut world = World::new(seed);
+    for seed in 0..seeds {
+        let mut world = World::new(seed, |settings| policy(seed, settings));
         for _ in 0..300 {
             world.step();
         }
@@ -685,6 +689,22 @@ fn every_call_ends_once_whatever_hosts_do() {
     ] {
         assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
     }
+}
+
+#[test]
+fn every_call_ends_once_whatever_hosts_do() {
+    let runs = std::env::var("GRIDRPC_SIMULATIONS").ok().and_then(|text| text.parse().ok());
+    run(runs.unwrap_or(1500), |_, settings| Adaptive::new(settings.cores));
+}
+
+#[test]
+fn every_call_ends_once_with_executors_in_turn() {
+    run(500, |_, _| InTurn::default());
+}
+
+#[test]
+fn every_call_ends_once_whoever_is_chosen() {
+    run(500, |seed, _| Anybody::new(seed));
 }
 
 #[test]
