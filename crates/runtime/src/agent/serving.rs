@@ -156,6 +156,8 @@ impl Agent {
         let mut heard = Instant::now();
         let mut asked = heard;
         let mut pings = 0;
+        // What has come together with the request to serve.
+        receiver.drain(|received| self.take(received))?;
         while !self.ended && !self.unwanted.load(Ordering::Acquire) {
             if self.answers.take_changed() {
                 self.tell_workers();
