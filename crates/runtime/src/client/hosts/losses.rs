@@ -44,12 +44,16 @@ impl Reactor {
                         lost.push((index, Cause::Failed(why)));
                         continue;
                     }
-                    let due = peer.asked + heartbeat / LOOKS;
-                    if due <= now && peer.joined {
+                    wait_until(peer.heard + heartbeat);
+                    if !peer.joined {
+                        // It is to speak first.
+                        continue;
+                    }
+                    if peer.asked + heartbeat / LOOKS <= now {
                         peer.asked = now;
                         peer.ask();
                     }
-                    wait_until((peer.asked + heartbeat / LOOKS).min(peer.heard + heartbeat));
+                    wait_until(peer.asked + heartbeat / LOOKS);
                 }
             }
         }
