@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ObjectLost,
         ProtocolError,
         RemoteError,
+        ServerNotFound,
         StartError,
         WorkerLost,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "ProtocolError",
     "RemoteError",
     "RemoteObject",
+    "ServerNotFound",
     "Shared",
     "StartError",
     "WorkerLost",

@@ -84,6 +84,7 @@ class CurrentGrid:
     ) -> NestedCall[T]:
         """Call `fn(*args, **kwargs)` on some worker of the grid; options as those of `Grid.submit`.
 
+        It cannot be bound to a server: there is no `server` among them.
         With a thousand calls under way it waits for the oldest of them.
         """
         function = self._pickled(fn)

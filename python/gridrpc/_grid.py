@@ -104,7 +104,7 @@ class Grid:
         self._runs_python = self.config.worker == "python"
         self._functions = Functions(self._native, self._runs_python)
         self._modules = _native.Modules(list(self.config.modules))
-        self._targets: dict[str, ModuleFunction] = {}
+        self._targets: dict[tuple[str, int | None], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
@@ -122,6 +122,7 @@ class Grid:
         deadline: float | None = None,
         idempotent: bool = False,
         priority: int = 0,
+        server: str | None = None,
         **kwargs: Any,
     ) -> Call[T]:
         """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
@@ -130,12 +131,13 @@ class Grid:
         workers are native, of a compiled module. `deadline`: seconds from now after which the call
         fails. `idempotent`: it may be run again when its worker is lost. `priority`: of the calls
         that wait for a worker, those with a higher one go first, and those with the same in the
-        order of submission. Calls of this grid among the arguments stand for their results: the
-        call waits for them, and the client does not. Waits while too many calls wait for workers
-        (Config.max_queued, max_queued_bytes). Raises GridClosed, and whatever pickling the
-        arguments raises.
+        order of submission. `server`: the server that has to run it, or a host, by name; this
+        machine's own workers are "localhost". Calls of this grid among the arguments stand for
+        their results: the call waits for them, and the client does not. Waits while too many calls
+        wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed, ServerNotFound,
+        and whatever pickling the arguments raises.
         """
-        if not priority and self._runs_python:
+        if not priority and server is None and self._runs_python:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
             if call is not None:
@@ -148,9 +150,14 @@ class Grid:
         of_module = self._of_module(fn)
         if of_module is not None:
             _refuse_idempotent(idempotent)
-            return of_module.submit_on(self, args, kwargs, deadline, priority=priority)
+            return of_module.submit_on(
+                self, args, kwargs, deadline, priority=priority, server=self._server(server)
+            )
+        bound = self._server(server)
         function = self._functions.find(fn)
-        return self._submit(function, args, kwargs, deadline, idempotent, priority=priority)
+        return self._submit(
+            function, args, kwargs, deadline, idempotent, priority=priority, server=bound
+        )
 
     def _submit(
         self,
@@ -162,8 +169,9 @@ class Grid:
         *,
         on: _native.Reserved | None = None,
         priority: int = 0,
+        server: int | None = None,
     ) -> Call[Any]:
-        if on is None and not priority:
+        if on is None and server is None and not priority:
             call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
@@ -178,8 +186,13 @@ class Grid:
             idempotent,
             on=on,
             priority=priority,
+            server=server,
             after=calls,
         )
+
+    def _server(self, name: str | None) -> int | None:
+        """The number of a server. Raises ServerNotFound."""
+        return None if name is None else self._native.server(name)
 
     def _pickled(self, arguments: object) -> Collected:
         if not self._refers:
@@ -200,39 +213,48 @@ class Grid:
         self._functions.check_python(fn)
         return None
 
-    def function(self, name: str) -> ModuleFunction:
+    def function(self, name: str, *, server: str | None = None) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
-        `help` tells its arguments. A bare name is looked for in all modules. Raises
-        FunctionNotFound, and ValueError for what is no name.
+        `help` tells its arguments. A bare name is looked for in all modules. `server`: the server
+        that has to run its calls, as of `submit`. Raises FunctionNotFound, ServerNotFound, and
+        ValueError for what is no name.
         """
         self._check_open()
-        known = self._targets.get(name)
+        bound = self._server(server)
+        known = self._targets.get((name, bound))
         if known is None:
-            known = self._targets[name] = ModuleFunction(self, name)
+            known = ModuleFunction(self, name, server=bound)
+            self._targets[name, bound] = known
         return known
 
     def object(
-        self, cls: str | type, /, *args: Any, start_timeout: float | None = None, **kwargs: Any
+        self,
+        cls: str | type,
+        /,
+        *args: Any,
+        start_timeout: float | None = None,
+        server: str | None = None,
+        **kwargs: Any,
     ) -> RemoteObject:
         """A new remote object: of a class of a compiled module, "module/Class", or a Python class.
 
         It has a worker process of its own, which keeps its state; its methods are called like
         functions, one after the other. `args`, `kwargs`: for the constructor of a Python class. Use
         it as a context manager, or call `close`. `start_timeout`: seconds within which its worker
-        has to have answered. Raises FunctionNotFound, TimeoutError, ObjectLost, and what the
-        constructor raises.
+        has to have answered. `server`: where it has to live, as of `submit`. Raises
+        FunctionNotFound, ServerNotFound, TimeoutError, ObjectLost, and what the constructor raises.
         """
         self._check_open()
         if isinstance(cls, str):
             if args or kwargs:
                 raise TypeError(f"objects of {cls} take no arguments: call a method of it")
-            return ModuleObject(self, cls, start_timeout)
+            return ModuleObject(self, cls, start_timeout, server)
         if not isinstance(cls, type):
             raise TypeError(f"give a class, or the name of one in a module, not {cls!r}")
         from gridrpc._objects import PythonObject
 
-        return PythonObject(self, cls, args, kwargs, start_timeout)
+        return PythonObject(self, cls, args, kwargs, start_timeout, server)
 
     def map(
         self,
@@ -243,6 +265,7 @@ class Grid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
+        server: str | None = None,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -259,11 +282,12 @@ class Grid:
         error is raised where its result would be; a lost worker, where the first result of its
         chunk would be.
 
-        `deadline`: seconds that each call may take. `timeout`: seconds from now within which each
-        result has to be there when it is asked for, or TimeoutError is raised. `retries`,
-        `retry_on`, `backoff`: as `retrying` has them. `return_exceptions`: what the function
-        raises, and a lost worker for each item of its chunk, takes the place of the result.
-        `progress`: show a bar, under that name if it is a text; this needs the package `tqdm`.
+        `deadline`: seconds that each call may take. `server`: the server that has to run them, as
+        of `submit`. `timeout`: seconds from now within which each result has to be there when it is
+        asked for, or TimeoutError is raised. `retries`, `retry_on`, `backoff`: as `retrying` has
+        them. `return_exceptions`: what the function raises, and a lost worker for each item of its
+        chunk, takes the place of the result. `progress`: show a bar, under that name if it is a
+        text; this needs the package `tqdm`.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
@@ -272,7 +296,11 @@ class Grid:
             fn,
             iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
             Options(
-                len(iterables) == 1, deadline, idempotent, _itself if return_exceptions else None
+                len(iterables) == 1,
+                deadline,
+                idempotent,
+                _itself if return_exceptions else None,
+                self._server(server),
             ),
             total=total,
             chunk=chunk,
@@ -292,6 +320,7 @@ class Grid:
         ordered: bool = True,
         deadline: float | None = None,
         idempotent: bool = False,
+        server: str | None = None,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -308,7 +337,13 @@ class Grid:
         plan = self._plan(
             fn,
             map(arguments, count(), items),
-            Options(False, deadline, idempotent, _itself if return_exceptions else None),
+            Options(
+                False,
+                deadline,
+                idempotent,
+                _itself if return_exceptions else None,
+                self._server(server),
+            ),
             total=total,
             chunk=chunk,
             ordered=ordered,

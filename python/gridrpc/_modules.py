@@ -41,10 +41,17 @@ class ModuleFunction:
     (ArgumentError) come before anything is sent.
     """
 
-    def __init__(self, grid: Grid, name: str, on: _native.Reserved | None = None) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        name: str,
+        on: _native.Reserved | None = None,
+        server: int | None = None,
+    ) -> None:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
+        self._server = server
         #: What maps have learned of it.
         self.costs = Costs()
         self.__name__ = self._target.name.rpartition("/")[2]
@@ -96,7 +103,8 @@ class ModuleFunction:
         grid = self._grid
         grid._check_process()
         native = grid._native
-        return native.call_target(grid, self._target, args, kw or None, out, deadline, self._on)
+        on, server = self._on, self._server
+        return native.call_target(grid, self._target, args, kw or None, out, deadline, on, server)
 
     def submit(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
@@ -116,11 +124,12 @@ class ModuleFunction:
         deadline: float | None,
         *,
         priority: int = 0,
+        server: int | None = None,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
         self._check_grid(grid)
         out = kwargs.pop("out", None)
-        return self._submit(grid, args, kwargs, out, deadline, priority=priority)
+        return self._submit(grid, args, kwargs, out, deadline, priority=priority, server=server)
 
     def submit_many_on(
         self,
@@ -129,12 +138,14 @@ class ModuleFunction:
         single: bool,
         grain: Grain,
         deadline: float | None,
+        server: int | None,
     ) -> tuple[Call[Any], int] | None:
         """One call for the first items, and how many those are; None: the first one goes alone."""
         self._check_grid(grid)
         limit, budget = grain.limit(), grain.budget()
+        server = self._server if server is None else server
         return grid._native.submit_chunk(
-            grid, self._target, items, single, limit, budget, deadline, self._on
+            grid, self._target, items, single, limit, budget, deadline, self._on, server
         )
 
     def _check_grid(self, grid: Grid) -> None:
@@ -150,11 +161,13 @@ class ModuleFunction:
         deadline: float | None,
         *,
         priority: int = 0,
+        server: int | None = None,
     ) -> Call[Any]:
         grid._check_process()
         native = grid._native
+        server = self._server if server is None else server
         return native.submit_target(
-            grid, self._target, args, kwargs or None, out, deadline, self._on, priority
+            grid, self._target, args, kwargs or None, out, deadline, self._on, priority, server
         )
 
     def __repr__(self) -> str:
@@ -200,10 +213,10 @@ class RemoteObject:
     _on: _native.Reserved
     _closed: bool
 
-    def _reserve(self, grid: Grid, name: str) -> None:
+    def _reserve(self, grid: Grid, name: str, server: str | None) -> None:
         self._grid = grid
         self._name = name
-        self._on = grid._native.reserve()
+        self._on = grid._native.reserve(grid._server(server))
         self._closed = False
 
     def _wait_for_worker(self, start_timeout: float | None) -> None:
@@ -268,9 +281,11 @@ class RemoteObject:
 class ModuleObject(RemoteObject):
     """An object of a class of a compiled module."""
 
-    def __init__(self, grid: Grid, name: str, start_timeout: float | None) -> None:
+    def __init__(
+        self, grid: Grid, name: str, start_timeout: float | None, server: str | None
+    ) -> None:
         methods = grid._modules.methods(name)
-        self._reserve(grid, name)
+        self._reserve(grid, name, server)
         self._methods = {
             method: ModuleFunction(grid, f"{name}.{method}", self._on) for method in methods
         }

@@ -197,6 +197,7 @@ class Grid:
         *,
         on: Reserved | None = None,
         priority: int = 0,
+        server: int | None = None,
         after: Sequence[Dependency] = ...,
     ) -> Call[Any]: ...
     def remember(
@@ -228,6 +229,7 @@ class Grid:
         deadline: float | None,
         on: Reserved | None,
         priority: int = 0,
+        server: int | None = None,
     ) -> Call[Any]: ...
     def call_target(
         self,
@@ -238,6 +240,7 @@ class Grid:
         out: Any,
         deadline: float | None,
         on: Reserved | None,
+        server: int | None = None,
     ) -> Any: ...
     def submit_chunk(
         self,
@@ -249,8 +252,10 @@ class Grid:
         budget: int,
         deadline: float | None,
         on: Reserved | None,
+        server: int | None = None,
     ) -> tuple[Call[Any], int] | None: ...
-    def reserve(self) -> Reserved: ...
+    def server(self, name: str) -> int: ...
+    def reserve(self, server: int | None = None) -> Reserved: ...
     def standing(
         self, reserved: Reserved, timeout: float | None, name: str
     ) -> tuple[str, BaseException | None]: ...

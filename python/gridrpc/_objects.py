@@ -30,11 +30,12 @@ class PythonObject(RemoteObject):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         start_timeout: float | None,
+        server: str | None,
     ) -> None:
         grid._functions.check_python(cls)
         self._class = cls
         self._made: dict[str, RemoteMethod] = {}
-        self._reserve(grid, name_of(cls))
+        self._reserve(grid, name_of(cls), server)
         try:
             self._wait_for_worker(start_timeout)
             beginning = grid._native.register(name_of(cls), dumps(make)[0])

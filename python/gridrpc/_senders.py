@@ -29,6 +29,8 @@ class Options(NamedTuple):
     idempotent: bool
     #: Makes of an error what takes the place of the result; None: it is raised.
     stand_in: Callable[[BaseException], Any] | None = None
+    #: The number of the server that has to run them.
+    server: int | None = None
 
 
 class Answer(NamedTuple):
@@ -78,14 +80,22 @@ class PythonSender:
         assert self._function is not None, "all items go in chunks otherwise"
         options = self._options
         args = (item,) if options.single else item
-        return self._grid._submit(self._function, args, {}, options.deadline, options.idempotent)
+        deadline, idempotent, server = options.deadline, options.idempotent, options.server
+        return self._grid._submit(self._function, args, {}, deadline, idempotent, server=server)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         assert self._chunked is not None, "all items go alone otherwise"
         head, buffers, blobs, count = self._pack(items, grain.budget(), grain.limit())
         options, grid = self._options, self._grid
         call = grid._native.submit(
-            grid, self._chunked, head, buffers, blobs, options.deadline, options.idempotent
+            grid,
+            self._chunked,
+            head,
+            buffers,
+            blobs,
+            options.deadline,
+            options.idempotent,
+            server=options.server,
         )
         return call, count
 
@@ -164,11 +174,16 @@ class ModuleSender:
         args, kwargs = ((item,) if self._options.single else item), {}
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
-        return self._function.submit_on(self._grid, args, kwargs, self._options.deadline)
+        deadline, server = self._options.deadline, self._options.server
+        return self._function.submit_on(self._grid, args, kwargs, deadline, server=server)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        single, deadline = self._options.single, self._options.deadline
-        made = self._function.submit_many_on(self._grid, items, single, grain, deadline)
+        single, deadline, server = (
+            self._options.single,
+            self._options.deadline,
+            self._options.server,
+        )
+        made = self._function.submit_many_on(self._grid, items, single, grain, deadline, server)
         return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:

@@ -62,6 +62,10 @@ class FunctionNotFound(GridError, LookupError):
     """The worker has no function of that name."""
 
 
+class ServerNotFound(GridError, LookupError):
+    """The grid has no server, and no host, of that name. The message tells those that it has."""
+
+
 class ProtocolError(GridError, RuntimeError):
     """What came from a worker does not fit what was asked of it: their versions differ, perhaps."""
 

@@ -39,7 +39,7 @@ impl Adaptive {
 
     fn choose_here<T>(&mut self, view: &View<'_, T>, load: Load) -> Choice {
         let now = view.now;
-        let short = load.cost < AHEAD;
+        let short = view.ahead && load.cost < AHEAD;
         let has_room = |workers: &[Worker<T>], id: WorkerId| {
             let worker = &workers[id.index()];
             worker.is_common() && !worker.sent.is_empty() && worker.has_room(load.cost, now)
@@ -77,7 +77,8 @@ impl Adaptive {
 impl Policy for Adaptive {
     fn choose<T>(&mut self, view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> {
         let load = view.pace.load(function);
-        match self.choose_here(view, load) {
+        let here = if view.here { self.choose_here(view, load) } else { Choice::None };
+        match here {
             Choice::Worker(id) => Some(id),
             Choice::Wait => None,
             Choice::None => choose_host(view, function),

@@ -1,8 +1,11 @@
-//! The table of live calls and the queue of those that wait for a worker.
+//! The table of live calls and the queues of those that wait for a worker.
 
-use crate::ids::{CallId, WorkerId};
+use crate::ids::{CallId, ServerId, WorkerId};
 use crate::interface::Task;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Entry, Order, Queue};
+
+/// In which line a call waits: in that of a server, or of those that any executor may run.
+pub(crate) type Line = Option<ServerId>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -11,7 +14,7 @@ pub(crate) enum Place {
     Blocked {
         waits_for: u32,
     },
-    /// In the queue for all workers.
+    /// In the queue for all workers, or in that of the server that it is bound to.
     Queued,
     /// In the queue of a reserved worker, or of the host where its arguments are.
     Waiting(WorkerId),
@@ -45,15 +48,28 @@ struct Slot<T> {
     call: Option<Call<T>>,
 }
 
+/// A queue, which may hold ids of ended calls, and how many of its calls are alive.
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: Queue,
+    live: usize,
+}
+
+fn at(line: Line) -> usize {
+    line.map_or(0, |server| server.index() + 1)
+}
+
 /// Live calls by id. A slot is used again with the next generation, so an old id finds nothing.
 #[derive(Debug)]
 pub(crate) struct Calls<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
-    queue: Queue,
+    /// The queue for all, and behind it those of the servers.
+    lines: Vec<Waiting>,
+    /// Servers that calls wait for, and how many calls that are.
+    waited_for: Vec<ServerId>,
+    bound: usize,
     submitted: u64,
-    /// Calls in the queue that are alive; the queue may hold ids of ended ones.
-    queued: usize,
     queued_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
     waiting: usize,
@@ -68,15 +84,21 @@ impl<T> Calls<T> {
         Calls {
             slots: Vec::new(),
             free: Vec::new(),
-            queue: Queue::default(),
+            lines: vec![Waiting::default(), Waiting::default()],
+            waited_for: Vec::new(),
+            bound: 0,
             submitted: 0,
-            queued: 0,
             queued_bytes: 0,
             waiting: 0,
             waiting_bytes: 0,
             blocked: 0,
             blocked_bytes: 0,
         }
+    }
+
+    /// There is another server that calls may be bound to.
+    pub(crate) fn add_line(&mut self) {
+        self.lines.push(Waiting::default());
     }
 
     /// Adds a call. It is in no queue yet.
@@ -110,67 +132,93 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        self.leave(call.place, call.task.bytes);
+        self.leave(call.place, call.task.server, call.task.bytes);
         Some(call)
     }
 
     /// Takes a call out of its place; it is to be given another one at once.
     pub(crate) fn leave_place(&mut self, id: CallId) {
         if let Some(call) = self.get(id) {
-            self.leave(call.place, call.task.bytes);
+            self.leave(call.place, call.task.server, call.task.bytes);
         }
     }
 
-    fn leave(&mut self, place: Place, bytes: u64) {
+    fn leave(&mut self, place: Place, line: Line, bytes: u64) {
         match place {
-            Place::Queued => self.leave_queue(bytes),
+            Place::Queued => self.leave_queue(line, bytes),
             Place::Waiting(_) => self.leave_own_queue(bytes),
             Place::Blocked { .. } => self.leave_blocked(bytes),
             Place::Sent(_) => {}
         }
     }
 
-    /// Puts a call into the queue for all workers, in its place.
+    /// Puts a call into the queue for all workers, or into that of its server, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         call.place = Place::Queued;
         let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
-        self.queued += 1;
+        let line = call.task.server;
         self.queued_bytes += bytes;
-        self.queue.insert(priority, Entry { serial, id });
-    }
-
-    fn leave_queue(&mut self, bytes: u64) {
-        self.queued -= 1;
-        self.queued_bytes -= bytes;
-        // Ids of ended calls must not pile up behind a live one at the front.
-        if self.queue.len() > 2 * self.queued + 1024 {
-            let mut queue = std::mem::take(&mut self.queue);
-            queue.retain(|id| self.get(id).is_some_and(|call| call.place == Place::Queued));
-            self.queue = queue;
+        let waiting = &mut self.lines[at(line)];
+        waiting.live += 1;
+        waiting.queue.insert(priority, Entry { serial, id });
+        if let Some(server) = line {
+            self.bound += 1;
+            if waiting.live == 1 {
+                self.waited_for.push(server);
+            }
         }
     }
 
-    /// The call that is next.
-    pub(crate) fn front(&mut self) -> Option<CallId> {
-        while let Some(id) = self.queue.front() {
-            if self.get(id).is_some_and(|call| call.place == Place::Queued) {
-                return Some(id);
+    fn leave_queue(&mut self, line: Line, bytes: u64) {
+        self.queued_bytes -= bytes;
+        let waiting = &mut self.lines[at(line)];
+        waiting.live -= 1;
+        let live = waiting.live;
+        // Ids of ended calls must not pile up behind a live one at the front.
+        if waiting.queue.len() > 2 * live + 1024 {
+            let mut queue = std::mem::take(&mut waiting.queue);
+            queue.retain(|id| self.get(id).is_some_and(|call| call.place == Place::Queued));
+            self.lines[at(line)].queue = queue;
+        }
+        if let Some(server) = line {
+            self.bound -= 1;
+            if live == 0 {
+                self.waited_for.retain(|other| *other != server);
             }
-            self.queue.pop_front();
+        }
+    }
+
+    /// The call that is next in a line, and its place among the calls of all lines.
+    pub(crate) fn front(&mut self, line: Line) -> Option<(Order, CallId)> {
+        while let Some((order, id)) = self.lines[at(line)].queue.front_in_order() {
+            if self.get(id).is_some_and(|call| call.place == Place::Queued) {
+                return Some((order, id));
+            }
+            self.lines[at(line)].queue.pop_front();
         }
         None
     }
 
-    /// Takes the call at the front out of the queue: it has been sent.
-    pub(crate) fn pop_sent(&mut self, worker: WorkerId) {
-        let Some(id) = self.front() else { return };
-        self.queue.pop_front();
+    /// Takes the call at the front out of its line: it has been sent.
+    pub(crate) fn pop_sent(&mut self, line: Line, worker: WorkerId) {
+        let Some((_, id)) = self.front(line) else { return };
+        self.lines[at(line)].queue.pop_front();
         if let Some(call) = self.get_mut(id) {
             call.place = Place::Sent(worker);
             let bytes = call.task.bytes;
-            self.leave_queue(bytes);
+            self.leave_queue(line, bytes);
         }
+    }
+
+    /// Calls that wait for the server that they are bound to.
+    pub(crate) fn bound(&self) -> usize {
+        self.bound
+    }
+
+    /// Servers that calls wait for.
+    pub(crate) fn waited_for(&self) -> Vec<ServerId> {
+        self.waited_for.clone()
     }
 
     /// The call waits for this worker alone, which keeps the queue.
@@ -236,13 +284,14 @@ impl<T> Calls<T> {
     /// Calls that wait for a worker, in whichever queue, or for other calls, and their bytes.
     pub(crate) fn all_waiting(&self) -> (usize, u64) {
         (
-            self.queued + self.waiting + self.blocked,
+            self.queued(None) + self.bound + self.waiting + self.blocked,
             self.queued_bytes + self.waiting_bytes + self.blocked_bytes,
         )
     }
 
-    pub(crate) fn queued(&self) -> usize {
-        self.queued
+    /// Calls that wait in a line.
+    pub(crate) fn queued(&self, line: Line) -> usize {
+        self.lines[at(line)].live
     }
 
     pub(crate) fn live(&self) -> usize {
@@ -255,7 +304,7 @@ impl<T> Calls<T> {
         })
     }
 
-    pub(crate) fn queue_len(&self) -> usize {
-        self.queue.len()
+    pub(crate) fn queue_len(&self, line: Line) -> usize {
+        self.lines[at(line)].queue.len()
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::calls::Place;
+use crate::calls::{Line, Place};
 use crate::core::Core;
-use crate::ids::{BlobId, CallId, WorkerId};
+use crate::ids::{BlobId, CallId, ServerId, WorkerId};
 use crate::pace::MAX_UNANSWERED;
 use crate::policy::Policy;
+use crate::servers::Server;
 use crate::workers::{Phase, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
@@ -71,11 +72,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 assert_eq!(place, Some(Place::Sent(id)), "{:?}", call.call);
                 let near = self.calls.get(call.call).and_then(|call| call.near);
                 assert!(near.is_none_or(|near| near.host == id), "{:?} lacks arguments", call.call);
+                assert!(self.may_run(id, call.call), "{:?} runs elsewhere", call.call);
             }
         }
         let mut wanted: HashMap<BlobId, usize> = Default::default();
         let mut blocked = self.blocked_by_others();
         let mut blocked_all = (0, 0);
+        let mut lines: HashMap<Line, usize> = HashMap::new();
         for (id, call) in self.calls.iter() {
             match call.place {
                 Place::Blocked { waits_for } => {
@@ -85,7 +88,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
                         assert!(waiting.contains(&id), "{id:?} has no place with {on:?}");
                     }
                 }
-                Place::Queued => queued = (queued.0 + 1, queued.1 + call.task.bytes),
+                Place::Queued => {
+                    *lines.entry(call.task.server).or_default() += 1;
+                    queued = (queued.0 + 1, queued.1 + call.task.bytes);
+                }
                 Place::Waiting(_) => {
                     assert!(waiting.contains(&id), "{id:?} is lost");
                     waited += 1;
@@ -98,20 +104,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
             assert!(call.false_starts < tries, "{id:?} was tried too often");
             call.task.blobs.iter().for_each(|blob| *wanted.entry(*blob).or_default() += 1);
         }
-        assert_eq!(queued.0, self.calls.queued());
-        for id in self.wanted.keys() {
+        self.check_lines(&lines);
+        assert_eq!(queued.0, self.calls.queued(None) + self.calls.bound());
+        for (id, by) in &self.wanted {
             let call = self.calls.get(*id).expect("nobody waits for a call that has ended");
             let lost = call.losses + call.false_starts > 0;
             let kept = lost || self.dependents.has(*id);
             assert!(
-                kept || call.place != Place::Queued,
+                kept || call.place != Place::Queued || !self.may_run(*by, *id),
                 "{id:?} waits for the one that waits for it"
             );
         }
         assert!(blocked.is_empty(), "calls that are not blocked wait for others: {blocked:?}");
         let all = (queued.0 + waited + blocked_all.0, queued.1 + waiting_bytes + blocked_all.1);
         assert_eq!(all, self.calls.all_waiting());
-        assert!(self.calls.queue_len() <= 2 * self.calls.queued() + 1025, "the queue leaks");
         let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
         let ready = self.workers.iter().filter(is_ready).count();
         assert_eq!(ready, self.ready);
@@ -129,15 +135,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let slots = self.workers.iter().filter_map(|worker| worker.host.as_ref());
         assert_eq!(self.host_slots, slots.map(|host| host.slots).sum::<usize>());
         let free = self.hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
-        assert!(!free || self.calls.queued() == 0 || self.ready > 0, "calls wait for nobody");
-        if idle > 0 && self.calls.queued() > 0 {
+        let for_all = self.calls.queued(None);
+        assert!(!free || for_all == 0 || self.ready > 0, "calls wait for nobody");
+        let for_these = for_all + self.calls.queued(Some(ServerId::HERE));
+        if idle > 0 && for_these > 0 {
             // They wait for one that is at work, by the policy's will.
             let at_work =
                 self.workers.iter().filter(is_ready).any(|worker| !worker.sent.is_empty());
-            assert!(
-                at_work && self.calls.queued() <= self.policy.may_wait(),
-                "calls wait for nobody"
-            );
+            assert!(at_work && for_these <= self.policy.may_wait(), "calls wait for nobody");
         }
         for (id, blob) in &self.blobs.table {
             assert_eq!(blob.calls, wanted.remove(id).unwrap_or(0), "{id:?}");
@@ -151,6 +156,35 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         let live: HashSet<CallId> = self.calls.iter().map(|(id, _)| id).collect();
         assert_eq!(live.len(), self.calls.live());
+    }
+
+    /// The calls that are bound to a server are in its line, and wait for somebody.
+    fn check_lines(&self, lines: &HashMap<Line, usize>) {
+        let all = (0..self.servers.len()).map(|index| Some(ServerId(index as u32)));
+        let waited_for: HashSet<ServerId> = self.calls.waited_for().into_iter().collect();
+        let mut bound = 0;
+        for line in all.chain([None]) {
+            let queued = self.calls.queued(line);
+            assert_eq!(queued, lines.get(&line).copied().unwrap_or(0), "{line:?}");
+            assert!(self.calls.queue_len(line) <= 2 * queued + 1025, "the queue leaks");
+            let Some(server) = line else { continue };
+            bound += queued;
+            assert_eq!(waited_for.contains(&server), queued > 0, "{server:?}");
+            let Server { hosts, lost, .. } = &self.servers[server.index()];
+            let free = hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
+            assert!(!free || queued == 0, "calls for {server:?} wait for nobody");
+            let mut given_up = hosts.iter().map(|id| self.workers[id.index()].given_up);
+            if server == ServerId::HERE {
+                let here = |worker: &&Worker<T>| worker.is_common();
+                let mut given_up = self.workers.iter().filter(here).map(|worker| worker.given_up);
+                assert!(lost.is_none() || given_up.all(|given_up| given_up));
+            } else if self.broken.is_none() {
+                assert_eq!(lost.is_some(), given_up.all(|given_up| given_up), "{server:?}");
+            }
+            assert!(lost.is_none() || queued == 0, "calls wait for {server:?}, which is lost");
+        }
+        assert_eq!(bound, self.calls.bound());
+        assert_eq!(waited_for.len(), self.calls.waited_for().len());
     }
 
     /// For how many others each call waits.

@@ -13,6 +13,7 @@ use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
 use crate::queue::Queue;
+use crate::servers::Server;
 use crate::timers::{Due, Timer, Timers};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
@@ -35,6 +36,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) policy: P,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
+    /// What calls can be bound to, by number.
+    pub(crate) servers: Vec<Server>,
     /// Workers on them that have answered.
     pub(crate) host_slots: usize,
     pub(crate) closed: bool,
@@ -90,6 +93,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             pace: Pace::default(),
             policy,
             hosts,
+            servers: vec![Server::here()],
             host_slots: 0,
             closed: false,
             places,
@@ -149,7 +153,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     fn take(
         &mut self,
         now: Time,
-        task: Task<T>,
+        mut task: Task<T>,
         after: Option<&[CallId]>,
         out: &mut Vec<Action<T>>,
     ) -> Result<CallId, Refusal> {
@@ -164,6 +168,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         if let Some(on) = task.on {
             self.check_reserved(on)?;
+            task.server = None;
+        }
+        let server = task.server;
+        if let Some((name, loss)) = server.and_then(|server| self.no_server(server)) {
+            return Err(Refusal::NoServer(name, loss));
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.deadline, task.on);
@@ -182,7 +191,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             (None, None) => {
                 self.calls.enqueue(id);
-                self.pump(now, out);
+                self.pump_new(now, server, out);
             }
         }
         Ok(id)
@@ -495,42 +504,28 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.broken.as_ref()
     }
 
-    /// Hands waiting calls to workers that have room, in order.
-    pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
-        while let Some(id) = self.calls.front() {
-            let Some(function) = self.calls.get(id).map(|call| call.task.function) else { return };
-            let Some(worker) = self.choose(now, function) else { return };
-            self.calls.pop_sent(worker);
-            self.send(now, id, worker, out);
-        }
-    }
-
-    fn choose(&mut self, now: Time, function: FunctionId) -> Option<WorkerId> {
-        let (policy, view) = self.view(now);
-        let id = policy.choose(&view, function)?;
-        debug_assert!(view.can_take(id, function), "{id:?} cannot take it");
-        self.idle.remove(id, &mut self.workers);
-        Some(id)
-    }
-
-    fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
+    pub(crate) fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
         let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
-        let queued = calls.queued();
-        (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued })
+        let (queued, here, ahead) = (calls.queued(None), true, true);
+        (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued, here, ahead })
     }
 
     /// Gives the worker that has just answered its next calls.
     pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[id.index()].host.is_some() {
             self.pump_nearby(now, id, out);
-            self.pump(now, out);
+            if self.calls.bound() == 0 {
+                self.pump(now, out);
+            } else {
+                self.refill_host(now, id, out);
+            }
             return self.even_out(out);
         }
         if !self.workers[id.index()].is_common() {
             return self.pump_reserved(now, id, out);
         }
         let mut left = false;
-        while let Some(call) = self.calls.front() {
+        while let Some((line, call)) = self.next_for(id) {
             let Some(function) = self.calls.get(call).map(|call| call.task.function) else { break };
             let worker = &self.workers[id.index()];
             let free = worker.phase == Phase::Ready && worker.sent.is_empty() && !worker.is_spent();
@@ -542,7 +537,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             if left {
                 break;
             }
-            self.calls.pop_sent(id);
+            self.calls.pop_sent(line, id);
             self.send(now, call, id, out);
         }
         self.rest(now, id, out);
@@ -589,6 +584,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             retracting: false,
             function,
             cost,
+            server: call.task.server,
         });
         worker.cost += cost;
         let common = worker.is_common();

@@ -78,7 +78,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn gathered(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
         debug_assert_eq!(call.place, Place::Blocked { waits_for: 0 });
-        let on = call.task.on;
+        let (on, server) = (call.task.on, call.task.server);
         let suspected = call.losses + call.false_starts > 0;
         match on {
             Some(on) => {
@@ -90,7 +90,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             None => {
                 self.calls.unblock(id);
                 self.calls.enqueue(id);
-                self.pump(now, out);
+                self.pump_new(now, server, out);
             }
         }
     }

@@ -16,6 +16,9 @@ pub enum End {
     WorkerLost(Arc<Loss>),
     /// No worker could be started. Tells how the last attempt failed.
     NoWorkers(Arc<Loss>),
+    /// It was bound to a server, by this name, of which no worker could be started. Tells how the last
+    /// attempt failed.
+    NoServer(Arc<str>, Arc<Loss>),
     /// A call that it needs the result of has ended without one.
     DependencyFailed(CallId),
     /// Its arguments could not be put together with the results that it needs: there is no memory.

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use crate::calls::Line;
 use crate::core::Core;
 use crate::end::{End, Loss};
-use crate::ids::{CallId, Time, WorkerId};
+use crate::ids::{CallId, ServerId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Queue;
-use crate::workers::{Phase, UnexpectedReply, Worker};
+use crate::workers::{Phase, Sent, UnexpectedReply, Worker};
 
 /// What a host has that a process has not.
 #[derive(Debug, Default)]
@@ -178,12 +179,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// Where the next reserved worker is to live: on this machine, or on the host with the fewest of them.
-    pub(crate) fn next_home(&self) -> Option<WorkerId> {
-        if self.settings.workers > 0 {
-            return None;
-        }
+    /// If it is bound to a server, it lives there.
+    pub(crate) fn next_home(&self, server: Option<ServerId>) -> Option<WorkerId> {
+        let hosts = match server {
+            None if self.settings.workers > 0 => return None,
+            None => &self.hosts,
+            // This machine has none.
+            Some(server) => &self.servers[server.index()].hosts,
+        };
         let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
-        let hosts = self.hosts.iter().filter(usable);
+        let hosts = hosts.iter().filter(usable);
         hosts.min_by_key(|id| self.guests(**id).len()).copied()
     }
 
@@ -228,29 +233,63 @@ impl<T: Clone, P: Policy> Core<T, P> {
             && !std::mem::replace(&mut host.nests, true)
             && worker.surplus() > 0
         {
-            self.retract(id, usize::MAX, out);
+            self.retract(id, usize::MAX, |_| true, out);
         }
     }
 
     /// Calls wait on one host while workers are free elsewhere: the last ones sent are wanted back.
     pub(crate) fn even_out(&mut self, out: &mut Vec<Action<T>>) {
-        if self.hosts.is_empty() || self.calls.queued() > 0 {
+        if self.hosts.is_empty() {
             return;
         }
-        let slots = self.hosts.iter().map(|id| self.workers[id.index()].free_slots());
-        let mut free = self.idle.len() + slots.sum::<usize>();
-        for index in 0..self.hosts.len() {
-            let id = self.hosts[index];
-            let surplus = self.workers[id.index()].surplus();
-            if free > 0 && surplus > 0 {
-                free -= self.retract(id, surplus.min(free), out);
+        if self.calls.queued(None) == 0 {
+            let free = self.idle.len() + self.free_slots(&self.hosts);
+            self.even_out_among(None, free, out);
+        }
+        for index in 0..self.servers.len() {
+            let server = ServerId(index as u32);
+            let hosts = &self.servers[index].hosts;
+            if hosts.len() > 1 && self.calls.queued(Some(server)) == 0 {
+                let free = self.free_slots(hosts);
+                self.even_out_among(Some(server), free, out);
             }
-            self.even_out_nearby(id, out);
+        }
+        if self.calls.queued(None) == 0 {
+            for index in 0..self.hosts.len() {
+                self.even_out_nearby(self.hosts[index], out);
+            }
         }
     }
 
-    /// Asks a host for at most so many of the calls that it was sent last. Returns for how many.
-    fn retract(&mut self, host: WorkerId, most: usize, out: &mut Vec<Action<T>>) -> usize {
+    fn free_slots(&self, hosts: &[WorkerId]) -> usize {
+        hosts.iter().map(|id| self.workers[id.index()].free_slots()).sum()
+    }
+
+    /// The same for the calls that are bound to one server, or to none, with so many workers that are free.
+    fn even_out_among(&mut self, line: Line, mut free: usize, out: &mut Vec<Action<T>>) {
+        let count = |core: &Self| {
+            line.map_or(core.hosts.len(), |server| core.servers[server.index()].hosts.len())
+        };
+        for index in 0..count(self) {
+            let id = line.map_or_else(
+                || self.hosts[index],
+                |server| self.servers[server.index()].hosts[index],
+            );
+            let surplus = self.workers[id.index()].surplus();
+            if free > 0 && surplus > 0 {
+                free -= self.retract(id, surplus.min(free), |sent| sent.server == line, out);
+            }
+        }
+    }
+
+    /// Asks a host for at most so many of those calls that it was sent last. Returns for how many.
+    fn retract(
+        &mut self,
+        host: WorkerId,
+        most: usize,
+        which: impl Fn(&Sent<T>) -> bool,
+        out: &mut Vec<Action<T>>,
+    ) -> usize {
         let Core { workers, calls, .. } = self;
         let worker = &mut workers[host.index()];
         let away = worker.host.as_ref().map_or(0, |host| host.round_trip);
@@ -267,6 +306,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             .filter(|sent| {
                 !sent.retracting && !sent.abandoned && worth(sent.cost) && movable(sent.call)
             })
+            .filter(|sent| which(sent))
             .take(most.min(MOST_RETRACTED))
             .map(|sent| {
                 sent.retracting = true;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::end::{End, Loss};
-use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+use crate::ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
 
 /// The bounds of a grid.
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ pub struct Task<T> {
     pub idempotent: bool,
     /// Of the calls that wait for a worker, those with a higher priority go first.
     pub priority: i32,
+    /// The server that has to run it, if not any that has room. A reserved worker has its own.
+    pub server: Option<ServerId>,
     /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
     pub on: Option<Reservation>,
     /// The caller's own.
@@ -78,6 +80,7 @@ impl<T> Task<T> {
             deadline: None,
             idempotent: false,
             priority: 0,
+            server: None,
             on: None,
             payload,
         }
@@ -254,6 +257,9 @@ pub enum Refusal {
     /// No worker could be started.
     #[error("no worker could be started: {0}")]
     NoWorkers(Arc<Loss>),
+    /// No worker of the server that it is bound to could be started.
+    #[error("no worker of server \"{0}\" could be started: {1}")]
+    NoServer(Arc<str>, Arc<Loss>),
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),

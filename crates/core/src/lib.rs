@@ -41,13 +41,14 @@ mod pace;
 mod policy;
 mod queue;
 mod reserved;
+mod servers;
 mod timers;
 mod workers;
 
 pub use crate::core::Core;
 pub use adaptive::Adaptive;
 pub use end::{Cause, End, Loss};
-pub use ids::{BlobId, CallId, FunctionId, Time, WorkerId};
+pub use ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
 pub use interface::{Action, Claim, Refusal, Reservation, Settings, Standing, Task, Took};
 pub use policy::{Policy, View};
 pub use timers::Due;

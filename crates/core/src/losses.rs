@@ -175,6 +175,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let loss = self.with_other_hosts(&loss);
             self.end_all(now, &End::NoWorkers(Arc::clone(&loss)), out);
             self.broken = Some(loss);
+        } else {
+            self.lose_servers(now, id, &loss, out);
         }
     }
 }

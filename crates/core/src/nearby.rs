@@ -1,6 +1,6 @@
 //! Calls that need results which have stayed on a host: they go to that host, where their arguments are.
 
-use crate::calls::{Near, Place};
+use crate::calls::{Line, Near, Place};
 use crate::core::Core;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
 use crate::interface::Action;
@@ -35,10 +35,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.get(id) else { return true };
         debug_assert_eq!(call.place, Place::Blocked { waits_for: 0 });
         // A worker that waits for the call could run it, and may hold the place that the call would need.
-        if call.task.on.is_some() || self.wanted.contains_key(&id) {
+        if call.task.on.is_some() || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
         }
-        if self.is_better_off_elsewhere(call.task.function, Near { host: at, bytes }) {
+        let near = Near { host: at, bytes };
+        if self.is_better_off_elsewhere(call.task.function, call.task.server, near) {
             return false;
         }
         self.calls.unblock(id);
@@ -59,7 +60,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// Whether a worker of another host, or of this machine, would do such a call sooner, though its arguments
     /// have to be brought there; or the host is not there.
-    fn is_better_off_elsewhere(&self, function: FunctionId, near: Near) -> bool {
+    fn is_better_off_elsewhere(&self, function: FunctionId, line: Line, near: Near) -> bool {
         let worker = &self.workers[near.host.index()];
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return true;
@@ -72,30 +73,32 @@ impl<T: Clone, P: Policy> Core<T, P> {
         };
         let wait = cost.saturating_mul(before + 1 - slots) / slots.max(1);
         wait > near.bytes.saturating_mul(WAY) + 2 * host.round_trip
-            && self.free_elsewhere(near.host) > 0
+            && self.free_elsewhere(near.host, line) > 0
     }
 
-    /// Workers that have nothing to do, without those of a host.
-    fn free_elsewhere(&self, host: WorkerId) -> usize {
-        let others = self.hosts.iter().filter(|id| **id != host);
+    /// Workers that have nothing to do and could run a call of this line, without those of a host.
+    fn free_elsewhere(&self, host: WorkerId, line: Line) -> usize {
+        let hosts = line.map_or(&self.hosts, |server| &self.servers[server.index()].hosts);
+        let others = hosts.iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());
-        self.idle.len() + free.sum::<usize>()
+        let here = if line.is_none() { self.idle.len() } else { 0 };
+        here + free.sum::<usize>()
     }
 
     /// Calls wait for a host while workers are free elsewhere: the last of them are sent there, if that is worth
     /// the way of their arguments.
     pub(crate) fn even_out_nearby(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
-        for _ in 0..self.free_elsewhere(id) {
+        for _ in 0..self.free_elsewhere(id, None) {
             let Some(host) = &mut self.workers[id.index()].host else { return };
             let Some(entry) = host.nearby.last() else { return };
             let waiting = self.calls.get(entry).filter(|call| call.place == Place::Waiting(id));
-            let Some((near, function)) =
-                waiting.and_then(|call| Some((call.near?, call.task.function)))
+            let Some((near, function, line)) =
+                waiting.and_then(|call| Some((call.near?, call.task.function, call.task.server)))
             else {
                 host.nearby.pop_last();
                 continue;
             };
-            if !self.is_better_off_elsewhere(function, near) {
+            if !self.is_better_off_elsewhere(function, line, near) {
                 return;
             }
             if let Some(host) = &mut self.workers[id.index()].host {

@@ -32,13 +32,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let waits_nearby = call.near.is_some() && matches!(call.place, Place::Waiting(_));
         if call.place == Place::Queued
             && !self.is_left_to_others(call)
+            && self.may_run(by, id)
+            && !self.wanted.contains_key(&id)
             && !self.dependents.has(id)
             && let Some(call) = self.calls.remove(id)
         {
             self.release_blobs(&call.task.blobs, out);
             return Claim::Run(call.task.payload);
         }
-        self.wanted.insert(id, by);
+        self.wanted.entry(id).or_insert(by);
         if waits_nearby {
             // The place that it waits for may be the one that waits for it.
             self.gather_again(id, out);
@@ -46,7 +48,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         Claim::Wait
     }
 
-    /// Takes a call out that waits for any worker, if nothing else depends on it. The core knows it no more.
+    /// Takes a call out that waits for a worker, if nothing else depends on it. The core knows it no more.
     pub fn withdraw(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
         let call = self.calls.get(id)?;
         if call.place != Place::Queued || self.dependents.has(id) {
@@ -75,7 +77,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.calls.get(id).is_some_and(|call| self.is_left_to_others(call)) {
             return false;
         }
-        let Some(worker) = self.wanted.remove(&id) else { return false };
+        let Some(worker) = self.wanted.get(&id).copied() else { return false };
+        if !self.may_run(worker, id) {
+            return false;
+        }
+        self.wanted.remove(&id);
         if let Some(call) = self.calls.remove(id) {
             out.push(Action::Run { worker, call: id, payload: call.task.payload });
             self.release_blobs(&call.task.blobs, out);

@@ -46,6 +46,10 @@ pub struct View<'a, T> {
     pub(crate) hosts: &'a [WorkerId],
     pub(crate) pace: &'a Pace,
     pub(crate) queued: usize,
+    /// Whether workers of this machine may take the call.
+    pub(crate) here: bool,
+    /// Whether executors may take it before they are free.
+    pub(crate) ahead: bool,
 }
 
 impl<T> View<'_, T> {
@@ -67,7 +71,7 @@ impl<T> View<'_, T> {
         self.workers.len()
     }
 
-    /// The hosts among them.
+    /// The hosts among them that may take the call.
     #[must_use]
     pub fn hosts(&self) -> &[WorkerId] {
         self.hosts
@@ -76,13 +80,13 @@ impl<T> View<'_, T> {
     /// The worker of this machine that has had nothing to do for the shortest time.
     #[must_use]
     pub fn idle(&self) -> Option<WorkerId> {
-        self.idle.last()
+        self.idle.last().filter(|_| self.here)
     }
 
-    /// Workers of this machine that are at work.
+    /// Workers of this machine that may take the call, and are at work.
     #[must_use]
     pub fn busy(&self) -> usize {
-        self.ready.saturating_sub(self.idle.len())
+        if self.here { self.ready.saturating_sub(self.idle.len()) } else { 0 }
     }
 
     /// Calls that a worker or host has been sent and has not answered.
@@ -91,16 +95,17 @@ impl<T> View<'_, T> {
         self.workers.get(id.index()).map_or(0, |worker| worker.sent.len())
     }
 
-    /// Whether a worker or host can be sent a call of this function: it is there and works for all, and
-    /// has nothing to do, or so little that such a call does not wait for long.
+    /// Whether a worker or host can be sent a call of this function: it is there, works for all and is of the
+    /// server that the call is bound to, and has nothing to do, or so little that such a call does not
+    /// wait for long.
     #[must_use]
     pub fn can_take(&self, id: WorkerId, function: FunctionId) -> bool {
         let Some(worker) = self.workers.get(id.index()) else { return false };
         if worker.host.is_some() {
-            return self.host_has_room(id, function);
+            return self.host_has_room(id, function) && self.hosts.contains(&id);
         }
-        worker.is_common()
-            && (worker.idle.is_some() || worker.has_room(self.pace.cost(function), self.now))
+        let has_room = || self.ahead && worker.has_room(self.pace.cost(function), self.now);
+        self.here && worker.is_common() && (worker.idle.is_some() || has_room())
     }
 
     /// Whether a host can be sent a call of this function: more than it has workers only as far as they
@@ -110,8 +115,11 @@ impl<T> View<'_, T> {
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return false;
         };
-        let ahead =
-            if host.nests { 0 } else { self.pace.ahead(function, host.slots, host.round_trip) };
+        let ahead = if host.nests || !self.ahead {
+            0
+        } else {
+            self.pace.ahead(function, host.slots, host.round_trip)
+        };
         worker.sent.len() < host.slots + ahead
     }
 }

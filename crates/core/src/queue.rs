@@ -1,6 +1,7 @@
-//! The queue of calls that wait for any worker: higher priorities first, and those of one priority in
-//! the order in which they were submitted.
+//! A queue of calls that wait for any worker, or for one of a server: higher priorities first, and those of
+//! one priority in the order in which they were submitted.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::ids::CallId;
@@ -12,6 +13,9 @@ pub(crate) struct Entry {
     pub(crate) serial: u64,
     pub(crate) id: CallId,
 }
+
+/// What goes first is less: a higher priority, or an earlier submission.
+pub(crate) type Order = (Reverse<i32>, u64);
 
 /// Nearly all calls have priority 0: theirs is a queue of its own, which needs no search.
 #[derive(Debug, Default)]
@@ -37,11 +41,16 @@ impl Queue {
 
     /// The first of all.
     pub(crate) fn front(&self) -> Option<CallId> {
-        let entry = match self.first_other() {
-            None => self.plain.front(),
-            Some(priority) => self.others.get(&priority)?.front(),
+        self.front_in_order().map(|(_, id)| id)
+    }
+
+    /// The first of all, and its place among the calls of all queues.
+    pub(crate) fn front_in_order(&self) -> Option<(Order, CallId)> {
+        let (priority, entry) = match self.first_other() {
+            None => (0, self.plain.front()?),
+            Some(priority) => (priority, self.others.get(&priority)?.front()?),
         };
-        entry.map(|entry| entry.id)
+        Some(((Reverse(priority), entry.serial), entry.id))
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<CallId> {
@@ -108,9 +117,9 @@ mod tests {
 
     fn drained(queue: &mut Queue) -> Vec<u64> {
         std::iter::from_fn(|| {
-            let front = queue.front();
-            assert_eq!(front, queue.pop_front());
-            front.map(|id| id.0)
+            let front = queue.front_in_order();
+            assert_eq!(front.map(|(_, id)| id), queue.pop_front());
+            front.map(|(_, id)| id.0)
         })
         .collect()
     }
@@ -140,6 +149,18 @@ mod tests {
             last.map(|id| id.0)
         });
         assert_eq!(from_the_end.collect::<Vec<_>>(), [6, 7, 2, 3, 0, 4, 1, 5]);
+    }
+
+    #[test]
+    fn places_can_be_compared_between_queues() {
+        let first = |priority, serial| {
+            let mut queue = Queue::default();
+            queue.insert(priority, Entry { serial, id: CallId(serial) });
+            queue.front_in_order().map(|(order, _)| order)
+        };
+        assert!(first(1, 9) < first(0, 2));
+        assert!(first(0, 2) < first(0, 3));
+        assert!(first(0, 3) < first(-1, 1));
     }
 
     #[test]

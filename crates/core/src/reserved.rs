@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::calls::Place;
 use crate::core::Core;
 use crate::end::{End, Loss};
-use crate::ids::{CallId, Time, WorkerId};
+use crate::ids::{CallId, ServerId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Reservation, Standing};
 use crate::policy::Policy;
 use crate::workers::{Phase, Reserved, Sent, Worker};
@@ -15,6 +15,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Asks for so many more workers that work for all.
     pub fn add_workers(&mut self, count: u32, out: &mut Vec<Action<T>>) {
         self.places += count as usize;
+        self.servers[ServerId::HERE.index()].lost = None;
         for _ in 0..count {
             let id = WorkerId(self.workers.len() as u32);
             self.workers.push(Worker::new(self.settings.calls_per_process));
@@ -22,12 +23,17 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks for so many workers that work for one owner each.
-    pub fn reserve(&mut self, count: u32, out: &mut Vec<Action<T>>) -> Vec<Reservation> {
-        (0..count).map(|_| self.reserve_one(out)).collect()
+    /// Asks for so many workers that work for one owner each, on a server if that is named.
+    pub fn reserve(
+        &mut self,
+        count: u32,
+        server: Option<ServerId>,
+        out: &mut Vec<Action<T>>,
+    ) -> Vec<Reservation> {
+        (0..count).map(|_| self.reserve_one(server, out)).collect()
     }
 
-    fn reserve_one(&mut self, out: &mut Vec<Action<T>>) -> Reservation {
+    fn reserve_one(&mut self, server: Option<ServerId>, out: &mut Vec<Action<T>>) -> Reservation {
         self.tickets += 1;
         let ticket = self.tickets;
         let worker = self.free_places.pop().unwrap_or_else(|| {
@@ -37,11 +43,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.reserved_places.push(id);
             id
         });
-        let home = self.next_home();
+        let home = self.next_home(server);
+        let lost = server.and_then(|server| self.no_server(server)).map(|(_, loss)| loss);
+        let is_lost = lost.is_some();
         let place = &mut self.workers[worker.index()];
         place.home = home;
-        place.reserved =
-            Some(Reserved { ticket, queue: VecDeque::new(), released: false, lost: None });
+        place.reserved = Some(Reserved { ticket, queue: VecDeque::new(), released: false, lost });
+        if is_lost {
+            return Reservation { worker, ticket };
+        }
         if self.home_is_ready(worker) {
             self.start(worker, out);
         } else {

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::end::Loss;
 use crate::hosts::Host;
-use crate::ids::{CallId, FunctionId, Time, WorkerId};
+use crate::ids::{CallId, FunctionId, ServerId, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
 
 /// A worker sent a reply to something it was not asked: it breaks the protocol.
@@ -46,6 +46,7 @@ pub(crate) struct Sent<T> {
     pub(crate) retracting: bool,
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
+    pub(crate) server: Option<ServerId>,
 }
 
 #[derive(Debug)]
@@ -89,6 +90,8 @@ pub(crate) struct Worker<T> {
     pub(crate) reserved: Option<Reserved>,
     /// It is no process but a host, with workers of its own.
     pub(crate) host: Option<Host>,
+    /// A host: servers that it belongs to.
+    pub(crate) servers: Vec<ServerId>,
     /// A reserved worker: the host that it lives on, if not this machine.
     pub(crate) home: Option<WorkerId>,
 }
@@ -129,6 +132,7 @@ impl<T> Worker<T> {
             idle: None,
             reserved: None,
             host: None,
+            servers: Vec::new(),
             home: None,
         }
     }
@@ -149,10 +153,11 @@ impl<T> Worker<T> {
     }
 
     /// Whether a call of that expected cost may be sent behind what it already has.
-    /// Not behind a call that runs much longer than was expected.
+    /// Not behind a call that runs much longer than was expected, or that its process may be ended for.
     pub(crate) fn has_room(&self, cost: u64, now: Time) -> bool {
         self.phase == Phase::Ready
             && !self.is_spent()
+            && self.overdue.is_none()
             && !self.nests
             // It may be about to be ended, and is to have nothing then that it could begin.
             && self.overdue.is_none()
@@ -169,6 +174,7 @@ impl<T> Worker<T> {
             && !self.nests
             && self.phase == Phase::Ready
             && !self.is_spent()
+            && self.overdue.is_none()
             && !self.sent.is_empty()
             // One that has done all is about to answer.
             && self.sent.get(self.finished).is_none_or(|head| !head.abandoned)

@@ -1,12 +1,13 @@
 //! A grid with hosts in a random world: messages take their time and arrive in order, hosts vanish with
 //! all that is on the way and come back, workers come and go, calls are cancelled, time out and are wanted
-//! back, and need results that have stayed on hosts. Each run is a pure function of its seed; every invariant is checked after every step.
+//! back, and need results that have stayed on hosts; some are bound to servers, which are hosts or this
+//! machine. Each run is a pure function of its seed; every invariant is checked after every step.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
     Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
-    Reservation, Settings, Standing, Task, Time, Took, WorkerId,
+    Reservation, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 #[path = "support/policies.rs"]
@@ -63,6 +64,7 @@ struct Wanted {
     id: CallId,
     idempotent: bool,
     on: Option<Reservation>,
+    server: Option<ServerId>,
     ran: u32,
     ended: bool,
     function: FunctionId,
@@ -95,6 +97,8 @@ struct World<P> {
     calls: Vec<Wanted>,
     reserved: Vec<Reservation>,
     to_gather: Vec<(CallId, u32)>,
+    /// Servers, and the hosts of each; this machine's is not among them.
+    servers: HashMap<ServerId, HashSet<WorkerId>>,
     counts: HashMap<&'static str, u64>,
 }
 
@@ -124,10 +128,40 @@ impl<P: Policy> World<P> {
             calls: Vec::new(),
             reserved: Vec::new(),
             to_gather: Vec::new(),
+            servers: HashMap::new(),
             counts: HashMap::new(),
         };
         world.drive(|core, now, out| core.open(now, out));
+        world.add_server();
         world
+    }
+
+    /// Some of the hosts are a server from now on; they may be part of others as well.
+    fn add_server(&mut self) {
+        let mut hosts: Vec<WorkerId> = (0..self.hosts.len()).map(|host| self.id(host)).collect();
+        self.rng.shuffle(&mut hosts);
+        hosts.truncate(self.rng.usize(1..=hosts.len()));
+        let id = self.core.add_server("some", hosts.clone());
+        self.servers.insert(id, hosts.into_iter().collect());
+    }
+
+    fn some_server(&mut self) -> Option<ServerId> {
+        let mut servers: Vec<ServerId> = self.servers.keys().copied().collect();
+        servers.sort();
+        servers.extend((self.settings.workers > 0).then_some(ServerId::HERE));
+        self.rng.choice(servers)
+    }
+
+    /// A call is nowhere but on the server that it is bound to.
+    fn check_server(&self, payload: u32, worker: WorkerId) {
+        match self.calls[payload as usize].server {
+            None => {}
+            Some(ServerId::HERE) => assert!(self.host(worker).is_none(), "it is bound here"),
+            Some(server) => {
+                let at = self.core.home(worker).unwrap_or(worker);
+                assert!(self.servers[&server].contains(&at), "{worker:?} is not of {server:?}");
+            }
+        }
     }
 
     fn drive<R>(
@@ -176,6 +210,7 @@ impl<P: Policy> World<P> {
             Action::Send { worker, call, payload, function, .. } => {
                 assert!(!self.calls[payload as usize].ended, "sent after its end");
                 self.has_its_arguments(worker, payload);
+                self.check_server(payload, worker);
                 match (self.host(worker), self.home(worker)) {
                     (Some(host), _) => self.tell(host, Down::Call(call, payload, function)),
                     (None, Some(host)) => {
@@ -225,8 +260,9 @@ impl<P: Policy> World<P> {
                 self.tell(host, Down::Keep(call));
             }
             Action::Gather { call, payload } => self.to_gather.push((call, payload)),
-            Action::Run { payload, .. } => {
+            Action::Run { payload, worker, .. } => {
                 assert_eq!(self.calls[payload as usize].near, None, "its arguments are elsewhere");
+                self.check_server(payload, worker);
                 self.calls[payload as usize].ended = true;
                 self.count("run by who waits");
             }
@@ -247,6 +283,7 @@ impl<P: Policy> World<P> {
             End::Cancelled => "cancelled",
             End::DeadlineExceeded(_) => "deadline",
             End::NoWorkers(_) => "no workers",
+            End::NoServer(..) => "no server",
             End::Closed => "closed",
             End::DependencyFailed(_) => "dependency failed",
             other => panic!("{other:?}"),
@@ -262,7 +299,8 @@ impl<P: Policy> World<P> {
         if live {
             wanted.result = Place::Here;
         }
-        self.count("returned");
+        let bound = wanted.server.is_some();
+        self.count(if bound { "bound returned" } else { "returned" });
     }
 
     /// A host has answered a call and keeps its result.
@@ -351,6 +389,7 @@ impl<P: Policy> World<P> {
             }
             let mut task = Task::new(call.function, payload as u32);
             task.idempotent = true;
+            task.server = call.server;
             (call.ended, call.repeated) = (false, true);
             let taken = self.drive(|core, now, out| core.submit(now, task, out));
             match taken {
@@ -370,6 +409,9 @@ impl<P: Policy> World<P> {
         };
         let on: Vec<Reservation> = self.reserved.iter().filter(ready).copied().collect();
         task.on = (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
+        task.server = if self.rng.u32(0..3) == 0 { self.some_server() } else { None };
+        task.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
+        let server = task.server.filter(|_| task.on.is_none());
         let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
         // Its number is known before it may end in the course of being taken.
         let id = CallId(u64::MAX);
@@ -385,6 +427,7 @@ impl<P: Policy> World<P> {
             id,
             idempotent,
             on,
+            server,
             ran: 0,
             ended: false,
             function: task.function,
@@ -401,6 +444,11 @@ impl<P: Policy> World<P> {
             Ok(id) => self.calls.last_mut().expect("it was pushed").id = id,
             Err(Refusal::NoWorkers(_)) => {
                 self.calls.pop();
+            }
+            Err(Refusal::NoServer(..)) => {
+                assert!(server.is_some());
+                self.calls.pop();
+                self.count("no server");
             }
             Err(other) => panic!("{other}"),
         }
@@ -587,9 +635,22 @@ impl<P: Policy> World<P> {
                 self.drive(|core, now, out| core.cancel(now, id, out));
             }
             33 if self.reserved.len() < 6 => {
-                let more = self.drive(|core, _, out| core.reserve(1, out));
+                let server = if self.rng.bool() { self.some_server() } else { None };
+                let more = self.drive(|core, _, out| core.reserve(1, server, out));
+                for reservation in &more {
+                    let lost = matches!(self.core.standing(*reservation), Standing::Lost(_));
+                    let home = self.core.home(reservation.worker);
+                    match server {
+                        Some(ServerId::HERE) => assert!(home.is_none()),
+                        Some(server) if !lost => {
+                            assert!(home.is_some_and(|home| self.servers[&server].contains(&home)));
+                        }
+                        _ => {}
+                    }
+                }
                 self.reserved.extend(more);
             }
+            45 if self.servers.len() < 4 => self.add_server(),
             34 if !self.reserved.is_empty() => {
                 let of = self.reserved.swap_remove(self.rng.usize(..self.reserved.len()));
                 self.drive(|core, now, out| core.release(now, of, out));
@@ -620,6 +681,7 @@ impl<P: Policy> World<P> {
         self.drive(|core, _, out| core.nests(by, out));
         let claim = self.drive(|core, _, out| core.claim(id, by, out));
         if let Claim::Run(payload) = claim {
+            self.check_server(payload, by);
             self.calls[payload as usize].ended = true;
             self.count("run by who waits");
         }
@@ -675,6 +737,7 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
     }
     for what in [
         "returned",
+        "bound returned",
         "lost",
         "cancelled",
         "deadline",
@@ -737,7 +800,7 @@ fn hosts_that_never_come_are_given_up_and_told() {
     let mut out = Vec::new();
     core.open(Time(0), &mut out);
     core.submit(Time(1), Task::new(FunctionId(0), 7), &mut out).expect("taken");
-    let guest = core.reserve(1, &mut out)[0];
+    let guest = core.reserve(1, None, &mut out)[0];
     let mut now = Time(1);
     while core.broken().is_none() {
         assert!(now < Time(60_000_000_000), "it is tried for ever");
@@ -821,4 +884,142 @@ fn a_host_that_has_served_is_tried_for_long() {
     }
     let minutes = now.0 / 60_000_000_000;
     assert!((10..60).contains(&minutes), "it was tried for {minutes} minutes");
+}
+
+/// Hosts of a worker each, which is ready.
+fn two_hosts() -> (Core<u32>, [ServerId; 2], Vec<Action<u32>>) {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![1, 1], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    let servers = [0, 1].map(|host| core.add_server("one", vec![WorkerId(host)]));
+    for host in 0..2 {
+        core.host_joined(WorkerId(host), 1, &mut out);
+        core.host_has(Time(1), WorkerId(host), 1, 1, &mut out);
+    }
+    out.clear();
+    (core, servers, out)
+}
+
+fn bound(payload: u32, server: ServerId) -> Task<u32> {
+    Task { server: Some(server), ..Task::new(FunctionId(0), payload) }
+}
+
+/// The calls that were sent, and to whom.
+fn sends(out: &[Action<u32>]) -> Vec<(u32, u32)> {
+    let send = |action: &Action<u32>| match action {
+        Action::Send { worker, payload, .. } => Some((*payload, worker.0)),
+        _ => None,
+    };
+    out.iter().filter_map(send).collect()
+}
+
+#[test]
+fn calls_that_are_bound_hold_up_nobody_and_keep_their_place() {
+    let (mut core, [first, second], mut out) = two_hosts();
+    let took = Took { ran: 10_000_000, whole: 10_000_000 };
+    let mut submit = |core: &mut Core<u32>, task| {
+        core.submit(Time(2), task, &mut out).expect("taken");
+        core.check();
+    };
+    for payload in 0..3 {
+        submit(&mut core, bound(payload, first));
+    }
+    // It is behind them, and there is room for it elsewhere.
+    submit(&mut core, Task::new(FunctionId(0), 3));
+    for payload in 4..6 {
+        submit(&mut core, Task::new(FunctionId(0), payload));
+    }
+    submit(&mut core, bound(6, second));
+    submit(&mut core, Task { priority: 1, ..bound(7, second) });
+    assert_eq!(sends(&out), [(0, 0), (3, 1)]);
+    assert_eq!(core.queued(), 6);
+    let mut order = Vec::new();
+    while let Some((call, worker)) = out.iter().find_map(|action| match action {
+        Action::Send { worker, call, .. } => Some((*call, *worker)),
+        _ => None,
+    }) {
+        let all = sends(&out);
+        out.retain(|action| !matches!(action, Action::Send { call: other, .. } if *other == call));
+        order.push(all[0]);
+        core.replied(Time(3), worker, call, took, &mut out).expect("it has it");
+        core.check();
+    }
+    let on = |host| order.iter().filter(move |(_, at)| *at == host).map(|(call, _)| *call);
+    // Calls that any host may run go behind the bound ones that were there before, and not before others.
+    assert_eq!(on(0).filter(|call| *call < 3).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(on(1).collect::<Vec<_>>()[..3], [3, 7, 4]);
+    assert_eq!(order.len(), 8);
+}
+
+#[test]
+fn calls_of_a_server_that_is_given_up_end_and_others_do_not() {
+    let (mut core, [first, second], mut out) = two_hosts();
+    core.worker_lost(Time(2), WorkerId(0), None, loss(0), &mut out);
+    out.retain(|action| matches!(action, Action::Start(_)));
+    core.submit(Time(2), bound(0, first), &mut out).expect("it may come back");
+    core.submit(Time(2), bound(1, second), &mut out).expect("taken");
+    let blocker = core.submit(Time(2), bound(2, second), &mut out).expect("taken");
+    core.submit_after(Time(2), bound(3, first), &[blocker], &mut out).expect("taken");
+    let guest = core.reserve(1, Some(first), &mut out)[0];
+    assert_eq!(core.home(guest.worker), Some(WorkerId(0)));
+    let mut now = Time(2);
+    let mut ended = Vec::new();
+    while ended.is_empty() {
+        for action in std::mem::take(&mut out) {
+            match action {
+                Action::Start(id) => core.worker_lost(now, id, None, loss(id.0), &mut out),
+                Action::End { payload, end: End::NoServer(name, loss), .. } => {
+                    assert_eq!((&*name, loss.worker), ("one", 0));
+                    ended.push(payload);
+                }
+                Action::End { .. } => panic!("{action:?}"),
+                _ => {}
+            }
+            core.check();
+        }
+        if let Some(next) = core.next_tick() {
+            now = now.max(next);
+            core.tick(now, &mut out);
+        }
+    }
+    ended.sort_unstable();
+    assert_eq!(ended, [0, 3]);
+    assert!(core.broken().is_none());
+    assert_eq!(core.live(), 2);
+    assert!(matches!(core.standing(guest), Standing::Lost(_)));
+    let refused = core.submit(now, bound(4, first), &mut out);
+    assert!(matches!(refused, Err(Refusal::NoServer(..))), "{refused:?}");
+    let guest = core.reserve(1, Some(first), &mut out)[0];
+    assert!(matches!(core.standing(guest), Standing::Lost(_)));
+    // One that is told of later is known to be lost as well.
+    let again = core.add_server("again", vec![WorkerId(0)]);
+    assert!(matches!(core.submit(now, bound(5, again), &mut out), Err(Refusal::NoServer(..))));
+    core.check();
+}
+
+#[test]
+fn calls_that_come_back_run_on_their_own_server_alone() {
+    let (mut core, [first, _], mut out) = two_hosts();
+    let task = Task { idempotent: true, ..bound(0, first) };
+    core.submit(Time(2), task, &mut out).expect("taken");
+    core.worker_lost(Time(3), WorkerId(0), None, loss(0), &mut out);
+    assert_eq!(sends(&out), [(0, 0)]);
+    assert_eq!(core.queued(), 1);
+    core.host_joined(WorkerId(0), 1, &mut out);
+    core.host_has(Time(4), WorkerId(0), 1, 1, &mut out);
+    assert_eq!(sends(&out), [(0, 0), (0, 0)]);
+    core.check();
+}
+
+#[test]
+fn a_worker_that_waits_for_a_call_runs_it_only_where_it_is_bound() {
+    let (mut core, [first, _], mut out) = two_hosts();
+    core.submit(Time(2), bound(0, first), &mut out).expect("taken");
+    let waiting = core.submit(Time(2), bound(1, first), &mut out).expect("taken");
+    assert_eq!(core.claim(waiting, WorkerId(1), &mut out), Claim::Wait);
+    core.check();
+    let waiting = core.submit(Time(2), bound(2, first), &mut out).expect("taken");
+    assert_eq!(core.claim(waiting, WorkerId(0), &mut out), Claim::Run(2));
+    core.check();
 }

@@ -21,6 +21,7 @@ fn task(payload: u32) -> Task<u32> {
         deadline: None,
         idempotent: true,
         priority: 0,
+        server: None,
         on: None,
         payload,
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
     Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
-    Reservation, Settings, Standing, Task, Time, Took, WorkerId,
+    Reservation, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 #[path = "support/policies.rs"]
@@ -40,6 +40,8 @@ struct Wanted {
     blobs: Vec<BlobId>,
     on: Option<Reservation>,
     priority: i32,
+    /// It is bound to this machine, as all workers are, and waits in a line of its own.
+    bound: bool,
     /// Calls whose results it needs.
     after: Vec<u32>,
     begun: u32,
@@ -65,6 +67,8 @@ struct World<P> {
     calls: Vec<Wanted>,
     /// Calls that wait for any worker, in the order in which they are to be sent.
     queue: BTreeSet<(Reverse<i32>, u32)>,
+    /// The same for those that are bound to this machine.
+    bound: BTreeSet<(Reverse<i32>, u32)>,
     /// Calls whose arguments are to be put together.
     gathering: Vec<(CallId, u32)>,
     blobs: Vec<BlobId>,
@@ -105,6 +109,7 @@ impl<P: Policy> World<P> {
             processes,
             calls: Vec::new(),
             queue: BTreeSet::new(),
+            bound: BTreeSet::new(),
             gathering: Vec::new(),
             blobs: Vec::new(),
             reserved: Vec::new(),
@@ -158,8 +163,17 @@ impl<P: Policy> World<P> {
                     assert!(process.taught.contains(&function), "sent before it was taught");
                     let wanted = &self.calls[payload as usize];
                     if wanted.on.is_none() {
-                        let first = self.queue.pop_first();
-                        assert_eq!(first, Some((Reverse(wanted.priority), payload)), "overtaken");
+                        let this = (Reverse(wanted.priority), payload);
+                        let (own, other) = if wanted.bound {
+                            (&mut self.bound, &self.queue)
+                        } else {
+                            (&mut self.queue, &self.bound)
+                        };
+                        assert_eq!(own.pop_first(), Some(this), "overtaken");
+                        // Room that the first of the others cannot use is no loss to it.
+                        let free = wanted.bound && process.inbox.is_empty();
+                        let first = other.first().is_none_or(|first| *first > this);
+                        assert!(first || free, "overtaken by one in another line");
                     }
                     let returned = |call: &u32| {
                         let needed = &self.calls[*call as usize];
@@ -181,6 +195,7 @@ impl<P: Policy> World<P> {
                     wanted.ended = true;
                     wanted.failed = true;
                     self.queue.remove(&(Reverse(wanted.priority), payload));
+                    self.bound.remove(&(Reverse(wanted.priority), payload));
                     if let End::DependencyFailed(dependency) = end {
                         let after = self.calls[payload as usize].after.iter();
                         let mut needed = after.map(|call| &self.calls[*call as usize]);
@@ -209,6 +224,7 @@ impl<P: Policy> World<P> {
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
                         End::NoWorkers(_) => "no workers",
+                        End::NoServer(..) => unreachable!("no workers are left then"),
                         End::Closed => "closed",
                     });
                 }
@@ -317,7 +333,8 @@ impl<P: Policy> World<P> {
         for payload in payloads {
             let wanted = &self.calls[*payload as usize];
             if !wanted.ended && wanted.on.is_none() {
-                self.queue.insert((Reverse(wanted.priority), *payload));
+                let queue = if wanted.bound { &mut self.bound } else { &mut self.queue };
+                queue.insert((Reverse(wanted.priority), *payload));
             }
         }
     }
@@ -349,6 +366,7 @@ impl<P: Policy> World<P> {
         assert!(!wanted.ended && (wanted.begun == 0 || self.settings.workers == 1));
         wanted.ended = true;
         self.queue.remove(&(Reverse(wanted.priority), payload));
+        self.bound.remove(&(Reverse(wanted.priority), payload));
     }
 
     /// Puts the arguments of a call together, or finds that one is missing.
@@ -369,7 +387,8 @@ impl<P: Policy> World<P> {
         }
         if !wanted.ended {
             if wanted.on.is_none() {
-                self.queue.insert((Reverse(wanted.priority), payload));
+                let queue = if wanted.bound { &mut self.bound } else { &mut self.queue };
+                queue.insert((Reverse(wanted.priority), payload));
             }
             self.count("gathered");
         }
@@ -396,7 +415,8 @@ impl<P: Policy> World<P> {
         match self.rng.u32(0..100) {
             0..2 => {
                 let count = self.rng.u32(1..3);
-                let reserved = self.core.reserve(count, &mut out);
+                let server = self.rng.bool().then_some(ServerId::HERE);
+                let reserved = self.core.reserve(count, server, &mut out);
                 self.reserved.extend(reserved);
             }
             2..4 => {
@@ -502,6 +522,8 @@ impl<P: Policy> World<P> {
                 task.priority = self.rng.i32(-2..3);
             }
             let priority = task.priority;
+            let bound = self.rng.u32(0..3) == 0;
+            task.server = bound.then_some(ServerId::HERE);
             let mut after = Vec::new();
             if self.rng.u32(0..4) == 0 && index > 0 {
                 let far = index.saturating_sub(30);
@@ -524,7 +546,8 @@ impl<P: Policy> World<P> {
             match taken {
                 Ok(id) => {
                     if after.is_empty() && on.is_none() {
-                        self.queue.insert((Reverse(priority), index));
+                        let queue = if bound { &mut self.bound } else { &mut self.queue };
+                        queue.insert((Reverse(priority), index));
                     }
                     self.calls.push(Wanted {
                         id,
@@ -532,16 +555,22 @@ impl<P: Policy> World<P> {
                         blobs,
                         on,
                         priority,
+                        bound,
                         after,
                         begun: 0,
                         false_starts: 0,
                         ended: false,
                         failed: false,
                     });
-                    self.count(if on.is_some() { "reserved" } else { "submitted" });
+                    self.count(match on {
+                        Some(_) => "reserved",
+                        None if bound => "bound",
+                        None => "submitted",
+                    });
                 }
                 Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
                 Err(Refusal::NoWorkers(_)) => assert!(self.core.broken().is_some()),
+                Err(Refusal::NoServer(..)) => unreachable!("no workers are left then"),
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
                 Err(Refusal::ReservedLost(_)) => {
                     let lost = on.map(|on| self.core.standing(on));
@@ -753,6 +782,7 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) -> HashMap<&
 fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
     for what in [
         "submitted",
+        "bound",
         "answered",
         "cancelled",
         "deadline",

@@ -35,11 +35,15 @@ pub fn grid(error: &GridError) -> PyErr {
         GridError::Config(_) => new(py, package::config_error(py), (error.to_string(),)),
         GridError::System { what, error } => system(what, error),
         GridError::TooFewWorkers(loss) => start_error(py, "too few workers could be started", loss),
+        GridError::UnknownServer { .. } => {
+            new(py, package::server_not_found(py), (error.to_string(),))
+        }
         GridError::TooDeep(text) => new(py, package::nesting_error(py), (text,)),
         GridError::Forked => closed(py, &error.to_string()),
         GridError::Refused(refusal) => match refusal {
             Refusal::Closed => closed(py, &error.to_string()),
             Refusal::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
+            Refusal::NoServer(server, loss) => start_error(py, &none_of(server), loss),
             Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
             Refusal::ReservedLost(loss) => {
                 object_lost(py, "the worker that held the object was lost", loss)
@@ -47,6 +51,11 @@ pub fn grid(error: &GridError) -> PyErr {
             Refusal::Released => new(py, package::object_lost(py), (error.to_string(),)),
         },
     })
+}
+
+/// What is told when a call is bound to a server that could not be had.
+fn none_of(server: &str) -> String {
+    format!("no worker of server {server:?} could be started")
 }
 
 /// A function cannot be named to workers.
@@ -72,6 +81,7 @@ pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
             lost(py, package::worker_lost(py), &what, Some(hint), loss)
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
+        End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
         End::DependencyFailed(_) => dependency_failed(py, None, function),
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"

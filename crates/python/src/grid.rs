@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Refusal, Settings, Standing};
+use gridrpc_core::{BlobId, Refusal, ServerId, Settings, Standing};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
@@ -297,7 +297,7 @@ impl Grid {
     /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
     /// many calls wait for workers.
     #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent, *, on=None,
-                        priority=0, after=Vec::new()))]
+                        priority=0, server=None, after=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit(
         &self,
@@ -311,6 +311,7 @@ impl Grid {
         idempotent: bool,
         on: Option<&Reserved>,
         priority: i32,
+        server: Option<u32>,
         after: Vec<PyRef<'_, Dependency>>,
     ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
@@ -330,7 +331,8 @@ impl Grid {
         let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
         let on = on.map(|reserved| reserved.reservation);
         let after = after.iter().map(|one| one.to_client(py)).collect();
-        self.send(py, owner, Request { on, priority, after, ..request })
+        let server = server.map(ServerId);
+        self.send(py, owner, Request { on, server, priority, after, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -339,7 +341,7 @@ impl Grid {
     }
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         slf: &Bound<'_, Self>,
@@ -351,9 +353,10 @@ impl Grid {
         deadline: Option<f64>,
         on: Option<&Reserved>,
         priority: i32,
+        server: Option<u32>,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
-        let options = call_options(deadline, on)?;
+        let options = call_options(deadline, on, server)?;
         let (native, arguments) = (slf.as_any(), (args, kwargs));
         let made = modules::make(py, &this.grid, target, native, arguments, out, options)?;
         let call = this.send_request(py, Request { priority, ..made.request })?;
@@ -362,7 +365,7 @@ impl Grid {
     }
 
     /// Calls a module's function and returns what it returns.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, server=None))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn call_target(
         slf: &Bound<'_, Self>,
@@ -373,8 +376,10 @@ impl Grid {
         out: Option<&Bound<'_, PyAny>>,
         deadline: Option<f64>,
         on: Option<&Reserved>,
+        server: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
-        let call = Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0)?;
+        let call =
+            Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0, server)?;
         call.result(slf.py(), None)
     }
 
@@ -382,7 +387,7 @@ impl Grid {
     /// alone. Each item is a tuple or dict of arguments, or with `single` the only one. Returns how
     /// many there were; None: the first one has to go alone. `limit`: after so many ns no further item
     /// is begun; 0: all are run. `budget`: bytes of arguments and results at most.
-    #[pyo3(signature = (owner, target, items, single, limit, budget, deadline, on))]
+    #[pyo3(signature = (owner, target, items, single, limit, budget, deadline, on, server=None))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_chunk(
         slf: &Bound<'_, Self>,
@@ -394,9 +399,11 @@ impl Grid {
         budget: usize,
         deadline: Option<f64>,
         on: Option<&Reserved>,
+        server: Option<u32>,
     ) -> PyResult<Option<(Call, usize)>> {
         let (py, this) = (slf.py(), slf.get());
-        let (options, bounds) = (call_options(deadline, on)?, Bounds { single, limit, budget });
+        let options = call_options(deadline, on, server)?;
+        let bounds = Bounds { single, limit, budget };
         let native = slf.as_any();
         let made = modules::make_chunk(&this.grid, target, native, items, bounds, options)?;
         let Some(made) = made else { return Ok(None) };
@@ -405,9 +412,16 @@ impl Grid {
         Ok(Some((Call::new(call, this.grid.waiter(), form, owner), made.items)))
     }
 
-    /// Asks for a worker that works for one object.
-    fn reserve(&self) -> PyResult<Reserved> {
-        let reserved = self.grid.reserve(1).map_err(|error| errors::grid(&error))?;
+    /// The number of a server, or of a host, by its name.
+    fn server(&self, name: &str) -> PyResult<u32> {
+        self.grid.server(name).map(|id| id.0).map_err(|error| errors::grid(&error))
+    }
+
+    /// Asks for a worker that works for one object, on a server if that is given.
+    #[pyo3(signature = (server=None))]
+    fn reserve(&self, server: Option<u32>) -> PyResult<Reserved> {
+        let reserved = self.grid.reserve(1, server.map(ServerId));
+        let reserved = reserved.map_err(|error| errors::grid(&error))?;
         let reservation = reserved.first().copied();
         let reservation =
             reservation.ok_or_else(|| errors::grid(&GridError::Refused(Refusal::Closed)))?;
@@ -525,6 +539,7 @@ fn request(
         deadline: duration(deadline)?,
         idempotent,
         priority: 0,
+        server: None,
         on: None,
         callbacks: None,
         sinks: Vec::new(),
@@ -532,9 +547,14 @@ fn request(
     })
 }
 
-fn call_options(deadline: Option<f64>, on: Option<&Reserved>) -> PyResult<CallOptions> {
+fn call_options(
+    deadline: Option<f64>,
+    on: Option<&Reserved>,
+    server: Option<u32>,
+) -> PyResult<CallOptions> {
     let on = on.map(|reserved| reserved.reservation);
-    Ok(CallOptions { deadline: duration(deadline)?, on, callbacks: None })
+    let (deadline, server) = (duration(deadline)?, server.map(ServerId));
+    Ok(CallOptions { deadline, server, on, callbacks: None })
 }
 
 fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {

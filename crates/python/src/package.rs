@@ -26,6 +26,7 @@ from_package! {
     protocol_error: "gridrpc.errors", "ProtocolError";
     remote_error: "gridrpc.errors", "RemoteError";
     remote_traceback: "gridrpc.errors", "RemoteTraceback";
+    server_not_found: "gridrpc.errors", "ServerNotFound";
     start_error: "gridrpc.errors", "StartError";
     worker_lost: "gridrpc.errors", "WorkerLost";
     // What a call leaves to Python.

@@ -29,6 +29,7 @@ pub fn ended(function: &str, end: &End) -> Failure {
             Failure::new(ErrorCode::CommunicationFailed, format!("{function}: {}", lost(loss)))
         }
         End::NoWorkers(loss) => no_workers(function, loss),
+        End::NoServer(server, loss) => no_server(function, server, loss),
         // Calls from C take no other calls as arguments.
         End::DependencyFailed(call) => Failure::new(
             ErrorCode::Other,
@@ -44,6 +45,12 @@ pub fn ended(function: &str, end: &End) -> Failure {
 
 fn no_workers(what: &str, loss: &Loss) -> Failure {
     let detail = format!("{what}: no worker could be started: {}", lost(loss));
+    Failure::new(ErrorCode::ServerNotFound, detail)
+}
+
+fn no_server(what: &str, server: &str, loss: &Loss) -> Failure {
+    let lost = lost(loss);
+    let detail = format!("{what}: no worker of server {server:?} could be started: {lost}");
     Failure::new(ErrorCode::ServerNotFound, detail)
 }
 
@@ -116,6 +123,10 @@ pub fn raised(function: &str, error: &str, message: &str) -> Failure {
 pub fn refused(what: &str, error: &GridError) -> Failure {
     let code = match error {
         GridError::Refused(Refusal::NoWorkers(loss)) => return no_workers(what, loss),
+        GridError::Refused(Refusal::NoServer(server, loss)) => {
+            return no_server(what, server, loss);
+        }
+        GridError::UnknownServer { .. } => ErrorCode::ServerNotFound,
         GridError::TooFewWorkers(loss) => {
             let detail = format!("{what}: too few workers could be started: {}", lost(loss));
             return Failure::new(ErrorCode::ServerNotFound, detail);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use gridrpc_core::Reservation;
+use gridrpc_core::{Reservation, ServerId};
 use gridrpc_runtime::client::invoke::{
     CallOptions, CallbackFrame, Landed, Landing, Lending, prepare,
 };
@@ -25,6 +25,8 @@ use crate::failure::Failure;
 pub struct Options {
     /// After which time it fails.
     pub deadline: Option<Duration>,
+    /// The server that has to run it, if not any that has room.
+    pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// Whether the caller's memory may be used after the call has begun.
@@ -82,9 +84,9 @@ impl Pending {
                 tally: Arc::clone(tally),
             }))
         });
-        let Options { deadline, on, .. } = options;
+        let Options { deadline, server, on, .. } = options;
         let (mut request, landing) =
-            prepared.request(target, CallOptions { deadline, on, callbacks });
+            prepared.request(target, CallOptions { deadline, server, on, callbacks });
         let begun = Instant::now();
         let call = loop {
             match grid.submit(request) {

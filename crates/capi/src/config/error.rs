@@ -57,6 +57,19 @@ pub struct Warning {
     pub at: Position,
     /// Which attribute or section, and why.
     pub message: String,
+    /// Whether it has its effect on other machines.
+    pub scope: Scope,
+}
+
+/// Where something that has no effect on this machine has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Nowhere.
+    Nowhere,
+    /// On the hosts of this server, by its number in the file, if these are other machines.
+    Server(usize),
+    /// On all that are.
+    Elsewhere,
 }
 
 impl fmt::Display for Warning {

@@ -30,10 +30,10 @@ mod values;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use error::{ConfigError, Position, Warning};
+pub use error::{ConfigError, Position, Scope, Warning};
 pub use files::{Disk, Files, MAX_FILE};
-pub use place::{Machine, Place, ThisMachine, locate};
-pub use remote::servers;
+pub use place::{Machine, Place, ThisMachine, host as host_of, locate};
+pub use remote::{StartedServer, servers};
 pub use server::{ArgumentTransfer, Debug, Elsewhere, Server, ServerSettings, Wait};
 
 use read::Reader;
@@ -168,6 +168,22 @@ impl ClientConfig {
     /// Whether the server that a program means is this machine.
     pub fn place(&self, name: &str, machine: &dyn Machine) -> Place {
         locate(self.hostname(name), machine)
+    }
+
+    /// The first server that is this machine.
+    #[must_use]
+    pub fn here(&self, machine: &dyn Machine) -> Option<&Server> {
+        let is_here = |name: &String| locate(place::host(name), machine) == Place::Here;
+        self.servers.iter().find(|server| server.hostnames.iter().any(is_here))
+    }
+
+    /// What has no effect, with these servers started on other machines.
+    pub fn warnings(&self, started: &[StartedServer]) -> impl Iterator<Item = &Warning> {
+        self.warnings.iter().filter(|warning| match warning.scope {
+            Scope::Nowhere => true,
+            Scope::Server(index) => started.iter().all(|server| server.section != index),
+            Scope::Elsewhere => started.is_empty(),
+        })
     }
 
     /// The server that is meant when a program names none: the first.

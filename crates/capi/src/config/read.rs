@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::str;
 
-use super::error::{ConfigError, Position, Warning};
+use super::error::{ConfigError, Position, Scope, Warning};
 use super::files::{Files, MAX_FILE};
 use super::lines::{self, Fault, Line};
 use super::section::{Content, Entry, fault_at, malformed};
@@ -243,12 +243,16 @@ impl<'f> Reader<'f> {
                 .into());
             }
             Some(Role::Ignored { reason, fitting }) => {
-                self.warn_of(file, &entry, reason, fitting);
+                self.warn_of(file, &entry, reason, fitting, Scope::Nowhere);
                 return Ok(());
             }
             Some(role @ (Role::Used | Role::Kept { .. })) => {
                 if let Role::Kept { reason, fitting } = role {
-                    self.warn_of(file, &entry, reason, fitting);
+                    let scope = match open.section {
+                        Section::Server => Scope::Server(self.servers.len()),
+                        _ => Scope::Elsewhere,
+                    };
+                    self.warn_of(file, &entry, reason, fitting, scope);
                 }
                 if let Some(earlier) = before().next() {
                     return Err(Fault::new(
@@ -380,20 +384,32 @@ impl<'f> Reader<'f> {
     }
 
     /// An attribute has no meaning, unless its value is the fitting one.
-    fn warn_of(&mut self, file: &Path, entry: &Entry, reason: &str, fitting: Option<&str>) {
+    fn warn_of(
+        &mut self,
+        file: &Path,
+        entry: &Entry,
+        reason: &str,
+        fitting: Option<&str>,
+        scope: Scope,
+    ) {
         let Entry { name, words, line } = entry;
         if fitting.is_none_or(|value| words.as_slice() != [value]) {
-            self.warn(file, *line, format!("`{name}` has no meaning here: {reason}"));
+            let message = format!("`{name}` has no meaning here: {reason}");
+            self.warn_in(file, *line, message, scope);
         }
     }
 
     fn warn(&mut self, file: &Path, line: usize, message: String) {
+        self.warn_in(file, line, message, Scope::Nowhere);
+    }
+
+    fn warn_in(&mut self, file: &Path, line: usize, message: String, scope: Scope) {
         let at = Position { file: file.to_path_buf(), line };
         match self.config.warnings.len() {
-            0..MAX_WARNINGS => self.config.warnings.push(Warning { at, message }),
+            0..MAX_WARNINGS => self.config.warnings.push(Warning { at, message, scope }),
             MAX_WARNINGS => {
                 let message = "further lines without a meaning are not listed".into();
-                self.config.warnings.push(Warning { at, message });
+                self.config.warnings.push(Warning { at, message, scope: Scope::Nowhere });
             }
             _ => {}
         }

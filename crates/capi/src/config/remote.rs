@@ -19,13 +19,13 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// The servers that are not this machine, and are started by ssh: those that name no invoke server,
 /// or `SSH`. Others are left out: there is nothing here that could start them.
 ///
-/// Each is found by the name by which a program means it, as [`ClientConfig::server`] does: its tag,
-/// or the first of its hosts that no section before it has.
-pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<Described> {
+/// Each is found by the name by which a program means it, as [`ClientConfig::server`] does: its tag, if it
+/// has one. Otherwise each of its hosts that no section before it has is a server of its own.
+pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<StartedServer> {
     let mut taken: HashSet<String> =
         client.servers.iter().filter_map(|server| server.tag.clone()).collect();
     let mut described = Vec::new();
-    for server in &client.servers {
+    for (section, server) in client.servers.iter().enumerate() {
         let own = hosts(server, &taken);
         taken.extend(server.hostnames.iter().map(|name| host(name).to_ascii_lowercase()));
         let is_elsewhere = |host: &&Host| client.place(&host.name, machine) == Place::Elsewhere;
@@ -33,11 +33,28 @@ pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<Described> {
             true => own.iter().filter(is_elsewhere).cloned().collect(),
             false => Vec::new(),
         };
-        let Some(first) = hosts.first() else { continue };
-        let name = server.tag.clone().unwrap_or_else(|| first.name.clone());
-        described.push(described_as(name, hosts, &server.settings, client));
+        if hosts.is_empty() {
+            continue;
+        }
+        let groups = match &server.tag {
+            Some(tag) => vec![(tag.clone(), hosts)],
+            None => hosts.into_iter().map(|host| (host.name.clone(), vec![host])).collect(),
+        };
+        described.extend(groups.into_iter().map(|(name, hosts)| {
+            let server = described_as(name, hosts, &server.settings, client);
+            StartedServer { section, server }
+        }));
     }
     described
+}
+
+/// A server that is started on other machines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartedServer {
+    /// Which section it is from, by number.
+    pub section: usize,
+    /// As the runtime describes it.
+    pub server: Described,
 }
 
 fn started_by_ssh(elsewhere: &Elsewhere) -> bool {
@@ -135,7 +152,8 @@ mod tests {
 
     fn described(text: &str) -> Vec<Described> {
         let config = ClientConfig::parse(Path::new("conf"), text.as_bytes(), &Disk);
-        servers(&config.unwrap_or_else(|error| panic!("{error}")), &Alone)
+        let started = servers(&config.unwrap_or_else(|error| panic!("{error}")), &Alone);
+        started.into_iter().map(|started| started.server).collect()
     }
 
     fn section(lines: &str) -> Described {
@@ -287,5 +305,35 @@ mod tests {
              at once"
         );
         assert_eq!(parse("compress raw").unwrap().warnings, []);
+    }
+
+    #[test]
+    fn what_has_its_effect_on_other_machines_is_not_warned_of() {
+        let text = "<CLIENT>
+                listen_port 4000
+            </CLIENT>
+            <SERVER>
+                hostname localhost
+                heartbeat 10
+            </SERVER>
+            <SERVER>
+                hostname node1
+                heartbeat 20
+                crypt GSI
+            </SERVER>";
+        let config = ClientConfig::parse(Path::new("conf"), text.as_bytes(), &Disk).unwrap();
+        let lines = |started: &[StartedServer]| -> Vec<usize> {
+            config.warnings(started).map(|warning| warning.at.line).collect()
+        };
+        assert_eq!(lines(&[]), [2, 6, 10, 11]);
+        let started = servers(&config, &Alone);
+        assert_eq!(started.iter().map(|started| started.section).collect::<Vec<_>>(), [1]);
+        assert_eq!(lines(&started), [6, 11]);
+    }
+
+    #[test]
+    fn hosts_without_a_tag_are_servers_of_their_own() {
+        let found = described("<SERVER>\nhostname node1\nhostname node2\n</SERVER>");
+        assert_eq!(found, [ssh("node1", &["node1"]), ssh("node2", &["node2"])]);
     }
 }

@@ -10,7 +10,7 @@ use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers
 use gridrpc_runtime::numerical;
 use gridrpc_runtime::servers::{self, Server};
 
-use crate::config::{ClientConfig, Debug, ServerSettings};
+use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, ThisMachine};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 
@@ -24,12 +24,18 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What the grid is to be.
-pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config, Failure> {
+/// What the grid is to be, and the servers of the configuration that it starts on other machines.
+pub fn config(client: &ClientConfig) -> Result<(Config, Vec<StartedServer>), Failure> {
     let processors = processors();
-    let servers = servers()?;
+    let (servers, started) = servers(client)?;
+    let here = if started.is_empty() { None } else { client.here(&ThisMachine) };
+    let settings = match here {
+        _ if started.is_empty() => client.default_server(),
+        here => here,
+    };
+    let settings = settings.map_or(&client.server_default, |server| &server.settings);
     let workers = match std::env::var("GRIDRPC_WORKERS") {
-        Err(_) if !servers.is_empty() => 0,
+        Err(_) if !servers.is_empty() && here.is_none() => 0,
         Err(_) => u32::try_from(processors).unwrap_or(1),
         Ok(text) => match text.trim().parse() {
             Ok(workers @ 1..=MOST_WORKERS) => workers,
@@ -62,12 +68,29 @@ pub fn config(client: &ClientConfig, settings: &ServerSettings) -> Result<Config
     };
     let bounds = Bounds { workers, cores: processors, max_queued: MAX_QUEUED, ..Bounds::default() };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
-    Ok(Config { output, servers, ..Config::here(launch, bounds) })
+    Ok((Config { output, servers, ..Config::here(launch, bounds) }, started))
+}
+
+/// The places with workers elsewhere: those that the environment names, or else those of the configuration that
+/// are other machines.
+fn servers(client: &ClientConfig) -> Result<(Vec<Server>, Vec<StartedServer>), Failure> {
+    let named = servers_of_environment()?;
+    if !named.is_empty() {
+        return Ok((named, Vec::new()));
+    }
+    let started = config::servers(client, &ThisMachine);
+    Ok((started.iter().map(|started| started.server.clone()).collect(), started))
+}
+
+/// Whether the environment names places with workers elsewhere, whatever a program was written for.
+pub fn is_sent_elsewhere() -> bool {
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("GRIDRPC_SERVERS") || is_set("GRIDRPC_CONFIG")
 }
 
 /// The places with workers elsewhere that the environment names: URLs and names in GRIDRPC_SERVERS, the file
 /// that describes them in GRIDRPC_CONFIG.
-fn servers() -> Result<Vec<Server>, Failure> {
+fn servers_of_environment() -> Result<Vec<Server>, Failure> {
     let file = std::env::var_os("GRIDRPC_CONFIG").filter(|file| !file.is_empty());
     let words = std::env::var("GRIDRPC_SERVERS").unwrap_or_default();
     let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();

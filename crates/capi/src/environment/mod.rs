@@ -6,16 +6,18 @@ pub mod log;
 pub mod settings;
 pub mod signals;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
 use std::time::Duration;
 
+use gridrpc_core::ServerId;
 use gridrpc_runtime::client::{Grid, Waiter};
 use gridrpc_runtime::sys::host_name;
 
 use crate::call::info::CallInfo;
 use crate::call::outcome;
-use crate::config::Wait;
+use crate::config::{self, ThisMachine, Wait};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
 use crate::handles::attributes::{HandleAttributes, SessionAttributes};
@@ -57,8 +59,8 @@ pub struct Environment {
     pub last: Mutex<Option<(CallInfo, i32, ErrorCode)>>,
     /// Signals that are taken over.
     pub signals: Signals,
-    /// A worker has answered.
-    has_worker: AtomicBool,
+    /// Servers of which a worker has answered; none: any.
+    have_worker: Mutex<HashSet<Option<ServerId>>>,
 }
 
 type Current = RwLock<Option<Arc<Environment>>>;
@@ -154,10 +156,10 @@ impl Environment {
     fn open(settings: Settings) -> Result<Arc<Environment>, Failure> {
         let host = host_name();
         let log = Log::open(&settings.config, &host);
-        for warning in &settings.config.warnings {
+        let (config, started) = launch::config(&settings.config)?;
+        for warning in settings.config.warnings(&started) {
             log.write(Level::Warning, || warning.to_string());
         }
-        let config = launch::config(&settings.config, settings.default_server())?;
         let (workers, program) = (config.settings.workers, config.launch.program.clone());
         let grid =
             Grid::open(config).map_err(|error| outcome::refused("grpc_initialize", &error))?;
@@ -178,7 +180,7 @@ impl Environment {
             settings: RwLock::new(Arc::new(settings)),
             last: Mutex::default(),
             signals: Signals::default(),
-            has_worker: AtomicBool::new(false),
+            have_worker: Mutex::default(),
         });
         Signals::take_over(&environment, &signals)?;
         Ok(environment)
@@ -201,7 +203,12 @@ impl Environment {
     /// Reads the configuration anew.
     pub fn configure(&self, file: Option<&str>) -> Result<(), Failure> {
         let settings = Settings::read(file)?;
-        for warning in &settings.config.warnings {
+        // Servers are started once: those that it names anew are not.
+        let started = match self.grid.has_hosts() {
+            true => config::servers(&settings.config, &ThisMachine),
+            false => Vec::new(),
+        };
+        for warning in settings.config.warnings(&started) {
             self.log.write(Level::Warning, || warning.to_string());
         }
         self.sessions.keep(settings.config.save_session_info);
@@ -209,8 +216,14 @@ impl Environment {
         Ok(())
     }
 
-    /// Sees to it that there is a worker at all, and as many as function handles, within reason.
-    pub fn provide_workers(&self, what: &str, start: Wait) -> Result<(), Failure> {
+    /// Sees to it that there is a worker at all, of the server that is named, and as many as function
+    /// handles, within reason.
+    pub fn provide_workers(
+        &self,
+        what: &str,
+        bound: Option<ServerId>,
+        start: Wait,
+    ) -> Result<(), Failure> {
         let wanted = u32::try_from(self.functions.len()).unwrap_or(u32::MAX).min(MOST_WORKERS);
         if wanted > self.grid.workers()
             && let Err(error) = self.grid.grow(wanted)
@@ -218,7 +231,7 @@ impl Environment {
             // Calls wait for each other then.
             self.log.write(Level::Warning, || format!("no more workers: {error}"));
         }
-        if self.has_worker.load(Ordering::Relaxed) {
+        if self.have_worker().contains(&bound) {
             return Ok(());
         }
         let timeout = match start {
@@ -226,7 +239,11 @@ impl Environment {
             Wait::For(time) => time,
         };
         loop {
-            match self.grid.wait_for_workers(1, timeout) {
+            let waited = match bound {
+                None => self.grid.wait_for_workers(1, timeout),
+                Some(server) => self.grid.wait_for_server(server, timeout),
+            };
+            match waited {
                 Ok(true) => break,
                 Ok(false) if start == Wait::Forever => {}
                 Ok(false) => {
@@ -236,8 +253,12 @@ impl Environment {
                 Err(error) => return Err(outcome::refused(what, &error)),
             }
         }
-        self.has_worker.store(true, Ordering::Relaxed);
+        self.have_worker().insert(bound);
         Ok(())
+    }
+
+    fn have_worker(&self) -> MutexGuard<'_, HashSet<Option<ServerId>>> {
+        self.have_worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Remembers how a call went, for those who ask about the last one.

@@ -5,15 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_runtime::client::Grid;
+use gridrpc_core::ServerId;
 use gridrpc_runtime::client::invoke::ModuleSearch;
+use gridrpc_runtime::client::{Grid, GridError};
 use gridrpc_runtime::tool::catalogue::default_places;
 use gridrpc_runtime::typed::{ModuleFile, read_interface};
 
+use super::launch;
 use crate::call::function::Function;
-use crate::config::{ArgumentTransfer, ClientConfig, Place, ServerSettings, ThisMachine, Wait};
+use crate::config::{
+    ArgumentTransfer, ClientConfig, Place, ServerSettings, ThisMachine, Wait, host_of,
+};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
+
+/// What this machine is called in every grid that has workers here.
+const HERE: &str = "localhost";
 
 /// A class that objects can be made of.
 #[derive(Debug)]
@@ -37,8 +44,10 @@ pub struct Found<T> {
     pub stop: Wait,
     /// When calls return that are not waited for.
     pub transfer: ArgumentTransfer,
-    /// The server, as it was named.
+    /// The server, as it was named; empty if any is meant, and there are several.
     pub server: String,
+    /// What it is bound to, if not to any worker.
+    pub bound: Option<ServerId>,
 }
 
 /// What is found once is not looked for again.
@@ -87,29 +96,63 @@ impl Settings {
         self.config.default_server().map_or(&self.config.server_default, |server| &server.settings)
     }
 
-    /// The server that a handle is to be on, by name; it has to be this machine.
-    fn server(&self, named: Option<&str>) -> Result<(String, &ServerSettings), Failure> {
-        let default = || {
+    /// The server that a handle is to be on, by name: its name, what is said of it, and what the handle's
+    /// calls are bound to.
+    fn server(
+        &self,
+        grid: &Grid,
+        named: Option<&str>,
+    ) -> Result<(String, &ServerSettings, Option<ServerId>), Failure> {
+        let Some(name) = named else {
+            if grid.has_hosts() {
+                return Ok((String::new(), self.default_server(), None));
+            }
             let server = self.config.default_server();
-            server.and_then(|server| server.hostnames.first()).map_or("localhost", String::as_str)
+            let name = server.and_then(|server| server.hostnames.first());
+            let name = name.map_or("localhost", String::as_str);
+            self.bound(grid, name)?;
+            return Ok((name.to_owned(), self.default_server(), None));
         };
-        let name = named.unwrap_or_else(default);
+        let bound = self.bound(grid, name)?;
+        let settings =
+            self.config.server(name).map_or(&self.config.server_default, |server| &server.settings);
+        Ok((name.to_owned(), settings, bound))
+    }
+
+    /// What calls are bound to whose handle names this server. On a machine alone there is nothing to choose.
+    fn bound(&self, grid: &Grid, name: &str) -> Result<Option<ServerId>, Failure> {
+        if grid.has_hosts() {
+            // Port and job manager are no part of a host's name.
+            for name in [name, host_of(name)] {
+                if let Ok(server) = grid.server(name) {
+                    return Ok(Some(server));
+                }
+            }
+        }
         let known = self.lock().places.get(name).copied();
         // Asking a name server takes time.
         let place = known.unwrap_or_else(|| self.config.place(name, &ThisMachine));
         self.lock().places.insert(name.to_owned(), place);
-        if place == Place::Elsewhere {
-            return Err(Failure::new(
-                ErrorCode::ServerNotFound,
-                format!(
-                    "`{name}` is neither this machine nor the tag of a server that is: workers are \
-                     started on this machine only"
-                ),
-            ));
+        let unknown = |why: &str, error: &GridError| {
+            Failure::new(ErrorCode::ServerNotFound, format!("`{name}` {why}: {error}"))
+        };
+        match (place, grid.server(HERE)) {
+            (Place::Here, Ok(_)) if !grid.has_hosts() => Ok(None),
+            (Place::Here, Ok(server)) => Ok(Some(server)),
+            // The program was written for this machine, and whoever has started it wants it elsewhere.
+            (Place::Here, Err(_)) if launch::is_sent_elsewhere() => Ok(None),
+            (Place::Here, Err(error)) => {
+                Err(unknown("is this machine, which has no workers (see GRIDRPC_WORKERS)", &error))
+            }
+            (Place::Elsewhere, _) => {
+                let why = "is neither this machine nor a server that is started elsewhere";
+                match grid.server(name) {
+                    // There is none, as was seen before.
+                    Ok(server) => Ok(Some(server)),
+                    Err(error) => Err(unknown(why, &error)),
+                }
+            }
         }
-        let settings =
-            self.config.server(name).map_or(&self.config.server_default, |server| &server.settings);
-        Ok((name.to_owned(), settings))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -171,11 +214,12 @@ impl Settings {
 
     fn found<T>(
         &self,
+        grid: &Grid,
         server: Option<&str>,
         name: &str,
         find: impl FnOnce(&str) -> Result<Arc<T>, Failure>,
     ) -> Result<Found<T>, Failure> {
-        let (server, settings) = self.server(server)?;
+        let (server, settings, bound) = self.server(grid, server)?;
         let what = find(&server)?;
         let info = self.config.function_info(&server, name);
         Ok(Found {
@@ -185,6 +229,7 @@ impl Settings {
             stop: settings.job_stop_timeout,
             transfer: settings.argument_transfer,
             server,
+            bound,
         })
     }
 
@@ -195,7 +240,7 @@ impl Settings {
         server: Option<&str>,
         name: &str,
     ) -> Result<Found<Function>, Failure> {
-        self.found(server, name, |server| {
+        self.found(grid, server, name, |server| {
             if let Some(known) = self.lock().functions.get(name) {
                 return Ok(Arc::clone(known));
             }
@@ -220,7 +265,7 @@ impl Settings {
         server: Option<&str>,
         name: &str,
     ) -> Result<Found<Class>, Failure> {
-        self.found(server, name, |server| {
+        self.found(grid, server, name, |server| {
             if let Some(known) = self.lock().classes.get(name) {
                 return Ok(Arc::clone(known));
             }

@@ -58,7 +58,8 @@ impl<'h> Callee<'h> {
     }
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
-        Options { deadline: attributes.timeout, on: self.on, lending }
+        let server = self.manner.bound;
+        Options { deadline: attributes.timeout, server, on: self.on, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

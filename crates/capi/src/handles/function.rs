@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gridrpc_core::ServerId;
+
 use super::attributes::{HandleAttributes, SessionAttributes};
 use crate::call::function::Function;
 use crate::config::{ArgumentTransfer, Wait};
@@ -60,6 +62,8 @@ impl Record {
 pub struct Manner {
     /// The server, as it was named.
     pub server: String,
+    /// What its calls are bound to, if not to any worker.
+    pub bound: Option<ServerId>,
     /// The function or class, as it was named.
     pub name: String,
     /// How long a session may take.
@@ -77,6 +81,7 @@ impl Manner {
     pub fn new<T>(name: &str, found: &Found<T>, attributes: &HandleAttributes) -> Manner {
         Manner {
             server: found.server.clone(),
+            bound: found.bound,
             name: name.to_owned(),
             timeout: found.session_timeout,
             start: attributes.start().unwrap_or(found.start),
@@ -162,7 +167,7 @@ pub fn make(
             }))
         })
         .collect();
-    if let Err(failure) = environment.provide_workers(name, manner.start) {
+    if let Err(failure) = environment.provide_workers(name, manner.bound, manner.start) {
         for handle in &handles {
             environment.functions.remove(handle);
         }

@@ -81,7 +81,8 @@ pub fn make(
     let settings = environment.settings();
     let found = settings.class(&environment.grid, wanted.server.as_deref(), name)?;
     let manner = Manner::new(name, &found, &wanted.attributes);
-    let workers = environment.grid.reserve(u32::try_from(count).unwrap_or(u32::MAX));
+    let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
+    let workers = environment.grid.reserve(count_of_workers, found.bound);
     let workers = workers.map_err(|error| outcome::refused(name, &error))?;
     let objects: Vec<Arc<ObjectHandle>> = workers
         .into_iter()
@@ -156,7 +157,8 @@ fn run(
     method: &str,
 ) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
-    let options = Options { deadline: None, on: Some(object.worker), lending: Lending::Copied };
+    let options =
+        Options { deadline: None, server: None, on: Some(object.worker), lending: Lending::Copied };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
     unsafe { Pending::begin(&environment.grid, function, none, options) }.map(Some)

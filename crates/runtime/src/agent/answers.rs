@@ -186,7 +186,9 @@ impl Answers {
     fn tell_end(&self, call: u64, end: &End) {
         let (end, loss) = match end {
             End::WorkerLost(loss) => (HostEnd::Lost, loss_on_the_wire(loss)),
-            End::NoWorkers(loss) => (HostEnd::NoWorkers, loss_on_the_wire(loss)),
+            End::NoWorkers(loss) | End::NoServer(_, loss) => {
+                (HostEnd::NoWorkers, loss_on_the_wire(loss))
+            }
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
             other => return self.refuse(call, &format!("{other:?}")),
         };

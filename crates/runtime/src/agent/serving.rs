@@ -445,6 +445,7 @@ impl Agent {
             deadline: None,
             idempotent,
             priority: 0,
+            server: None,
             on,
             callbacks: Some(Callbacks(Arc::new(backwards))),
             sinks: Vec::new(),
@@ -478,7 +479,7 @@ impl Agent {
     }
 
     fn reserve(&mut self, number: u32) {
-        match self.grid.reserve(1) {
+        match self.grid.reserve(1, None) {
             Ok(reserved) => {
                 self.guests.extend(reserved.first().map(|one| (number, (*one, false))));
             }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gridrpc_core::{Refusal, Reservation, Standing, Time};
+use gridrpc_core::{Refusal, Reservation, ServerId, Standing, Time};
 
 use crate::client::grid::{Grid, GridError, check_workers};
 use crate::client::state::State;
@@ -30,11 +30,16 @@ impl Grid {
         Ok(())
     }
 
-    /// Asks for workers that work for one owner each, and returns without waiting for them.
+    /// Asks for workers that work for one owner each, on a server if that is named, and returns without
+    /// waiting for them.
     ///
     /// # Errors
     /// When there are too many for this system, or the grid is closed.
-    pub fn reserve(&self, count: u32) -> Result<Vec<Reservation>, GridError> {
+    pub fn reserve(
+        &self,
+        count: u32,
+        server: Option<ServerId>,
+    ) -> Result<Vec<Reservation>, GridError> {
         self.check_process()?;
         if count == 0 {
             return Ok(Vec::new());
@@ -44,7 +49,7 @@ impl Grid {
         if state.closing {
             return Err(Refusal::Closed.into());
         }
-        let reserved = state.drive(|core, out| core.reserve(count, out));
+        let reserved = state.drive(|core, out| core.reserve(count, server, out));
         self.common.finish(state);
         Ok(reserved)
     }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, FunctionId, Loss, Refusal, Reservation, Settings, Task, Time};
+use gridrpc_core::{
+    BlobId, FunctionId, Loss, Refusal, Reservation, ServerId, Settings, Task, Time,
+};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use thiserror::Error;
@@ -22,6 +24,7 @@ use crate::client::gather::Dependency;
 use crate::client::hosts::kept::KeptRequests;
 use crate::client::hosts::{self, Servers};
 use crate::client::launch::Forked;
+use crate::client::names::{self, Names};
 use crate::client::output::Output;
 use crate::client::reactor::Reactor;
 use crate::client::seat::{Seat, Wake};
@@ -113,6 +116,14 @@ pub enum GridError {
     /// The configuration makes no sense.
     #[error("{0}")]
     Config(String),
+    /// Nothing is called so that calls could be bound to.
+    #[error("there is no server {name:?}: the names that this grid knows are {}", names::listed(.known))]
+    UnknownServer {
+        /// What it was called.
+        name: String,
+        /// What servers and hosts are called.
+        known: Vec<String>,
+    },
     /// Too many grids lie in each other.
     #[error("{0}")]
     TooDeep(String),
@@ -136,6 +147,8 @@ pub struct Request {
     pub idempotent: bool,
     /// Of the calls that wait for a worker, those with a higher priority go first.
     pub priority: i32,
+    /// The server that has to run it, from [`Grid::server`]; none: whoever has room.
+    pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// What its function may call back.
@@ -187,6 +200,8 @@ pub(crate) struct Common {
     staged: Option<StagedFiles>,
     /// What is wanted of the results that hosts keep.
     pub(crate) kept_requests: KeptRequests,
+    /// What calls can be bound to.
+    pub(crate) names: Names,
     /// Whom this grid works for, if it is an agent's.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
 }
@@ -300,7 +315,7 @@ impl Common {
             return Err(SubmitError::Full(Box::new(request)));
         }
         let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { on, callbacks, sinks, after, .. } = request;
+        let Request { server, on, callbacks, sinks, after, .. } = request;
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
@@ -314,6 +329,7 @@ impl Common {
                 .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
             idempotent,
             priority,
+            server,
             on,
             payload: Arc::clone(&call),
         };
@@ -437,6 +453,7 @@ impl Grid {
             shared_threshold: config.shared_threshold,
             staged: config.servers.as_ref().map(|_| StagedFiles::default()),
             kept_requests: KeptRequests::default(),
+            names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
             upstream,
         });
         let runner = Runner::new(Arc::clone(&common));

@@ -15,6 +15,7 @@ pub(crate) mod hosts;
 pub mod invoke;
 mod launch;
 mod lifecycle;
+mod names;
 mod nested;
 mod outgoing;
 mod output;

@@ -99,6 +99,7 @@ impl Common {
             deadline: deadline.parse().ok().map(Duration::from_nanos),
             idempotent,
             priority: priority.parse().map_err(told)?,
+            server: None,
             on: None,
             callbacks: None,
             sinks: Vec::new(),

@@ -80,6 +80,7 @@ pub fn send(
         deadline,
         idempotent: false,
         priority: 0,
+        server: None,
         on: None,
         callbacks: None,
         sinks: Vec::new(),

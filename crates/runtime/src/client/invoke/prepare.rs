@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Reservation};
+use gridrpc_core::{BlobId, Reservation, ServerId};
 use gridrpc_idl::{Dimension, Expr, Function, Kind, Mode, Type, Values, extents};
 use gridrpc_wire::{Array, DType, Order, Value, encode_values};
 
@@ -51,6 +51,8 @@ pub struct Prepared {
 pub struct CallOptions {
     /// After which time it fails.
     pub deadline: Option<Duration>,
+    /// The server that has to run it, if not any that has room.
+    pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
     /// What its function may call back.
@@ -68,7 +70,7 @@ impl Prepared {
 
 /// The request for a call that needs nothing else.
 pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, on, callbacks } = options;
+    let CallOptions { deadline, server, on, callbacks } = options;
     Request {
         function: Arc::clone(&target.function),
         payload,
@@ -76,6 +78,7 @@ pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -
         deadline,
         idempotent: target.interface().idempotent && on.is_none(),
         priority: 0,
+        server,
         on,
         callbacks,
         sinks: Vec::new(),

@@ -1,0 +1,248 @@
+//! Servers: calls may be bound to one, and then wait in a line of their own until one of its executors has
+//! room. Lines share executors, with each other and with the calls that any executor may run, so an
+//! executor takes what it may run in the order of priorities and submissions. Whoever waits in one line
+//! holds up no executor that is not of its server.
+
+use std::sync::Arc;
+
+use crate::calls::Line;
+use crate::core::Core;
+use crate::end::{End, Loss};
+use crate::ids::{CallId, FunctionId, ServerId, Time, WorkerId};
+use crate::interface::{Action, Refusal};
+use crate::policy::{Policy, View};
+use crate::queue::Order;
+
+/// Executors that calls can be bound to.
+#[derive(Debug)]
+pub(crate) struct Server {
+    name: Arc<str>,
+    /// Empty for this machine: all of its workers that are not reserved are meant.
+    pub(crate) hosts: Vec<WorkerId>,
+    /// How its last executor failed to start, if all are given up.
+    pub(crate) lost: Option<Arc<Loss>>,
+}
+
+impl Server {
+    /// The workers of this machine.
+    pub(crate) fn here() -> Server {
+        Server { name: "localhost".into(), hosts: Vec::new(), lost: None }
+    }
+}
+
+impl<T: Clone, P: Policy> Core<T, P> {
+    /// Has some hosts, or a single one, be a server that calls can be bound to from now on. A host may
+    /// belong to several. The name is told in errors.
+    pub fn add_server(&mut self, name: &str, mut hosts: Vec<WorkerId>) -> ServerId {
+        let id = ServerId(self.servers.len() as u32);
+        hosts.retain(|host| self.hosts.contains(host));
+        for host in &hosts {
+            self.workers[host.index()].servers.push(id);
+        }
+        self.servers.push(Server { name: name.into(), hosts, lost: None });
+        self.calls.add_line();
+        self.servers[id.index()].lost = self.loss_of(id);
+        id
+    }
+
+    /// Whether an executor, or a reserved worker that lives there, belongs to the server.
+    pub(crate) fn belongs(&self, id: WorkerId, server: ServerId) -> bool {
+        let worker = &self.workers[id.index()];
+        match worker.home {
+            Some(home) => self.workers[home.index()].servers.contains(&server),
+            None if worker.host.is_some() => worker.servers.contains(&server),
+            None => server == ServerId::HERE,
+        }
+    }
+
+    /// Whether this executor may run the call.
+    pub(crate) fn may_run(&self, id: WorkerId, call: CallId) -> bool {
+        let server = self.calls.get(call).and_then(|call| call.task.server);
+        server.is_none_or(|server| self.belongs(id, server))
+    }
+
+    /// How one of the executors of a server could not be had, if all are given up.
+    fn loss_of(&self, id: ServerId) -> Option<Arc<Loss>> {
+        let mut hosts = self.servers[id.index()].hosts.iter().map(|id| &self.workers[id.index()]);
+        let last = hosts.clone().next_back()?;
+        let loss = last.host.as_ref().and_then(|host| host.loss.clone());
+        loss.filter(|_| hosts.all(|host| host.given_up))
+    }
+
+    /// The error of calls that are bound to a server all of whose executors are given up.
+    pub(crate) fn no_server(&self, id: ServerId) -> Option<(Arc<str>, Arc<Loss>)> {
+        let server = &self.servers[id.index()];
+        Some((Arc::clone(&server.name), Arc::clone(server.lost.as_ref()?)))
+    }
+
+    /// How many workers of a server have answered.
+    ///
+    /// # Errors
+    /// When it is given up: how its last executor could not be had.
+    pub fn ready_on(&self, id: ServerId) -> Result<usize, Refusal> {
+        if let Some((name, loss)) = self.no_server(id) {
+            return Err(Refusal::NoServer(name, loss));
+        }
+        if id == ServerId::HERE {
+            return Ok(self.ready);
+        }
+        let hosts = self.servers[id.index()].hosts.iter();
+        let slots = hosts.filter_map(|id| self.workers[id.index()].host.as_ref());
+        Ok(slots.map(|host| host.slots).sum())
+    }
+
+    /// An executor is given up: if that was the last of a server, the calls that are bound to it end.
+    pub(crate) fn lose_servers(
+        &mut self,
+        now: Time,
+        id: WorkerId,
+        loss: &Arc<Loss>,
+        out: &mut Vec<Action<T>>,
+    ) {
+        let mut servers = self.workers[id.index()].servers.clone();
+        if self.workers[id.index()].is_common() {
+            servers.push(ServerId::HERE);
+        }
+        for server in servers {
+            let lost = match server {
+                ServerId::HERE => {
+                    self.workers.iter().all(|worker| !worker.is_common() || worker.given_up)
+                }
+                _ => {
+                    let mut hosts = self.servers[server.index()].hosts.iter();
+                    hosts.all(|host| self.workers[host.index()].given_up)
+                }
+            };
+            if lost {
+                self.lose_server(now, server, loss, out);
+            }
+        }
+    }
+
+    fn lose_server(&mut self, now: Time, id: ServerId, loss: &Arc<Loss>, out: &mut Vec<Action<T>>) {
+        let server = &mut self.servers[id.index()];
+        server.lost = Some(Arc::clone(loss));
+        let end = End::NoServer(Arc::clone(&server.name), Arc::clone(loss));
+        let bound = self.calls.iter().filter(|(_, call)| call.task.server == Some(id));
+        let bound: Vec<CallId> = bound.map(|(call, _)| call).collect();
+        for call in bound {
+            self.end(now, call, end.clone(), out);
+        }
+    }
+
+    /// Hands calls of one line to executors that have room, in order. Returns whether there was one.
+    pub(crate) fn pump_line(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) -> bool {
+        let mut sent = false;
+        while let Some((order, id)) = self.calls.front(line) {
+            let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
+            let Some(worker) = self.choose(now, line, order, function) else { break };
+            self.calls.pop_sent(line, worker);
+            self.send(now, id, worker, out);
+            sent = true;
+        }
+        sent
+    }
+
+    /// The same for a call that has just come. One that waits by the policy's will may not be able to any
+    /// longer, as others wait with it.
+    pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
+        let is_here = line.is_none_or(|server| server == ServerId::HERE);
+        if is_here && self.calls.bound() > 0 {
+            self.pump(now, out);
+        } else {
+            self.pump_line(now, line, out);
+        }
+    }
+
+    /// The same for all lines.
+    pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        self.pump_line(now, None, out);
+        while self.calls.bound() > 0 {
+            let mut sent = false;
+            for server in self.calls.waited_for() {
+                sent |= self.pump_line(now, Some(server), out);
+            }
+            if !sent {
+                return;
+            }
+            // What was sent may have kept others from executors that have more room.
+            self.pump_line(now, None, out);
+        }
+    }
+
+    /// Hands a host that has just answered its next calls, when calls wait that are bound.
+    pub(crate) fn refill_host(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        while let Some((line, call)) = self.next_for(id) {
+            let Some(function) = self.calls.get(call).map(|call| call.task.function) else {
+                return;
+            };
+            let (policy, view) = self.view(now);
+            let view = View { hosts: &[id], here: false, ..view };
+            if policy.choose(&view, function).is_none() {
+                return;
+            }
+            self.calls.pop_sent(line, id);
+            self.send(now, call, id, out);
+        }
+    }
+
+    /// The first of all calls that this executor may run, and in which line it waits.
+    pub(crate) fn next_for(&mut self, id: WorkerId) -> Option<(Line, CallId)> {
+        let first = self.calls.front(None).map(|(order, call)| (order, None, call));
+        if self.calls.bound() == 0 {
+            return first.map(|(_, line, call)| (line, call));
+        }
+        let Core { calls, workers, .. } = self;
+        let worker = &workers[id.index()];
+        let here = worker.is_common().then_some(ServerId::HERE);
+        let bound = worker.servers.iter().copied().chain(here).filter_map(|server| {
+            let (order, call) = calls.front(Some(server))?;
+            Some((order, Some(server), call))
+        });
+        let first = bound.chain(first).min_by_key(|(order, _, _)| *order);
+        first.map(|(_, line, call)| (line, call))
+    }
+
+    /// Who gets the call at the front of a line; none: it waits.
+    fn choose(
+        &mut self,
+        now: Time,
+        line: Line,
+        order: Order,
+        function: FunctionId,
+    ) -> Option<WorkerId> {
+        let bound = self.calls.bound() > 0;
+        if !bound {
+            let (policy, view) = self.view(now);
+            let chosen = policy.choose(&view, function);
+            return self.chosen(chosen);
+        }
+        let Core { policy, workers, idle, ready, hosts, pace, calls, servers, .. } = self;
+        let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
+            other != line && calls.front(other).is_some_and(|(first, _)| first < order)
+        };
+        let queued = calls.queued(None) + calls.queued(Some(ServerId::HERE));
+        // What any executor may run and nobody has room for goes first where there comes to be room.
+        let ahead = line.is_none() || !before(calls, None);
+        let here = match line {
+            None => !before(calls, Some(ServerId::HERE)),
+            Some(server) => server == ServerId::HERE,
+        };
+        let hosts = line.map_or(hosts.as_slice(), |server| &servers[server.index()].hosts);
+        let is_open = |host: &WorkerId| {
+            let mut lines = workers[host.index()].servers.iter();
+            !lines.any(|other| before(calls, Some(*other)))
+        };
+        let open: Vec<WorkerId> = hosts.iter().copied().filter(is_open).collect();
+        let ready = *ready;
+        let view = View { now, workers, idle, ready, hosts: &open, pace, queued, here, ahead };
+        let chosen = policy.choose(&view, function);
+        debug_assert!(chosen.is_none_or(|id| view.can_take(id, function)), "it cannot take it");
+        self.chosen(chosen)
+    }
+
+    fn chosen(&mut self, id: Option<WorkerId>) -> Option<WorkerId> {
+        self.idle.remove(id?, &mut self.workers);
+        id
+    }
+}
