@@ -254,7 +254,7 @@ class Grid:
             raise TypeError(f"give a class, or the name of one in a module, not {cls!r}")
         from gridrpc._objects import PythonObject
 
-        return PythonObject(self, cls, args, kwargs, start_timeout, server)
+        return PythonObject(self, cls, args, kwargs, start_timeout, server=server)
 
     def map(
         self,

@@ -138,6 +138,7 @@ class ModuleFunction:
         single: bool,
         grain: Grain,
         deadline: float | None,
+        *,
         server: int | None,
     ) -> tuple[Call[Any], int] | None:
         """One call for the first items, and how many those are; None: the first one goes alone."""

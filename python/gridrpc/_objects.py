@@ -30,6 +30,7 @@ class PythonObject(RemoteObject):
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         start_timeout: float | None,
+        *,
         server: str | None,
     ) -> None:
         grid._functions.check_python(cls)

@@ -178,12 +178,10 @@ class ModuleSender:
         return self._function.submit_on(self._grid, args, kwargs, deadline, server=server)
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
-        single, deadline, server = (
-            self._options.single,
-            self._options.deadline,
-            self._options.server,
+        single, deadline = self._options.single, self._options.deadline
+        made = self._function.submit_many_on(
+            self._grid, items, single, grain, deadline, server=self._options.server
         )
-        made = self._function.submit_many_on(self._grid, items, single, grain, deadline, server)
         return (None, 0) if made is None else made
 
     def answer(self, call: Call[Any]) -> Answer:

@@ -151,7 +151,8 @@ def test_times_of_a_host_whose_clock_is_an_hour_ahead_are_those_of_this_one(
     error = profile.clock_error
     assert 0 < error < 0.1
     assert all(
-        later - earlier > -error for earlier, later in itertools.pairwise([*times, profile.retrieve])
+        later - earlier > -error
+        for earlier, later in itertools.pairwise([*times, profile.retrieve])
     )
 
 

@@ -130,7 +130,11 @@ def test_a_stopped_client_is_taken_for_lost_and_goes_on(rig: Rig, tmp_path: Path
 
 def test_a_connection_that_sessions_share_keeps_no_port(rig: Rig, tmp_path: Path) -> None:
     ssh = ["ssh", "-F", str(rig.config), "-o", f"ControlPath={tmp_path}/%n"]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     subprocess.run([*ssh, "-M", "-N", "-f", "node1"], check=True, **quiet)
     try:
         table = server(rig, "node1", command=" ".join(ssh))

@@ -304,10 +304,10 @@ grpc_error_t grpc_config_file_read_np(const char *config_file_name);
 
 /* ---- Function handles ------------------------------------------------------------------------ */
 
-/* Makes a handle of a function on the default server: the first configured, or this host. */
+/* Makes a handle of a function that is bound to no server: its calls run wherever there is room. */
 grpc_error_t grpc_function_handle_default(grpc_function_handle_t *handle, const char *func_name);
 
-/* The same on a given server: a tag or host name of the configuration, or a host name. */
+/* The same bound to a server, or to a host, by name: its calls run there and nowhere else. */
 grpc_error_t grpc_function_handle_init(grpc_function_handle_t *handle, const char *server_name,
                                        const char *func_name);
 

@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(names.meaning("bob@node2"), None);
         assert_eq!(names.meaning("localhost"), Some(Meaning::Here));
         assert_eq!(names.meaning(&sys::host_name()), Some(Meaning::Here));
-        for unknown in ["", "LAB", "node", "node4"] {
+        for unknown in ["", "PAIR", "node", "node4"] {
             assert_eq!(names.meaning(unknown), None, "{unknown}");
         }
     }
