@@ -269,6 +269,7 @@ def _timeline(header: Header, rows: pa.Table) -> pa.Table:
             "bytes_shared": constant(round(header.shared_kb * 1024), pa.int64()),
             "bytes_out": constant(round(header.write_kb * 1024), pa.int64()),
             "status": constant("ok", pa.string()),
+            "clock_error": constant(math.nan, pa.float64()),
         },
         schema=SCHEMA,
     )

@@ -24,5 +24,9 @@ SCHEMA = pa.schema(
         ("bytes_shared", pa.int64()),
         ("bytes_out", pa.int64()),
         ("status", pa.string()),  # "ok", or one line that says what happened
+        ("clock_error", pa.float64()),  # calc_in and calc_out may be so far off the client's clock
     ]
 )
+
+ADDED = ("clock_error",)
+"""Columns that older timelines do not have. Their values are then not known."""

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 import timelines
-from gridbench.analysis.clocks import clock_margin, corrected, offsets, one_clock, resolution
+from gridbench.analysis.clocks import (
+    clock_margin,
+    corrected,
+    largest_error,
+    offsets,
+    one_clock,
+    resolution,
+)
 from gridbench.tasklog import read_task_log
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
@@ -93,3 +100,30 @@ def test_one_machine_has_one_clock() -> None:
     assert not one_clock({}, table)
     assert clock_margin(table, same=True) <= 1e-6
     assert clock_margin(table, same=False) == pytest.approx(0.01)
+
+
+def _known(error: float, offset: float = 0.0):
+    rows = _run(offset).to_pylist()
+    return timelines.table_of([row | {"clock_error": error} for row in rows])
+
+
+def test_what_the_engine_knows_of_clocks_narrows_the_offset() -> None:
+    (found,) = offsets(_known(20e-6))
+    assert (found.low, found.high, found.best) == (-20e-6, 20e-6, 0)
+    assert clock_margin(_known(20e-6), same=False) == pytest.approx(20e-6)
+    assert largest_error(_known(20e-6)) == 20e-6
+    # Less than the stamps tell is not made wider by it.
+    (found,) = offsets(_known(0.5))
+    assert found.low == pytest.approx(-0.001)
+    assert found.high == pytest.approx(0.01)
+
+
+def test_stamps_that_contradict_the_engine_count_alone() -> None:
+    (found,) = offsets(_known(20e-6, offset=0.5))
+    assert found.low == pytest.approx(0.499)
+    assert found.best == pytest.approx(0.499)
+
+
+def test_an_engine_that_says_nothing_of_clocks() -> None:
+    assert np.isnan(largest_error(_run(0.0)))
+    assert np.isnan(largest_error(_run(0.0).drop_columns("clock_error")))

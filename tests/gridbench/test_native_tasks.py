@@ -26,10 +26,10 @@ def test_a_task_touches_sleeps_and_makes_output(grid: Grid) -> None:
     result = call.result(60)
     assert len(result.output) == 50_000
     assert len(set(result.output)) == 1
-    calc_in, calc_out, slept = result.times
+    calc_in, calc_out, slept, begun = result.times
     assert calc_out - calc_in >= slept >= 0.01
     profile = call.profile
-    assert profile.calc_in <= calc_in <= calc_out <= profile.calc_out
+    assert profile.calc_in <= begun <= calc_in <= calc_out <= profile.calc_out
     assert result.process[0] == profile.pid
 
 

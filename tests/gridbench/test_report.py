@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -157,6 +158,50 @@ def test_coarse_clock_is_said():
     row = {"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0}
     found = notices(study(run_of(timelines.table_of([row] * 3))))
     assert any("multiples of 1.000 s" in notice.what for notice in found)
+
+
+def test_nothing_is_said_of_what_clocks_are_not_known_to():
+    rows = [
+        {
+            "submit": float(n),
+            "calc_in": n + 300e-6,
+            "calc_out": n + 0.5,
+            "retrieve": n + 0.5 + back,
+            "sleep": 0.4,
+            "clock_error": 50e-6,
+        }
+        for n, back in enumerate([-20e-6, 10e-6, 20e-6])
+    ]
+    done = study(run_of(timelines.table_of(rows), nnodes=1, cold=False))
+    assert notices(done) == []
+    assert "known to within 50.00 µs" in " ".join(sentences(done))
+    page = render([done])
+    assert '<th scope="row">output</th><td>below 50.00 µs</td>' in page
+    # By 20 µs the host's clock must be ahead, as the first result was there when it was.
+    assert '<th scope="row">dispatch</th><td>280.0 µs</td>' in page
+    # Beyond that, it is.
+    rows[0]["retrieve"] -= 100e-6
+    done = study(run_of(timelines.table_of(rows), nnodes=1, cold=False))
+    assert "calc-out to retrieve (1 task)" in notices(done)[0].what
+
+
+def test_runs_from_before_clocks_were_recorded(tmp_path):
+    row = {"submit": 0.0, "queued": 0.5, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0}
+    table = timelines.table_of([row]).drop_columns("clock_error")
+    record = json.dumps({"setup": {"NTasks": 1, "NNodes": 1}, "status": "complete"})
+    for name in ("whole", "cut off"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(record)
+    pq.write_table(table, tmp_path / "whole" / "timeline.parquet")
+    (values,) = (list(one.values()) for one in table.to_pylist())
+    line = json.dumps(values)
+    (tmp_path / "cut off" / "timeline.journal.jsonl").write_text(f"{line}\n{line[:9]}")
+    runs = load_runs([tmp_path / "whole", tmp_path / "cut off"])
+    for run in runs:
+        assert run.table.num_rows == 1
+        assert run.table.drop_columns("clock_error").equals(table)
+        assert math.isnan(run.table["clock_error"][0].as_py())
+    assert "known to within" not in render([study(run) for run in runs])
 
 
 @pytest.mark.parametrize(

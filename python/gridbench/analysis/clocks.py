@@ -6,8 +6,10 @@ which is `offset` ahead of the client's, that says, for each of its tasks:
     calc_out - retrieve  <=  offset  <=  calc_in - submit
 
 The offset of a host thus lies between the largest of the left sides and the smallest of the right
-ones. Old clocks were kept by NTP, so that 0 is the best guess; where it lies outside, clocks differ
-for sure, and the nearest possible offset is taken. Nothing narrows it further: how an interval is
+ones. An engine may have compared the clocks by messages of its own; its stamps are then on the
+client's clock already, and how far they may be off it narrows the interval (`clock_error`). Else
+nothing is known but the stamps. Old clocks were kept by NTP, so that 0 is the best guess; where it
+lies outside, clocks differ for sure, and the nearest possible offset is taken. How an interval is
 shared between the way there and the way back, four stamps cannot tell.
 
 Times that both ends took on one clock, such as the total, know of no offset. Theirs is only the
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gridbench.analysis.columns import Integers, seconds, succeeded, text
+from gridbench.analysis.columns import Floats, Integers, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
 _STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
@@ -71,6 +73,11 @@ def offsets(table: pa.Table) -> list[Offset]:
     np.maximum.at(low, host[known], after[known])
     np.minimum.at(high, host[known], before[known])
     tasks = np.bincount(host[known], minlength=len(names))
+    error = np.zeros(len(names))
+    np.maximum.at(error, host[known], np.nan_to_num(errors(done)[known], nan=np.inf))
+    narrow = np.maximum(low, -error) <= np.minimum(high, error)
+    low = np.where(narrow, np.maximum(low, -error), low)
+    high = np.where(narrow, np.minimum(high, error), high)
     ends = zip(names, tasks.tolist(), low.tolist(), high.tolist(), strict=True)
     found = [Offset(*one) for one in ends]
     return sorted((one for one in found if one.tasks), key=lambda one: one.host)
@@ -93,6 +100,21 @@ def _hosts(table: pa.Table) -> tuple[list[str], Integers]:
     """The hosts, and the number of each row's among them."""
     codes = text(table, "host").combine_chunks().dictionary_encode()
     return codes.dictionary.to_pylist(), np.array(codes.indices, dtype=np.int64)
+
+
+def errors(table: pa.Table) -> Floats:
+    """By how much calc-in and calc-out of each row may be off the client's clock, shape (rows,),
+    seconds; NaN where the engine does not tell, as in older timelines."""
+    if "clock_error" not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return seconds(table, "clock_error")
+
+
+def largest_error(table: pa.Table) -> float:
+    """The largest of them among the tasks that ended well, seconds; NaN if none is known."""
+    known = errors(table)[succeeded(table)]
+    known = known[np.isfinite(known)]
+    return float(known.max()) if len(known) else float("nan")
 
 
 def resolution(table: pa.Table) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,10 +77,13 @@ def _groups(table: pa.Table) -> tuple[Integers, list[str]]:
     # NUL cannot occur in a name that came out of a log, and keeps pairs apart.
     pair = pc.binary_join_element_wise(host, worker, "\0").combine_chunks().dictionary_encode()
     pairs = [value.split("\0", 1) for value in pair.dictionary.to_pylist()]
-    seen: dict[str, int] = {}
-    for _, name in pairs:
-        seen[name] = seen.get(name, 0) + 1
-    names = [name if seen[name] == 1 else f"{host_}/{name}" for host_, name in pairs]
+    # Where there are several hosts, the number of a process says little without its host.
+    several = len({host_ for host_, _ in pairs} - {""}) > 1
+    seen = Counter(name for _, name in pairs)
+    names = [
+        f"{host_}/{name}" if seen[name] > 1 or (several and host_ not in ("", name)) else name
+        for host_, name in pairs
+    ]
     codes = np.asarray(pair.indices.to_numpy(), dtype=np.int64)
     return codes, [name or "unknown" for name in names]
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gridbench.analysis.clocks import largest_error
 from gridbench.analysis.lanes import lanes
 
 Floats = npt.NDArray[np.float64]
@@ -62,6 +63,8 @@ class Summary:
     """Until the last of the workers seen started its first task."""
     most_running: int
     """Most tasks computing at one time."""
+    clock_error: float
+    """Calc-in and calc-out may be so far off the client's clock; NaN: the engine does not tell."""
     bytes_in: int
     bytes_out: int
     startup: Distribution
@@ -113,6 +116,7 @@ def summarise(table: pa.Table, ntasks: int, nnodes: int) -> Summary:
         first_calc_in=_extreme(np.min, stamps["calc_in"]),
         last_worker_calc_in=_extreme(np.max, stamps["calc_in"][first]),
         most_running=_most_running(stamps["calc_in"], stamps["calc_out"]),
+        clock_error=largest_error(done),
         bytes_in=_total(done, "bytes_in"),
         bytes_out=_total(done, "bytes_out"),
         startup=distribution(wait[first]),

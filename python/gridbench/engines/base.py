@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from gridbench.engines.servers import Servers
+
 # By name: a driver that is imported brings no NumPy along, unless its engine does.
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
@@ -49,6 +51,9 @@ class Outcome:
     output: Bytes | None = None
     worker: str = ""
     host: str = ""
+    clock_error: float = float("nan")
+    """Seconds by which calc_in and calc_out may be wrong, where they are from the clock of another
+    host and were translated to this one's; NaN: not known."""
     error: str = ""
     """Empty for success, else one line that says what happened."""
 
@@ -85,6 +90,17 @@ class Engine(abc.ABC):
         """
         del namespaces
         raise Cannot(f"{self.name} cannot put its workers into network namespaces")
+
+    takes_servers: ClassVar[bool] = False
+    """Its workers can be those of a grid's servers: see `use_servers`."""
+
+    def use_servers(self, servers: Servers) -> None:
+        """Have the workers be those of these servers, as many as they have.
+
+        Called before all else. Raises Cannot if the engine has no way to do that.
+        """
+        del servers
+        raise Cannot(f"the engine `{self.name}` cannot have its workers on servers of a grid")
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """At most how many copies of the shared data exist at one time outside the client.

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
 from gridbench.engines.meeting import Meeting, meet
 from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+from gridbench.workload.task import TaskResult
 
 Chunk = int | Literal["auto"]
 """How many items one call takes; "auto": as many as the engine finds best."""
@@ -44,6 +45,11 @@ class FunctionEngine(Engine):
     def result(self, future: Any) -> Any:
         """Wait for a call; its result, or the exception that it raised."""
         return future.result()
+
+    def task_result(self, future: Any) -> TaskResult:
+        """The same for a task, with stamps on the client's clock as far as the engine knows it."""
+        result: TaskResult = self.result(future)
+        return result
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """The results of many calls, in their order, in the way the engine's users get them."""
@@ -102,7 +108,7 @@ class FunctionEngine(Engine):
         if refusal is not None:
             return failure_of(tid, refusal)
         try:
-            return outcome_of(tid, self.result(future), queued=self.queued(future))
+            return outcome_of(tid, self.task_result(future), queued=self.queued(future))
         except (Exception, SystemExit) as error:  # whatever was raised is the task's end
             return failure_of(tid, error)
 

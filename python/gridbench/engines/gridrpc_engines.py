@@ -1,9 +1,11 @@
-"""gridrpc on this machine, with native and with Python workers, through its public Python API."""
+"""gridrpc with native and Python workers, here or on servers, through its public Python API."""
 
 from __future__ import annotations
 
 import abc
+import math
 import os
+import platform
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,9 +16,12 @@ import gridrpc
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
+from gridbench.engines.servers import Servers
 from gridbench.micro import work
 from gridbench.native import module
 from gridbench.workload.task import TaskResult
+
+_HERE = platform.node()
 
 
 class _GridEngine(FunctionEngine):
@@ -25,20 +30,27 @@ class _GridEngine(FunctionEngine):
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
 
     takes_namespaces: ClassVar[bool] = True
+    takes_servers: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
         self._grid: gridrpc.Grid | None = None
         self._namespaces: tuple[str, ...] = ()
+        self._servers: Servers | None = None
 
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
         """Each namespace is a host: an agent lives there, and the workers with it."""
         self._namespaces = tuple(namespaces)
 
+    def use_servers(self, servers: Servers) -> None:
+        """The grid's own way to other machines."""
+        self._servers = servers
+
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """Shared data is present once on a machine, and once on each host."""
         del warm
-        return min(workers, len(self._namespaces)) or 1
+        hosts = len(self._servers.hosts) if self._servers else len(self._namespaces)
+        return min(workers, hosts) or 1
 
     def describe(self) -> Description:
         """The configuration is the resolved one of the grid."""
@@ -69,6 +81,13 @@ class _GridEngine(FunctionEngine):
         """When it went to a worker."""
         return float(future.profile.sent)
 
+    def task_result(self, future: Any) -> TaskResult:
+        """With stamps on this host's clock, and the host as the grid names it."""
+        result: TaskResult = self.result(future)
+        if self._servers is None and not self._namespaces:
+            return result._replace(host=_HERE, clock_error=0.0)
+        return _translated(result, future.profile)
+
     def moved(self, future: Any) -> int:
         """What its profile tells; data that the worker reads where it lies is not counted."""
         return int(future.profile.bytes_in)
@@ -85,6 +104,8 @@ class _GridEngine(FunctionEngine):
 
     def _place(self, workers: int) -> dict[str, Any]:
         """Settings of the grid that say where its workers are."""
+        if self._servers is not None:
+            return self._servers.arguments()
         if not self._namespaces:
             return {"workers": workers}
         return {"servers": servers_in(self._namespaces, workers)}
@@ -149,11 +170,11 @@ class NativeEngine(_GridEngine):
         values = future.result()
         match future.function_name.rpartition("/")[2]:
             case "check":
-                return _checked(future, values)
+                return _checked(future.profile, values)
             case "task":
-                calc_in, calc_out, slept = values.times.tolist()
+                calc_in, calc_out, slept, begun = values.times.tolist()
                 pid = int(values.process[0])
-                return TaskResult(calc_in, calc_out, slept, pid, future.profile.host, values.output)
+                return TaskResult(calc_in, calc_out, slept, pid, "", values.output, begun)
             case "sleep":
                 return float(values[0])
         return values
@@ -196,14 +217,33 @@ def servers_in(
     return servers
 
 
-def _checked(call: Any, values: Any) -> TaskResult:
+def _checked(profile: Any, values: Any) -> TaskResult:
     """The result of a checked task, whose stamps are those of the call."""
     import numpy as np
 
     digests = values.digests.astype("<u4").view(np.uint8)
     returned = np.concatenate([digests, values.output])
-    profile = call.profile
-    return TaskResult(profile.calc_in, profile.calc_out, 0.0, profile.pid, profile.host, returned)
+    begin, end = profile.calc_in, profile.calc_out
+    return TaskResult(begin, end, 0.0, profile.pid, profile.host, returned)
+
+
+def _translated(result: TaskResult, profile: Any) -> TaskResult:
+    """The result of a task with the host as the grid names it, and stamps on this host's clock.
+
+    Those of the profile are on this clock already, give or take its clock error. They were taken
+    right before the task was begun and right after it had ended; so that is where its own belong.
+    """
+    error = profile.clock_error
+    if error and math.isfinite(result.begun):
+        least = profile.calc_in - result.begun
+        most = profile.calc_out - result.calc_out
+        shift = (least + most) / 2
+        result = result._replace(
+            calc_in=result.calc_in + shift,
+            calc_out=result.calc_out + shift,
+        )
+        error += abs(most - least) / 2
+    return result._replace(host=profile.host, clock_error=error)
 
 
 def _settings(config: gridrpc.Config) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) ->
         output=result.output,
         worker=str(result.pid),
         host=result.host,
+        clock_error=result.clock_error,
     )
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from gridbench.analysis.columns import Floats, seconds, text
 from gridbench.analysis.concurrency import thinned
 from gridbench.analysis.overhead import Distribution
-from gridbench.report.study import Study, label
+from gridbench.report.study import BETWEEN_CLOCKS, Study, label
 from gridbench.timeline import SCHEMA
 
 MOST_TASKS = 50_000
@@ -38,6 +38,8 @@ def _run(study: Study) -> dict[str, Any]:
         "end": _number(study.end),
         "workers": study.run.nnodes,
         "cold": study.run.cold,
+        "clock_error": study.clock_error,
+        "unsure": [label(name) for name in sorted(BETWEEN_CLOCKS)],
         "running": {"time": _numbers(steps.time), "running": steps.running.tolist()},
         "cost": {label(name): _number(value) for name, value in cost.items()},
         "phases": {label(name): _number(value) for name, value in study.phases.means().items()},

@@ -11,7 +11,8 @@ from typing import Any
 from gridbench.report.data import page_data
 from gridbench.report.document import document
 from gridbench.report.files import asset
-from gridbench.report.prose import Notice, notices, sentences
+from gridbench.report.hosts import grid_hosts
+from gridbench.report.prose import Notice, certain, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
 from gridbench.report.text import (
@@ -115,6 +116,10 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     yield row("Workers asked for", lambda s: f"{s.run.nnodes:,}")
     yield row("Workers that ran a task", lambda s: f"{s.summary.workers_seen:,}")
     yield row("Start", lambda s: "cold" if s.run.cold else "warm")
+    if any(grid_hosts(study.run.record) for study in studies):
+        yield row("Hosts of workers", lambda s: f"{len(s.hosts):,}" if s.hosts else NOTHING)
+    if any(study.clock_error for study in studies):
+        yield row("Clocks known within", lambda s: _clocks(s.clock_error, same=s.one_clock))
     yield row("Task data", lambda s: size(s.summary.bytes_in))
     yield row("Output data", lambda s: size(s.summary.bytes_out))
 
@@ -127,7 +132,13 @@ def _cost_table(studies: Sequence[Study]) -> str:
     parts = [study.cost.parts() if study.cost else {} for study in studies]
     names = next((list(found) for found in parts if found), [])
     rows = [
-        [label(name), *(duration(found.get(name, float("nan"))) for found in parts)]
+        [
+            label(name),
+            *(
+                certain(name, found.get(name, float("nan")), study)
+                for found, study in zip(parts, studies, strict=True)
+            ),
+        ]
         for name in names
     ]
     totals = [duration(s.cost.total) if s.cost else NOTHING for s in studies]
@@ -139,7 +150,10 @@ def _cost_table(studies: Sequence[Study]) -> str:
 
 def _phases_table(studies: Sequence[Study]) -> str:
     means = [study.phases.means() for study in studies]
-    rows = [[label(name), *(duration(found[name]) for found in means)] for name in means[0]]
+    rows = [
+        [label(name), *(certain(name, m[name], s) for m, s in zip(means, studies, strict=True))]
+        for name in means[0]
+    ]
     totals = [duration(sum(found.values())) for found in means]
     return table(
         ["mean per task", *(study.run.name for study in studies)],
@@ -165,6 +179,7 @@ def run_section(study: Study, number: int) -> str:
         number=number,
         name=escape(study.run.name),
         brief=escape(_brief(study.run)),
+        hosts=_hosts(study),
         record=details("What was run: set-up, engine, machine, versions", table(["", ""], rows))
         if rows
         else "",
@@ -173,16 +188,43 @@ def run_section(study: Study, number: int) -> str:
     )
 
 
+def _hosts(study: Study) -> str:
+    """Where the workers were; nothing if that was the client's machine."""
+    if not grid_hosts(study.run.record):
+        return ""
+    rows = [
+        [
+            host.name,
+            host.server or NOTHING,
+            NOTHING if host.workers is None else f"{host.workers:,}",
+            f"{host.used:,}",
+            f"{host.tasks:,}",
+            host.transport or NOTHING,
+            _clocks(host.clock_error, same=host.clock_error == 0),
+        ]
+        for host in study.hosts
+    ]
+    head = ["host", "server", "workers", "that ran a task", "tasks", "transport"]
+    return "<h3>Where the workers were</h3>" + table([*head, "clock known within"], rows)
+
+
+def _clocks(error: float, *, same: bool) -> str:
+    if same:
+        return "one clock"
+    return duration(error) if error else NOTHING
+
+
 def _brief(run: Run) -> str:
     """Engine, work and machine in one line, as far as the record tells."""
     engine, setup = section(run.record, "engine"), section(run.record, "setup")
     machine, versions = section(run.record, "machine"), section(run.record, "versions")
+    hosts = grid_hosts(run.record)
     parts = [
         f"{engine.get('name', '')} {engine.get('version', '')}".strip(),
         f"{counted(run.ntasks, 'task')} on {counted(run.nnodes, 'worker')}",
         "cold start" if run.cold else "warm start",
         f"times from {setup['InputFile']}" if setup.get("InputFile") else "",
-        f"on {machine['host']}" if machine.get("host") else "",
+        f"{'client ' if hosts else ''}on {machine['host']}" if machine.get("host") else "",
         str(machine.get("processor") or ""),
         f"{machine['cores']} cores" if machine.get("cores") else "",
         f"Python {versions['python']}" if versions.get("python") else "",

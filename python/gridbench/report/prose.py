@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.report.source import Run
-from gridbench.report.study import Study, label
+from gridbench.report.study import BETWEEN_CLOCKS, Study, label
 from gridbench.report.text import counted, duration, percent
 
 _NEGLIGIBLE = 0.005
@@ -45,7 +45,7 @@ def sentences(study: Study) -> list[str]:
         named = [
             f"{label(name)} ({duration(parts[name])})"
             for name in largest
-            if parts[name] > _NEGLIGIBLE * study.cost.cost
+            if parts[name] > _NEGLIGIBLE * study.cost.cost and not _unsure(name, parts[name], study)
         ]
         found.append(
             f"Going remote and uneven work cost {duration(study.cost.cost)} per worker, "
@@ -57,7 +57,25 @@ def sentences(study: Study) -> list[str]:
             f"On a free worker a task cost {duration(figures['p50'])} in the median, "
             f"{duration(figures['p99'])} at the 99th percentile, beyond its sleep."
         )
+    if study.clock_error:
+        found.append(
+            f"The clocks of its hosts are known to within {duration(study.clock_error)} of the "
+            "client's. Start-up, dispatch, input and output can each be wrong by as much; the "
+            "total and what a task cost in all cannot."
+        )
     return found
+
+
+def certain(name: str, value: float, study: Study) -> str:
+    """The time of a phase, as far as the clocks of client and hosts are known."""
+    return (
+        f"below {duration(study.clock_error)}" if _unsure(name, value, study) else duration(value)
+    )
+
+
+def _unsure(name: str, value: float, study: Study) -> bool:
+    """Whether a phase is shorter than its ends are known to."""
+    return name in BETWEEN_CLOCKS and abs(value) < study.clock_error
 
 
 def notices(study: Study) -> list[Notice]:

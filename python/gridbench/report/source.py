@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from gridbench.errors import InputError
+from gridbench.report.hosts import grid_hosts, place
 from gridbench.tasklog import read_task_log
 
 
@@ -42,7 +43,7 @@ def load_runs(sources: Iterable[Path]) -> list[Run]:
     runs = [_load(path) for source in sources for path in _expanded(source)]
     if not runs:
         raise InputError("nothing to report on", remedy="give run folders or task logs")
-    return _told_apart(runs)
+    return _told_apart(_placed(runs))
 
 
 def _expanded(source: Path) -> list[Path]:
@@ -93,6 +94,13 @@ def section(record: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _count(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and value > 0 else otherwise
+
+
+def _placed(runs: list[Run]) -> list[Run]:
+    """With where their workers were in the names, if that was not one machine for all."""
+    if not any(grid_hosts(run.record) for run in runs):
+        return runs
+    return [replace(run, name=f"{run.name} {place(run.record)}".strip()) for run in runs]
 
 
 def _told_apart(runs: list[Run]) -> list[Run]:

@@ -16,12 +16,13 @@ from gridbench.analysis.breakdown import (
     job_end,
     task_phases,
 )
-from gridbench.analysis.clocks import Offset, corrected, offsets
+from gridbench.analysis.clocks import Offset, corrected, errors, offsets, one_clock
 from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
 from gridbench.analysis.concurrency import Concurrency, running_over_time
 from gridbench.analysis.lanes import Lanes, assign_lanes
 from gridbench.analysis.overhead import Distribution, handling, round_trip
 from gridbench.analysis.summary import Summary, summarise
+from gridbench.report.hosts import HostRow, host_rows
 from gridbench.report.source import Run
 
 STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
@@ -42,6 +43,12 @@ class Study:
     input_begin: Floats
     end: float
     concurrency: Concurrency
+    hosts: tuple[HostRow, ...]
+    """Where its workers were."""
+    clock_error: float
+    """Stamps of hosts may be so far off the client's clock, seconds; 0 if that is not known."""
+    one_clock: bool
+    """Client and workers have read the same."""
     offsets: tuple[Offset, ...]
     """How far the hosts' clocks are ahead of the client's, as far as the stamps tell."""
     phases: TaskPhases
@@ -64,12 +71,20 @@ class Study:
         return sorted(pairs, key=lambda pair: -pair[1])
 
     def negative(self) -> dict[str, int]:
-        """Number of tasks per interval that is negative, for those intervals that are."""
-        intervals = (("submit", "calc_in"), ("calc_in", "calc_out"), ("calc_out", "retrieve"))
+        """Number of tasks per interval that is negative, for those intervals that are.
+
+        What the clocks are not known to is not counted: nobody can tell that it is negative.
+        """
+        unsure = np.nan_to_num(errors(self.run.table))
+        intervals = (
+            ("submit", "calc_in", unsure),
+            ("calc_in", "calc_out", np.zeros_like(unsure)),
+            ("calc_out", "retrieve", unsure),
+        )
         found = {}
-        for first, second in intervals:
+        for first, second, margin in intervals:
             length = seconds(self.run.table, second) - seconds(self.run.table, first)
-            count = int(np.sum(length < 0))
+            count = int(np.sum(length < -margin))
             if count:
                 found[f"{label(first)} to {label(second)}"] = count
         return found
@@ -82,6 +97,10 @@ class Study:
             if len(stamps) > 8 and np.allclose(stamps / step, np.round(stamps / step), atol=1e-6):
                 return step
         return 0.0
+
+
+BETWEEN_CLOCKS = frozenset({"start_up", "dispatch", "input", "output"})
+"""Phases that begin on one host's clock and end on another's."""
 
 
 def label(column: str) -> str:
@@ -105,14 +124,18 @@ def study(run: Run) -> Study:
     done = corrected(done, known)
     done_lanes = lanes if ok.all() else assign_lanes(done)
     phases = task_phases(done, done_lanes, cold=run.cold)
+    summary = summarise(run.table, run.ntasks, run.nnodes)
     return Study(
         run=run,
-        summary=summarise(run.table, run.ntasks, run.nnodes),
+        summary=summary,
         ok=ok,
         lanes=lanes,
         input_begin=input_begin(run.table, lanes, cold=run.cold),
         end=job_end(done),
         concurrency=running_over_time(run.table),
+        hosts=tuple(host_rows(run.record, run.table)),
+        clock_error=summary.clock_error if summary.clock_error > 0 else 0.0,
+        one_clock=summary.clock_error == 0 or one_clock(run.record, run.table),
         offsets=tuple(known),
         phases=phases,
         cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold),

@@ -176,4 +176,5 @@ class LocalClient(Client):
             bytes_shared=self._data[1].nbytes,
             bytes_out=item.output_bytes,
             status=" ".join(outcome.error.split()) or OK,
+            clock_error=float(outcome.clock_error),
         )

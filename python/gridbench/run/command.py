@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from gridbench.engines.python_tasks import one_line
+from gridbench.engines.servers import ask, limited
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
-from gridbench.run.participants import find_participant
+from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import read_workload
+from gridbench.workload.workload import Workload, read_workload
 
 if TYPE_CHECKING:
     from gridbench.analysis.summary import Summary
@@ -40,6 +41,12 @@ class Request:
     folder: Path | None
     """None: one below `runs`, named after the time."""
     time_scale: float = 1.0
+    grid: Path | None = None
+    """A grid.toml, whose servers have the workers."""
+    servers: tuple[str, ...] = ()
+    """Which of them; or URLs."""
+    cores: int | None = None
+    """Workers, instead of as many as the set-up or the servers say."""
     replace: bool = False
     options: Options = field(default_factory=Options)
 
@@ -51,17 +58,41 @@ def run_benchmark(request: Request) -> int:
     2: the input or the output folder cannot be used. 128 + n: ended by signal n.
     """
     workload = read_workload(request.setup_file, request.time_scale)
-    setup, options = workload.setup, request.options
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
-    check_workers(setup)
     console = Console(stderr=True, highlight=False)
+    if not (request.grid or request.servers):
+        workload = _on(workload, request.cores or workload.setup.nnodes)
+        check_workers(workload.setup)
+        return _run(request, workload, participants, console)
+    for one in participants:
+        one.require_servers()
+    console.print("asking the servers for their workers", soft_wrap=True)
+    given = ask(request.grid, request.servers, patience=request.options.start_timeout)
+    with limited(given, request.cores) as servers:
+        for host in servers.hosts:
+            console.print(host.told(), soft_wrap=True)
+        for one in participants:
+            one.use_servers(servers)
+        return _run(request, _on(workload, servers.workers), participants, console)
+
+
+def _on(workload: Workload, workers: int) -> Workload:
+    """The workload on so many workers."""
+    return replace(workload, setup=replace(workload.setup, nnodes=workers))
+
+
+def _run(
+    request: Request, workload: Workload, participants: list[Participant], console: Console
+) -> int:
+    setup, options = workload.setup, request.options
     facts: dict[str, Facts] = {}
     for one in participants:
         if one.environment() is not None:  # which takes seconds
             console.print(f"{one.name}: loading", soft_wrap=True)
         facts[one.name] = one.facts(most_at_once(setup), warm=options.warm)
-    check_memory(setup, facts)
+    if not any(one.servers for one in participants):  # whose memory is for their doctor to look at
+        check_memory(setup, facts)
     folder = request.folder or default_folder()
     places = prepare(folder, list(request.engines), replace=request.replace)
 

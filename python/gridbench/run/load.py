@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from gridbench.errors import InputError
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import JOURNAL, TIMELINE, read_journal
-from gridbench.timeline import SCHEMA
+from gridbench.timeline import ADDED, SCHEMA
 
 _REMEDY = "give the folder of a run, as `gridbench run --out` made it"
 
@@ -73,11 +73,11 @@ def _timeline(path: Path) -> pa.Table:
     try:
         with pq.ParquetFile(path, read_dictionary=_TEXTS) as file:
             names = file.schema_arrow.names
-            missing = [name for name in SCHEMA.names if name not in names]
+            missing = [name for name in SCHEMA.names if name not in (*names, *ADDED)]
             if missing:
                 raise _no_timeline(path, f"it has no column {missing[0]}")
             batches, size = [], 0
-            for batch in file.iter_batches(_ROWS, columns=SCHEMA.names):
+            for batch in file.iter_batches(_ROWS, columns=[n for n in SCHEMA.names if n in names]):
                 batches.append(_unfolded(batch, path))
                 size += batches[-1].nbytes
                 if size > _MOST_BYTES:
@@ -98,9 +98,14 @@ def _unfolded(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
             lengths = pc.binary_length(column.dictionary)
             if (pc.max(lengths).as_py() or 0) > _LONGEST:
                 raise _no_timeline(path, f"its column {name} has a text of over {_LONGEST} bytes")
-    return pa.RecordBatch.from_arrays(
-        [batch[field.name].cast(field.type) for field in SCHEMA], schema=SCHEMA
-    )
+    there = batch.schema.names
+    columns = [
+        batch[field.name].cast(field.type)
+        if field.name in there
+        else pa.repeat(pa.scalar(float("nan"), field.type), batch.num_rows)
+        for field in SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def _no_timeline(path: Path, why: str) -> InputError:

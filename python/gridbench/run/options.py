@@ -50,11 +50,32 @@ start_option = click.option(
         "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
         "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
         "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
+        "gridbench run setup.xml --grid grid.toml --server lab,here --out runs/many",
     ),
 )
 @click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
 @engines_option
 @start_option
+@click.option(
+    "--grid",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Have the workers on the servers of this grid.toml instead of on this machine.",
+)
+@click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be given"
+    " several times. [default: all of FILE]",
+)
+@click.option(
+    "--cores",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="How many workers. [default: NNodes of SETUP.xml, or as many as the servers have]",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -91,6 +112,9 @@ def run(
     setup: Path,
     engines: tuple[str, ...],
     start: str,
+    grid: Path | None,
+    servers: tuple[str, ...],
+    cores: int | None,
     out: Path | None,
     time_scale: float,
     check: bool,
@@ -103,8 +127,13 @@ def run(
     of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
     several engines these lie in DIR/<engine>, and DIR/report.html compares them.
 
+    With --grid or --server the workers of gridrpc's engines are on other machines: the servers are
+    asked for their workers first, and NNodes does not count. Runs that were made with different
+    servers, and of other engines, are put side by side by `gridbench report`.
+
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
+    from gridbench.engines.servers import names_in
     from gridbench.run.command import Request, run_benchmark
     from gridbench.run.runner import Options
 
@@ -115,6 +144,9 @@ def run(
                 engines=engines or (DEFAULT_ENGINE,),
                 folder=out,
                 time_scale=time_scale,
+                grid=grid,
+                servers=names_in(servers),
+                cores=cores,
                 replace=force,
                 options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
             )

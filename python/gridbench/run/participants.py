@@ -12,6 +12,7 @@ from typing import Any
 from gridbench.engines.base import Cannot, Engine
 from gridbench.engines.environments import Environment, environment
 from gridbench.engines.registry import find_engine, make_engine
+from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.run.client import Client, Facts, LocalClient
 from gridbench.run.exchange import EngineFailure
@@ -25,10 +26,21 @@ class Participant(abc.ABC):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.servers: Servers | None = None
+        """Where its workers are; None: on this machine."""
 
     @abc.abstractmethod
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
         """Have its workers live in these network namespaces. InputError if they cannot."""
+
+    @abc.abstractmethod
+    def require_servers(self) -> None:
+        """InputError if its workers cannot be those of a grid's servers."""
+
+    def use_servers(self, servers: Servers) -> None:
+        """Have its workers be those of these servers. InputError if they cannot."""
+        self.require_servers()
+        self.servers = servers
 
     @abc.abstractmethod
     def facts(self, workers: int, *, warm: bool) -> Facts:
@@ -63,6 +75,17 @@ class _Here(Participant):
         except Cannot as error:
             raise _no_namespaces(str(error)) from error
 
+    def require_servers(self) -> None:
+        if not self._engine.takes_servers:
+            raise _no_servers(self.name)
+
+    def use_servers(self, servers: Servers) -> None:
+        super().use_servers(servers)
+        try:
+            self._engine.use_servers(servers)
+        except Cannot as error:
+            raise _no_servers(self.name, str(error)) from error
+
     def facts(self, workers: int, *, warm: bool) -> Facts:
         return Facts(
             asdict(self._engine.describe()),
@@ -90,6 +113,9 @@ class _Elsewhere(Participant):
     def use_namespaces(self, namespaces: Sequence[str]) -> None:
         del namespaces
         raise _no_namespaces(f"{self.name}, in an environment of its own, takes no namespaces")
+
+    def require_servers(self) -> None:
+        raise _no_servers(self.name)
 
     def facts(self, workers: int, *, warm: bool) -> Facts:
         client = HostedClient(self._point, workers=workers, warm=warm)
@@ -120,3 +146,11 @@ class _Elsewhere(Participant):
 
 def _no_namespaces(why: str) -> InputError:
     return InputError(why, remedy="choose gridrpc-native or gridrpc-python, or one host")
+
+
+def _no_servers(name: str, why: str = "") -> InputError:
+    return InputError(
+        why or f"the engine `{name}` cannot have its workers on servers of a grid",
+        remedy="leave out --grid and --server for it, and compare both runs by `gridbench report`;"
+        " gridrpc-native and gridrpc-python can",
+    )

@@ -41,6 +41,7 @@ class Row(NamedTuple):
     bytes_shared: int
     bytes_out: int
     status: str
+    clock_error: float = float("nan")
 
     def to_line(self) -> str:
         """One line of the journal; JSON has no NaN, so that becomes null."""
@@ -73,6 +74,8 @@ def _parse(line: str) -> list[object] | None:
         values = json.loads(line)
     except (ValueError, RecursionError):
         return None
+    if isinstance(values, list) and len(values) == len(Row._fields) - len(Row._field_defaults):
+        values += [None] * len(Row._field_defaults)  # an older run
     if not isinstance(values, list) or len(values) != len(Row._fields):
         return None
     for position, (kind, value) in enumerate(zip(_KINDS, values, strict=True)):
@@ -85,7 +88,7 @@ def _parse(line: str) -> list[object] | None:
     return values
 
 
-_KINDS = (int, *[float] * 7, str, str, int, int, int, str)
+_KINDS = (int, *[float] * 7, str, str, int, int, int, str, float)
 
 
 def _table(rows: list[list[object]]) -> pa.Table:

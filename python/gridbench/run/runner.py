@@ -270,6 +270,7 @@ def _new_record(
         "command": sys.argv,
         "engine": facts.description,
         "environment": participant.environment(),
+        "grid": None if participant.servers is None else participant.servers.record(),
         "start": "warm" if options.warm else "cold",
         "time_scale": workload.time_scale,
         "setup": setup.to_dict(),

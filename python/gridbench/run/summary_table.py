@@ -17,13 +17,14 @@ def print_summaries(console: Console, summaries: Sequence[tuple[str, Summary]]) 
     table.add_column("")
     for name, _ in summaries:
         table.add_column(name, justify="right", overflow="fold")
-    rows = [_rows(summary) for _, summary in summaries]
+    clocks = any(summary.clock_error > 0 for _, summary in summaries)
+    rows = [_rows(summary, clocks=clocks) for _, summary in summaries]
     for line in zip(*rows, strict=True):
         table.add_row(line[0][0], *[cell for _, cell in line])
     console.print(table)
 
 
-def _rows(summary: Summary) -> list[tuple[str, str]]:
+def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:
     return [
         ("tasks", f"{summary.tasks:,}"),
         ("ok / failed / missing", f"{summary.ok:,} / {summary.failed:,} / {summary.missing:,}"),
@@ -35,6 +36,7 @@ def _rows(summary: Summary) -> list[tuple[str, str]]:
         ("first task computing after", seconds(summary.first_calc_in)),
         ("last worker computing after", seconds(summary.last_worker_calc_in)),
         ("most tasks computing at once", f"{summary.most_running:,}"),
+        *([("clocks known within", seconds(summary.clock_error))] if clocks else []),
         *_parts("first dispatch", summary.startup),
         *_parts("later dispatch", summary.dispatch),
         *_parts("return", summary.giving_back),

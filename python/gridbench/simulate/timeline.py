@@ -59,6 +59,7 @@ def table_of(done: Simulation) -> pa.Table:
         "bytes_shared": np.full(tasks, round(work.bytes_shared)),
         "bytes_out": np.full(tasks, round(work.bytes_out)),
         "status": pa.repeat(pa.scalar(OK), tasks),
+        "clock_error": np.zeros(tasks),
     }
     return pa.table([pa.array(columns[field.name], field.type) for field in SCHEMA], SCHEMA)
 

@@ -34,6 +34,10 @@ class TaskResult(NamedTuple):
     host: str
     output: npt.NDArray[np.uint8] | None
     """None if no output was asked for."""
+    begun: float = float("nan")
+    """When the task was begun, before it read its data."""
+    clock_error: float = float("nan")
+    """Seconds by which calc_in and calc_out may be wrong on the client's clock; NaN: not known."""
 
 
 def run_task(sleep: float, data: Any, shared: Any, output_bytes: int) -> TaskResult:
@@ -43,6 +47,7 @@ def run_task(sleep: float, data: Any, shared: Any, output_bytes: int) -> TaskRes
     is read before the calc-in stamp, so that data that was only mapped has really come. The
     output is written in full after the sleep and before the calc-out stamp.
     """
+    begun = time.monotonic()
     _touch(data)
     _touch(shared)
     calc_in = time.monotonic()
@@ -51,7 +56,8 @@ def run_task(sleep: float, data: Any, shared: Any, output_bytes: int) -> TaskRes
     woken = time.monotonic()
     output = _fresh_bytes(output_bytes, int(woken * 1e6) & 0xFF) if output_bytes else None
     calc_out = time.monotonic()
-    return TaskResult(calc_in, calc_out, woken - calc_in, os.getpid(), platform.node(), output)
+    slept = woken - calc_in
+    return TaskResult(calc_in, calc_out, slept, os.getpid(), platform.node(), output, begun)
 
 
 def check_task(data: Any, shared: Any, output_bytes: int) -> TaskResult:
@@ -67,7 +73,7 @@ def check_task(data: Any, shared: Any, output_bytes: int) -> TaskResult:
     output[:DIGEST_BYTES] = np.frombuffer(digests(data, shared), dtype=np.uint8)
     output[DIGEST_BYTES:] = pattern(output_bytes)
     calc_out = time.monotonic()
-    return TaskResult(calc_in, calc_out, 0.0, os.getpid(), platform.node(), output)
+    return TaskResult(calc_in, calc_out, 0.0, os.getpid(), platform.node(), output, calc_in)
 
 
 def digests(data: Any, shared: Any) -> bytes:

@@ -266,23 +266,36 @@
     },
   };
 
+  // Where the workers were stands below the engine's name.
+  function inLines(name) {
+    const [engine, ...rest] = name.split(" on ");
+    const lines = rest.length ? [engine, `on ${rest.join(" on ")}`] : [engine];
+    return lines.map((line) => plain(shortened(line, 32))).join("<br>");
+  }
+
   function stacked(key, title) {
     const runs = data.runs.filter((run) => Object.values(run[key]).some((value) => finite(value)));
     if (!runs.length) return null;
     const parts = Object.keys(runs[0][key]).filter((part) => part !== "sleep");
-    const names = runs.map((run) => plain(shortened(run.name, 28)));
+    // Names may be alike as far as there is room for them, so bars are placed by number.
+    const places = runs.map((_, index) => index);
+    const names = runs.map((run) => inLines(run.name));
     const seen = parts.filter((part) => runs.some((run) => finite(run[key][part]) && run[key][part] !== 0));
     const legend = 34 + 20 * Math.ceil(seen.length / 2);
     const traces = seen.map((part) => ({
-      type: "bar", orientation: "h", name: part, y: names, x: runs.map((run) => run[key][part]),
+      type: "bar", orientation: "h", name: part, y: places, x: runs.map((run) => run[key][part]),
       marker: { color: COLOURS[part] },
-      text: runs.map((run) => duration(run[key][part])),
+      text: runs.map((run) => run.unsure.includes(part) && Math.abs(run[key][part]) < run.clock_error
+        ? `below ${duration(run.clock_error)}, to which clocks are known` : duration(run[key][part])),
       hovertemplate: `${part}: %{text}<extra></extra>`, textposition: "none", width: 0.55,
     }));
     return {
       traces,
       layout: layout(100 + legend + 44 * runs.length, axis(title, { rangemode: "tozero" }),
-        axis("", { autorange: "reversed", showgrid: false, type: "category" }),
+        axis("", {
+          range: [runs.length - 0.5, -0.5], showgrid: false, zeroline: false,
+          tickvals: places, ticktext: names,
+        }),
         { barmode: "relative", margin: { l: 20, r: 24, t: legend, b: 52 } }),
       columns: ["run", ...parts],
       rows: runs.map((run) => [run.name, ...parts.map((part) => run[key][part])]),

@@ -1,0 +1,259 @@
+"""Servers of a grid that engines have their workers on, and what these servers give.
+
+How many workers there are is for the servers to say: one without `workers` starts as many as its
+hosts have processors. So before anything is measured they are asked, by a grid that is opened and
+closed again. It also brings the program to hosts that have never seen it.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from gridbench.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host of a server."""
+
+    name: str
+    """As the configuration has it, and as profiles of calls tell it."""
+    server: str
+    """Empty for workers of this machine that are no server's."""
+    workers: int
+    transport: str
+    """What tasks and results go through, in words."""
+
+    def told(self) -> str:
+        """In one line."""
+        workers = "1 worker" if self.workers == 1 else f"{self.workers:,} workers"
+        return f"{self.name}: {workers}; {self.transport}"
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where an engine has its workers."""
+
+    file: Path | None
+    """A grid.toml."""
+    names: tuple[str, ...]
+    """Servers of the file, or URLs; none: all servers of the file."""
+    hosts: tuple[Host, ...]
+
+    @property
+    def workers(self) -> int:
+        """How many all hosts have together."""
+        return sum(host.workers for host in self.hosts)
+
+    def arguments(self) -> dict[str, Any]:
+        """How a grid is told."""
+        chosen = {"servers": self.names} if self.names else {}
+        return {"config": self.file, **chosen}
+
+    def record(self) -> dict[str, Any]:
+        """For the record of a run."""
+        return {
+            "file": None if self.file is None else str(self.file.resolve()),
+            "servers": list(dict.fromkeys(host.server for host in self.hosts if host.server)),
+            "hosts": [
+                {
+                    "name": host.name,
+                    "server": host.server,
+                    "workers": host.workers,
+                    "transport": host.transport,
+                }
+                for host in self.hosts
+            ],
+        }
+
+
+def names_in(words: Iterable[str]) -> tuple[str, ...]:
+    """The servers that options name: `NAME[,NAME]`, or a URL, which may have commas of its own."""
+    found: list[str] = []
+    for word in words:
+        parts = [word] if ":" in word else [part.strip() for part in word.split(",")]
+        if "" in parts:
+            raise InputError(
+                f"a server without a name: `{word}`", remedy="write --server NAME[,NAME]"
+            )
+        found += parts
+    return tuple(found)
+
+
+def ask(file: Path | None, names: tuple[str, ...], *, patience: float) -> Servers:
+    """Have servers start their workers once, and see what they give.
+
+    InputError if a name or the file is wrong, or a host does not come within `patience` seconds.
+    """
+    import gridrpc
+
+    if file is None and (plain := [name for name in names if ":" not in name]):
+        raise InputError(
+            f"`{plain[0]}` is a server of a file, and no file is given",
+            remedy="add --grid FILE, or give a URL such as ssh://node1",
+        )
+    known = _described(file, names)
+    servers = Servers(file, names, ())
+    try:
+        with gridrpc.Grid(worker="native", **servers.arguments()) as grid:
+            grid.wait_until_ready(patience)
+            # Workers are numbered host by host; those of this machine are no host's.
+            own = socket.gethostname()
+            counts = Counter(grid._native.host_of(n) or own for n in range(grid.workers))
+    except (gridrpc.GridError, TimeoutError) as error:
+        raise InputError(
+            f"the servers cannot be used: {error}", remedy=_doctor(file, names)
+        ) from error
+    hosts = []
+    for name, count in sorted(counts.items(), key=lambda one: list(known).index(one[0])):
+        server, transport = known[name]
+        hosts.append(Host(name, server, count, transport))
+    return replace(servers, hosts=tuple(hosts))
+
+
+@contextmanager
+def limited(servers: Servers, cores: int | None) -> Iterator[Servers]:
+    """The servers with `cores` workers, dealt to the hosts in turn; None: all.
+
+    They are then those of another file, which is there while this is active. InputError if there
+    are fewer, or where they cannot be told to have less.
+    """
+    if cores is None or cores == servers.workers:
+        yield servers
+        return
+    if cores > servers.workers:
+        raise InputError(
+            f"--cores {cores:,} are wanted, and the servers have {servers.workers:,} workers",
+            remedy="lower --cores, or raise `workers` of the servers",
+        )
+    if servers.file is None or any(":" in name for name in servers.names):
+        raise InputError(
+            "--cores cannot lower the workers of servers that are URLs",
+            remedy="write the number into the URL, as in ssh://node1?workers=4",
+        )
+    hosts = _dealt(servers.hosts, cores)
+    with tempfile.TemporaryDirectory(prefix="gridbench-servers-") as folder:
+        file = Path(folder) / "grid.toml"
+        file.write_text(_toml(_with_hosts(_read(servers.file), hosts)), encoding="utf-8")
+        yield Servers(file, tuple(dict.fromkeys(h.server for h in hosts if h.server)), hosts)
+
+
+def _dealt(hosts: Sequence[Host], cores: int) -> tuple[Host, ...]:
+    given = [0] * len(hosts)
+    while cores:
+        for number, host in enumerate(hosts):
+            if cores and given[number] < host.workers:
+                given[number] += 1
+                cores -= 1
+    both = zip(hosts, given, strict=True)
+    return tuple(replace(host, workers=workers) for host, workers in both if workers)
+
+
+def _with_hosts(document: dict[str, Any], hosts: Sequence[Host]) -> dict[str, Any]:
+    """A configuration with these hosts alone."""
+    grid = {key: value for key, value in document.get("grid", {}).items() if key != "workers"}
+    tables: dict[str, Any] = {}
+    for host in hosts:
+        if not host.server:
+            grid["workers"] = host.workers
+            continue
+        table = tables.setdefault(host.server, {**document["server"][host.server], "hosts": []})
+        name = f"[{host.name}]" if ":" in host.name else host.name
+        table["hosts"].append(f"{name}:{host.workers}")
+    return {"grid": grid, "defaults": document.get("defaults", {}), "server": tables}
+
+
+def _toml(document: Mapping[str, Any]) -> str:
+    """A configuration as a file. Texts of JSON are texts of TOML."""
+    lines = []
+    tables = [("grid", document["grid"]), ("defaults", document["defaults"])]
+    tables += [(f"server.{json.dumps(n)}", table) for n, table in document["server"].items()]
+    for name, table in tables:
+        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
+    return "\n".join([*lines, ""])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _described(file: Path | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """By host: its server, and what data goes through. This machine comes last."""
+    import gridrpc
+    from gridrpc import _native
+
+    try:
+        chosen = _native.chosen_servers(list(names), file)
+    except gridrpc.ConfigError as error:
+        raise InputError(str(error), remedy=_remedy(file, names)) from error
+    document = {} if file is None else _read(file)
+    if not chosen:
+        raise InputError(
+            "it has no servers", file=file, remedy="add a table [server.NAME] with `hosts`"
+        )
+    urls = [name for name in names if name not in document.get("server", {})]
+    found: dict[str, tuple[str, str]] = {}
+    for server in chosen:
+        if server.name in document.get("server", {}):
+            table = {**document.get("defaults", {}), **document["server"][server.name]}
+            transport = _transport(table.get("launcher", "ssh"), table.get("encryption", "tls"))
+        else:
+            url = urlsplit(urls.pop(0))
+            keys = parse_qs(url.query)
+            transport = _transport(url.scheme, keys.get("encryption", ["tls"])[0])
+        for name in server.hosts:
+            if name in found:
+                raise InputError(
+                    f"the host {name} is in two servers, and its tasks could not be told apart",
+                    remedy="choose servers without common hosts",
+                )
+            found[name] = (server.name, transport)
+    found.setdefault(socket.gethostname(), ("", "Unix socket and shared memory"))
+    return found
+
+
+def _remedy(file: Path | None, names: tuple[str, ...]) -> str:
+    if file is not None and not all(":" in name for name in names):
+        try:
+            return f"servers of {file} are {', '.join(_read(file)['server'])}"
+        except (InputError, KeyError, TypeError):
+            pass
+    return "docs/grid-toml.md has all keys"
+
+
+def _transport(launcher: str, encryption: str) -> str:
+    over = "TLS 1.3 over TCP" if encryption == "tls" else "TCP, not encrypted"
+    return f"{over}; started by {launcher}"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}", file=file, remedy="give a grid.toml"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"is not TOML: {error}", file=file) from None
+
+
+def _doctor(file: Path | None, names: tuple[str, ...]) -> str:
+    urls = [f"'{name}'" for name in names if ":" in name]
+    plain = [f"--server {name}" for name in names if ":" not in name]
+    config = [] if file is None or (urls and not plain) else [f"--config {file}"]
+    return f"`{' '.join(['gridrpc doctor', *config, *plain, *urls])}` tells what is wrong"
