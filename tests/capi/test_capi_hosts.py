@@ -14,7 +14,7 @@ import pytest
 # The rig of sshds is shared with the tests of the Python package.
 sys.path.append(str(Path(__file__).parents[1] / "gridrpc"))
 
-from sshd import Rig, why_not
+from gridbench.links.sshd import Rig, why_not
 
 
 @pytest.fixture(scope="module")

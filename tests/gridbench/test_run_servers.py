@@ -26,7 +26,7 @@ from running import DEADLINE, PROGRAM, REPOSITORY
 # Names of this folder's own modules come first.
 sys.path.append(str(REPOSITORY / "tests" / "gridrpc"))
 
-from sshd import Rig, why_not
+from gridbench.links.sshd import Rig, why_not
 
 TASKS = 16
 AHEAD = 5000.0  # seconds: how far the clocks of two of the hosts are ahead

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 import gridrpc
+from gridbench.links.sshd import Rig, why_not
 from grids import opened
 from processes import HERE, LONG, until
-from sshd import Rig, why_not
 
 #: As long a host may be silent, seconds: short, so that tests need not wait.
 HEARTBEAT = 1.5

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gridbench.links.sshd import Rig, why_not
 from grids import PROGRAM
-from sshd import Rig, why_not
 
 
 @pytest.fixture(scope="module")

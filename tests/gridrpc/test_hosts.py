@@ -16,11 +16,11 @@ import pytest
 
 import gridrpc
 import remote
+from gridbench.links.sshd import Rig
 from gridrpc import Grid
 from grids import CompileIdl
 from hosts import nothing_is_left, on_hosts, rig_of, server
 from processes import LONG, until
-from sshd import Rig
 
 IDL = """
 Module far;

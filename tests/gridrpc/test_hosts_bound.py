@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import gridrpc
+from gridbench.links.sshd import Rig
 from gridrpc import Grid
 from grids import CompileIdl, opened
 from hosts import agents, configured, nothing_is_left, on_hosts, rig_of, server, signal_all
 from processes import LONG, until
-from sshd import Rig
 
 IDL = """
 Module place;

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.links.sshd import Rig
 from hosts import (
     agents,
     configured,
@@ -22,7 +23,6 @@ from hosts import (
     signal_all,
 )
 from processes import LONG, descendants, running, start_script, until
-from sshd import Rig
 
 #: A client whose calls run for ever, on all workers; or which has only asked for them.
 CLIENT = """

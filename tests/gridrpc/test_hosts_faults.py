@@ -16,6 +16,7 @@ import pytest
 
 import gridrpc
 import remote
+from gridbench.links.sshd import Rig
 from gridrpc import Grid, WorkerLost
 from hosts import (
     HEARTBEAT,
@@ -29,7 +30,6 @@ from hosts import (
     spawners,
 )
 from processes import LONG, until
-from sshd import Rig
 
 Calls = list[gridrpc.Call[Any]]
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import gridrpc
+from gridbench.links.sshd import Rig
 from gridrpc import Grid
 from hosts import agents, nothing_is_left, on_hosts, rig_of, server, signal_all
 from processes import LONG, until
-from sshd import Rig
 
 #: What a large result has, bytes, and what the messages of a test are together at most.
 LARGE = 8_000_000

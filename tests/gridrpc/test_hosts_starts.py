@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 import remote
+from gridbench.links.sshd import Rig
 from gridrpc import StartError
 from grids import PROGRAM, opened
 from hosts import configured, nothing_is_left, on_hosts, rig_of, server
 from processes import LONG
-from sshd import Rig
 
 #: An agent of another version. It joins with what its first argument says.
 STAND_IN = """\
