@@ -139,7 +139,7 @@ class ModuleFunction:
         grain: Grain,
         deadline: float | None,
         *,
-        server: int | None,
+        server: int | None = None,
     ) -> tuple[Call[Any], int] | None:
         """One call for the first items, and how many those are; None: the first one goes alone."""
         self._check_grid(grid)
