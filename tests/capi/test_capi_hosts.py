@@ -5,14 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
-
-# The rig of sshds is shared with the tests of the Python package.
-sys.path.append(str(Path(__file__).parents[1] / "gridrpc"))
 
 from gridbench.links.sshd import Rig, why_not
 
