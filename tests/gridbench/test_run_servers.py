@@ -20,13 +20,9 @@ import pytest
 
 from browsing import drawn, opened
 from gridbench.engines.servers import ask, limited
+from gridbench.links.sshd import Rig, why_not
 from gridbench.run.load import load_run
 from running import DEADLINE, PROGRAM, REPOSITORY
-
-# Names of this folder's own modules come first.
-sys.path.append(str(REPOSITORY / "tests" / "gridrpc"))
-
-from gridbench.links.sshd import Rig, why_not
 
 TASKS = 16
 AHEAD = 5000.0  # seconds: how far the clocks of two of the hosts are ahead
