@@ -128,7 +128,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-docs
@@ -158,6 +158,10 @@ links: ## see that what makes shaped links is there
 .PHONY: sshd
 sshd: ## see that what makes hosts with sshds on this machine is there
 	@scripts/ensure-sshd
+
+.PHONY: openssl
+openssl: ## see that what compiles programs with bare TLS is there
+	@scripts/ensure-openssl
 
 .PHONY: cpython-tests
 cpython-tests: ## see that CPython's own tests are there
@@ -193,7 +197,7 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: compilers install $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
+bench: compilers openssl install $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
 	$(BIN)/gridbench bench
 
 .PHONY: bench-micro
@@ -210,6 +214,12 @@ bench-simulate: compilers install simgrid ## hold the simulator against SimGrid:
 bench-advice: install ## run what is advised for ten works beside other splits, in some 20 minutes
 	@mkdir -p docs/benchmarks
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
+
+.PHONY: bench-hosts
+bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench bench hosts --full --out docs/benchmarks/hosts.json \
+		--markdown docs/benchmarks/hosts.md || test $$? = 1  # what could not be measured is told
 
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full

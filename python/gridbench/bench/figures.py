@@ -24,6 +24,8 @@ class Case:
     """A case that takes long is run no more often than that."""
     timeout: float = 120.0
     """Seconds after which a run is given up."""
+    missing: str = ""
+    """What this machine lacks for it, and how to get that; it is not run then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,20 @@ class Measured:
         differences = {n: high / low for n, (low, high) in pairs.items() if low}
         return Measured(differences, self.problem or twin.problem)
 
-    def ratio_to(self, other: Measured) -> float:
-        """Median of the ratios of those rounds that both have; NaN if there are none.
+    def ratios_to(self, other: Measured) -> Measured:
+        """How many times the other value this one is, for each round that both have.
 
         Values of one round were measured within seconds of each other, so that a machine
         that is slow for a while does not shift their ratio.
         """
         common = sorted(self.by_round.keys() & other.by_round.keys())
-        ratios = [self.by_round[n] / other.by_round[n] for n in common if other.by_round[n]]
-        return statistics.median(ratios) if ratios else float("nan")
+        return Measured(
+            {n: self.by_round[n] / other.by_round[n] for n in common if other.by_round[n]}
+        )
+
+    def ratio_to(self, other: Measured) -> float:
+        """Median of the ratios of those rounds that both have; NaN if there are none."""
+        return self.ratios_to(other).median
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,12 @@ class Row:
             return float("nan")
         by_round = self.ours.ratio_to(self.limit)
         return self.ours.median / self.limit.median if math.isnan(by_round) else by_round
+
+    @property
+    def ratios(self) -> dict[str, list[float]]:
+        """Those of single rounds to the peer's and the limit's values, in the order of rounds."""
+        parts = {"peer": self.peer, "limit": self.limit}
+        return {name: self.ours.ratios_to(part).values for name, part in parts.items() if part}
 
     @property
     def reached(self) -> bool | None:
@@ -168,3 +181,7 @@ class Area:
     title: str
     cases: Sequence[Case]
     rows: Callable[[Samples], list[Row]]
+    part: str = ""
+    """What it is called within a larger area that it is a part of."""
+    picture: Callable[[Samples], str] | None = None
+    """An SVG picture of the values, for the page."""

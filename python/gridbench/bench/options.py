@@ -16,29 +16,57 @@ from gridbench.command_with_examples import CommandWithExamples
     examples=(
         "gridbench bench                       # all areas, in a few minutes",
         "gridbench bench modules --full --out figures.json",
+        "gridbench bench hosts --case null     # one part of an area that has several",
+        "gridbench bench hosts --quick         # the smallest sizes: does all of it work here?",
     ),
 )
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
+@click.option(
+    "--case", "cases", multiple=True, metavar="NAME", help="Only this part of hosts; repeatable."
+)
 @click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
+@click.option("--quick", is_flag=True, help="One run, and of hosts the smallest sizes.")
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
     metavar="N",
-    help="Runs of each case. [default: 5, with --full 7]",
+    help="Runs of each case. [default: 5, with --full 7, with --quick 1]",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
 )
-def bench(*, areas: tuple[str, ...], full: bool, runs: int | None, out: Path | None) -> None:
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
+)
+def bench(
+    *,
+    areas: tuple[str, ...],
+    cases: tuple[str, ...],
+    full: bool,
+    quick: bool,
+    runs: int | None,
+    out: Path | None,
+    markdown: Path | None,
+) -> None:
     """Measure what only gridrpc does, beside the limits of this machine.
 
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
-    modules, also from C), large (inputs that do not fit into memory at one time) and libraries
-    (joblib, SciPy, executors and what else Python's libraries meet); without any, all are measured.
+    modules, also from C), large (inputs that do not fit into memory at one time), libraries
+    (joblib, SciPy, executors and what else Python's libraries meet) and hosts (many machines,
+    beside the network and other engines: some need root, or the engines); without any, all are
+    measured.
     Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
     and what is to be reached. Exit status 1 says that something could not be measured.
     `gridbench micro` compares gridrpc with other engines.
     """
+    from gridbench.bench.extent import Extent
     from gridbench.bench.runner import Request, run_bench
+    from gridbench.errors import InputError
 
-    sys.exit(run_bench(Request(areas=areas, full=full, runs=runs, out=out)))
+    if full and quick:
+        raise InputError("--full and --quick are contraries", remedy="leave one of them out")
+    extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
+    request = Request(
+        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown
+    )
+    sys.exit(run_bench(request))

@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from gridbench.errors import InputError
@@ -21,19 +23,43 @@ def built() -> Path:
 
     Raises InputError when a compiler or a library is missing.
     """
+    folder, source = _folder(), files("gridbench.bench") / "native"
+    _compile(source / "limits.c", folder)
+    _compile(source / "calls.c", folder, *_library())
+    _run([Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "work.idl", "-o", folder])
+    return folder
+
+
+@cache
+def built_for_hosts() -> Path:
+    """The folder with the programs `wire` and `far`, and the module `gridbench_hosts`.
+
+    Raises InputError when a compiler or a library is missing.
+    """
+    folder, source = _folder(), files("gridbench.bench.hosts") / "native"
+    _compile(source / "wire.c", folder, "-lssl", "-lcrypto")
+    _compile(source / "far.c", folder, *_library())
+    _run([Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "hosts.idl", "-o", folder])
+    return folder
+
+
+def _folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="gridbench-programs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    source = files("gridbench.bench") / "native"
-    compiler = os.environ.get("CC", "cc")
-    options = ["-O2", "-std=gnu11"]
-    prefix = Path(sys.prefix)
-    _run([compiler, *options, "-o", folder / "limits", source / "limits.c"])
-    _run([
-        compiler, *options, f"-I{prefix / 'include'}", "-o", folder / "calls", source / "calls.c",
-        f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lgridrpc",
-    ])  # fmt: skip
-    _run([prefix / "bin" / "gridrpc", "compile", source / "work.idl", "-o", folder])
     return folder
+
+
+def _library() -> list[str]:
+    """What programs that use gridrpc are compiled with."""
+    prefix = Path(sys.prefix)
+    places = f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}"
+    return [*places, "-lgridrpc"]
+
+
+def _compile(source: Traversable, folder: Path, *options: str) -> None:
+    compiler = os.environ.get("CC", "cc")
+    program = folder / source.name.removesuffix(".c")
+    _run([compiler, "-O2", "-std=gnu11", source, "-o", program, *options])
 
 
 def _run(command: list[object]) -> None:
@@ -45,13 +71,21 @@ def _run(command: list[object]) -> None:
     except subprocess.CalledProcessError as error:
         raise InputError(
             f"could not compile a program of the benchmark: {error.stderr.strip()[-2000:]}",
-            remedy="`make install`, and libopenblas-dev, provide what it needs",
+            remedy="`make install`, libopenblas-dev and libssl-dev provide what it needs",
         ) from None
 
 
-def numbers(folder: str, program: str, *arguments: object) -> list[float]:
-    """What a program prints. Raises RuntimeError with its messages when it fails."""
-    environment = os.environ | {"GRIDRPC_MODULE_PATH": folder, "GRIDRPC_WORKERS": "2"}
+_HERE = {"GRIDRPC_WORKERS": "2"}
+
+
+def numbers(
+    folder: str, program: str, *arguments: object, places: Mapping[str, str] = _HERE
+) -> list[float]:
+    """What a program prints. Raises RuntimeError with its messages when it fails.
+
+    `places`: variables that say where its calls go.
+    """
+    environment = {**os.environ, "GRIDRPC_MODULE_PATH": folder, **places}
     ended = subprocess.run(
         [f"{folder}/{program}", *map(str, arguments)],
         env=environment, capture_output=True, text=True, check=False,

@@ -4,28 +4,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
 
 from gridbench.bench.figures import Measured, Row, Target
 
+_COLUMNS = (
+    "what",
+    "gridrpc: median (spread)",
+    "peer: median (spread)",
+    "limit",
+    "ratio (spread)",
+    "to reach",
+    "reached",
+)
+
 
 def print_area(console: Console, title: str, rows: Sequence[Row]) -> None:
     """One table, and under it why values are missing."""
     table = Table(title=title, title_justify="left", show_lines=False)
-    table.add_column("what")
-    table.add_column("gridrpc: median (spread)", justify="right")
-    table.add_column("peer: median (spread)", justify="right")
-    table.add_column("limit", justify="right")
-    table.add_column("ratio", justify="right")
-    table.add_column("to reach", justify="right")
-    table.add_column("reached", justify="center")
-    for row in rows:
-        table.add_row(*_cells(row))
+    columns, lines = _used(rows)
+    for name in columns:
+        justify: Literal["left", "center", "right"] = "right"
+        if name == "what":
+            justify = "left"
+        elif name == "reached":
+            justify = "center"
+        table.add_column(name, justify=justify)
+    for *cells, last in lines:
+        table.add_row(*cells, {"yes": "[green]yes[/]", "no": "[red]no[/]"}.get(last, last))
     console.print(table)
-    for problem in dict.fromkeys(problem for row in rows for problem in row.problems):
+    for problem in problems_of(rows):
         console.print(f"not measured: {problem}", markup=False, highlight=False)
+
+
+def markdown_of(title: str, rows: Sequence[Row]) -> str:
+    """The same as Markdown, with its own heading."""
+    columns, found = _used(rows)
+    rule = "---".join("|" * (len(columns) + 1))
+    lines = [f"## {title}", "", f"| {' | '.join(columns)} |", rule.replace("---", "--:")]
+    lines[-1] = lines[-1].replace("--:", "---", 1)
+    for cells in found:
+        texts = (_escaped(cell).replace("\n", "<br>") for cell in cells)
+        lines.append(f"| {' | '.join(texts)} |")
+    lines += ["", *(f"- not measured: {_escaped(problem)}" for problem in problems_of(rows)), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _used(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Names of the columns in which there is anything, and their cells, row by row."""
+    lines = [_cells(row) for row in rows]
+    used = [n for n in range(len(_COLUMNS)) if n < 2 or any(line[n] != "-" for line in lines)]
+    return [_COLUMNS[n] for n in used], [[line[n] for n in used] for line in lines]
+
+
+def problems_of(rows: Sequence[Row]) -> list[str]:
+    """Why values are missing, each once."""
+    return list(dict.fromkeys(problem for row in rows for problem in row.problems))
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|" else sign for sign in text)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -36,7 +77,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "-" if row.limit is None else _amount(row.limit.median, row),
         _ratio(row),
         "-" if row.target is None else _target(row.target, row),
-        {True: "[green]yes[/]", False: "[red]no[/]", None: "-"}[row.reached],
+        {True: "yes", False: "no", None: "-"}[row.reached],
     )
 
 
@@ -58,9 +99,14 @@ def _amount(value: float, row: Row) -> str:
 
 
 def _ratio(row: Row) -> str:
-    ratios = ((row.ratio_to_peer, "peer"), (row.ratio_to_limit, "limit"))
-    known = [f"{ratio:.3g} x {name}" for ratio, name in ratios if not math.isnan(ratio)]
-    return "\n".join(known) or "-"
+    medians = {"peer": row.ratio_to_peer, "limit": row.ratio_to_limit}
+    lines = []
+    for name, median in medians.items():
+        if not math.isnan(median):
+            ratios = row.ratios.get(name, [])
+            spread = f" ({min(ratios):.3g}-{max(ratios):.3g})" if len(ratios) > 1 else ""
+            lines.append(f"{median:.3g} x {name}{spread}")
+    return "\n".join(lines) or "-"
 
 
 def _target(target: Target, row: Row) -> str:

@@ -25,7 +25,7 @@ from gridbench.engines.meeting import Meeting, meet
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
 _PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
-_SETTINGS = {
+SETTINGS = {
     # Seconds that a worker may take to start or to connect: many start at once on few cores.
     "distributed.comm.timeouts.connect": "180s",
     "distributed.comm.timeouts.tcp": "180s",
@@ -59,7 +59,7 @@ class DaskEngine(FunctionEngine):
                 "pure": False,
                 "arguments_scattered_from_bytes": _LARGE,
                 "shared_data": "scatter(broadcast=True)",
-                **_SETTINGS,
+                **SETTINGS,
             },
         )
 
@@ -67,7 +67,7 @@ class DaskEngine(FunctionEngine):
         """Make the cluster, which returns when its worker processes are there."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-dask-")
-        dask.config.set({**_SETTINGS, "temporary-directory": self._folder.name})
+        dask.config.set({**SETTINGS, "temporary-directory": self._folder.name})
         self._cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

@@ -1,0 +1,99 @@
+"""Ray on several hosts: a head without processors beside the client, a node on each host."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+# Before the driver of one machine, which has Ray listen on the loopback interface alone.
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+import ray
+
+from gridbench.bench.clusters.task import Job
+from gridbench.engines.children import descendants_of, end
+from gridbench.engines.ray_engine import RayEngine
+
+_STORE = 500_000_000  # bytes of each object store, at least
+_OWN_FOLDER = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
+_PATIENCE = 120.0  # seconds for the head to answer
+
+
+class Cluster(RayEngine):
+    """The driver of one machine, on a cluster that it makes."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__()
+        self._job = job
+        self._nodes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, workers: int) -> None:
+        """`ray start`, as its manual has it, first of the head and then on each host."""
+        self._workers = workers
+        self._folder = tempfile.TemporaryDirectory(prefix="gb-ray-", ignore_cleanup_errors=True)
+        os.environ.pop("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", None)
+        client, job = self._job.client, self._job
+        port = _free_port(client)
+        store = f"--object-store-memory={max(_STORE, 4 * job.size)}"
+        self._run([
+            "--head", f"--node-ip-address={client}", f"--port={port}", "--num-cpus=0",
+            "--include-dashboard=false", f"--temp-dir={self._folder.name}", store,
+        ])  # fmt: skip
+        _wait_for(client, port)
+        for node in job.nodes:
+            self._run(
+                [
+                    f"--address={client}:{port}", f"--node-ip-address={node.address}",
+                    f"--num-cpus={job.workers}", store,
+                ],
+                # Each host has files of its own: Ray numbers its sockets by what it finds.
+                before=[*node.inside, "sh", "-c", _OWN_FOLDER, self._folder.name],
+                home=node.home,
+            )  # fmt: skip
+        options: dict[str, Any] = {"_node_ip_address": client}
+        ray.init(
+            address=f"{client}:{port}", log_to_driver=False, logging_level=logging.ERROR, **options
+        )
+        until = time.monotonic() + _PATIENCE
+        while ray.cluster_resources().get("CPU", 0) < workers:
+            if time.monotonic() > until:
+                raise TimeoutError("not all nodes have joined Ray's head")
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """End all that was started on this machine; what runs in a node ends with the node."""
+        ray.shutdown()
+        for node in reversed(self._nodes):
+            node.terminate()
+        end(descendants_of(os.getpid()), 10.0)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _run(self, options: list[str], before: list[str] | None = None, home: str = "") -> None:
+        program = Path(os.environ["VIRTUAL_ENV"]) / "bin" / "ray"
+        command = [*(before or []), str(program), "start", "--block", "--disable-usage-stats"]
+        environment = os.environ | ({"HOME": home} if home else {})
+        quiet: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        self._nodes.append(subprocess.Popen([*command, *options], env=environment, **quiet))
+
+
+def _free_port(address: str) -> int:
+    with socket.create_server((address, 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _wait_for(address: str, port: int) -> None:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            socket.create_connection((address, port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)

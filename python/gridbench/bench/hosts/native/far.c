@@ -1,0 +1,91 @@
+/*
+ * Calls from C to wherever the environment says. Prints the median.
+ *
+ *   far null COUNT            us of a blocking call of a function without arguments
+ *   far arrive BYTES COUNT    s of a call with bytes that no compressor makes shorter
+ */
+#include <grpc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void check(grpc_error_t error, const char *what) {
+    if (error == GRPC_NO_ERROR) return;
+    fprintf(stderr, "%s: %s\n", what, grpc_error_string(error));
+    grpc_perror_np(what);
+    exit(1);
+}
+
+static int compare(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double median(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    return values[count / 2];
+}
+
+static grpc_function_handle_t handle_of(const char *name) {
+    grpc_function_handle_t handle;
+    check(grpc_function_handle_default(&handle, name), name);
+    return handle;
+}
+
+static double null_calls(int count) {
+    grpc_function_handle_t null = handle_of("gridbench_hosts/null");
+    double *times = malloc((size_t)count * sizeof *times);
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        check(grpc_call(&null), "grpc_call");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    grpc_function_handle_destruct(&null);
+    return 1e6 * median(times, count);
+}
+
+static double arrive(size_t bytes, int count) {
+    grpc_function_handle_t arrive = handle_of("gridbench_hosts/arrive");
+    char *a = malloc(bytes);
+    double *times = malloc((size_t)count * sizeof *times);
+    unsigned long state = 88172645463325252u;
+    long sum = 0, expected = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        a[i] = (char)state;
+        if (i % 4096 == 0) expected += a[i];
+    }
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        check(grpc_call(&arrive, (long)bytes, a, &sum), "grpc_call");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    if (sum != expected) {
+        fprintf(stderr, "the sum is %ld, not %ld\n", sum, expected);
+        exit(1);
+    }
+    grpc_function_handle_destruct(&arrive);
+    return median(times, count);
+}
+
+int main(int argc, char **argv) {
+    int null = argc == 3 && strcmp(argv[1], "null") == 0;
+    int count = null ? atoi(argv[2]) : argc == 4 ? atoi(argv[3]) : 0;
+    if (count < 1) {
+        fprintf(stderr, "usage: far null COUNT\n       far arrive BYTES COUNT\n");
+        return 2;
+    }
+    check(grpc_initialize(NULL), "grpc_initialize");
+    printf("%.9f\n", null ? null_calls(count) : arrive(strtoul(argv[2], NULL, 10), count));
+    check(grpc_finalize(), "grpc_finalize");
+    return 0;
+}

@@ -1,0 +1,220 @@
+/*
+ * What a network carries without gridrpc: round trips and arrays over TCP, bare or with TLS 1.3 and the
+ * cipher that gridrpc uses (AES-128-GCM). Both ends sleep until something comes; nothing is delayed
+ * (TCP_NODELAY). Times are medians.
+ *
+ *   wire serve ADDRESS                            prints its ports, for tcp and tls; ends with its input
+ *   wire ping tcp|tls ADDRESS PORT BYTES COUNT    us for BYTES there and back
+ *   wire send tcp|tls ADDRESS PORT BYTES COUNT    s for BYTES there, into memory that exists, and one
+ *                                                 byte back
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CIPHER "TLS_AES_128_GCM_SHA256"
+#define PAGE 4096
+
+/* A connection: bare if there is no TLS on it. */
+typedef struct {
+    int socket;
+    SSL *tls;
+} wire;
+
+/* What a connection is for; its first bytes. */
+typedef struct {
+    uint64_t length;
+    uint64_t echo; /* else one byte is the answer */
+} request;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void die(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static void fail(const char *what) {
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+static void write_all(wire w, const char *bytes, size_t length) {
+    while (length > 0) {
+        int most = length > 1 << 30 ? 1 << 30 : (int)length;
+        ssize_t count = w.tls ? SSL_write(w.tls, bytes, most) : send(w.socket, bytes, length, MSG_NOSIGNAL);
+        if (count <= 0) die("send");
+        bytes += count;
+        length -= (size_t)count;
+    }
+}
+
+/* Returns 0 at the end of the stream. */
+static int read_all(wire w, char *bytes, size_t length) {
+    while (length > 0) {
+        int most = length > 1 << 30 ? 1 << 30 : (int)length;
+        ssize_t count = w.tls ? SSL_read(w.tls, bytes, most) : recv(w.socket, bytes, length, 0);
+        if (count <= 0) return 0;
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return 1;
+}
+
+/* Bytes that no compressor makes shorter. */
+static void fill(char *bytes, size_t length) {
+    uint64_t state = 88172645463325252u;
+    for (size_t i = 0; i < length; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes[i] = (char)state;
+    }
+}
+
+static char *memory(size_t length) {
+    char *bytes = malloc(length ? length : 1);
+    if (bytes == NULL) fail("not enough memory");
+    fill(bytes, length);
+    return bytes;
+}
+
+static SSL_CTX *context(int server) {
+    SSL_CTX *made = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+    SSL_CTX_set_min_proto_version(made, TLS1_3_VERSION);
+    if (SSL_CTX_set_ciphersuites(made, CIPHER) != 1) fail("no " CIPHER);
+    SSL_CTX_set_mode(made, SSL_MODE_AUTO_RETRY);
+    SSL_CTX_set_read_ahead(made, 1);
+    SSL_CTX_set_default_read_buffer_len(made, 256 << 10);
+    if (!server) return made;
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    X509 *certificate = X509_new();
+    ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 24 * 3600);
+    X509_set_pubkey(certificate, key);
+    if (X509_sign(certificate, key, EVP_sha256()) == 0) fail("X509_sign");
+    if (SSL_CTX_use_certificate(made, certificate) != 1 || SSL_CTX_use_PrivateKey(made, key) != 1) {
+        fail("no certificate");
+    }
+    return made;
+}
+
+static wire on(int socket, SSL_CTX *context, int server) {
+    wire w = {socket, NULL};
+    int one = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (context != NULL) {
+        w.tls = SSL_new(context);
+        SSL_set_fd(w.tls, socket);
+        if ((server ? SSL_accept(w.tls) : SSL_connect(w.tls)) != 1) fail("no TLS handshake");
+    }
+    return w;
+}
+
+static struct sockaddr_in at(const char *address, int port) {
+    struct sockaddr_in place = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, address, &place.sin_addr) != 1) fail("not an address");
+    return place;
+}
+
+static int listen_at(const char *address, int *port) {
+    struct sockaddr_in place = at(address, 0);
+    socklen_t size = sizeof place;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(listener, (struct sockaddr *)&place, size) < 0 || listen(listener, 64) < 0) die("bind");
+    getsockname(listener, (struct sockaddr *)&place, &size);
+    *port = ntohs(place.sin_port);
+    return listener;
+}
+
+/* A process for each connection: does what it asks for until its end. */
+static void answer(wire w) {
+    request wanted;
+    if (!read_all(w, (char *)&wanted, sizeof wanted)) exit(0);
+    char *bytes = memory(wanted.length);
+    volatile char seen = 0;
+    write_all(w, "!", 1);
+    while (read_all(w, bytes, wanted.length)) {
+        for (uint64_t i = 0; i < wanted.length; i += PAGE) seen += bytes[i];
+        write_all(w, bytes, wanted.echo ? wanted.length : 1);
+    }
+    exit(0);
+}
+
+static void serve(const char *address) {
+    int tcp, tls;
+    struct pollfd watched[3] = {{0, POLLIN, 0}, {0, POLLIN, 0}, {0, POLLIN, 0}};
+    watched[1].fd = listen_at(address, &tcp);
+    watched[2].fd = listen_at(address, &tls);
+    SSL_CTX *context_tls = context(1);
+    signal(SIGCHLD, SIG_IGN);
+    printf("%d\n%d\n", tcp, tls);
+    fflush(stdout);
+    for (;;) {
+        if (poll(watched, 3, -1) < 0) die("poll");
+        if (watched[0].revents) exit(0);
+        for (int i = 1; i < 3; i++) {
+            if (!watched[i].revents) continue;
+            int accepted = accept(watched[i].fd, NULL, NULL);
+            if (accepted < 0) die("accept");
+            if (fork() == 0) answer(on(accepted, i == 2 ? context_tls : NULL, 1));
+            close(accepted);
+        }
+    }
+}
+
+static int compare(const void *one, const void *other) {
+    double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+
+static double measure(wire w, request wanted, int count) {
+    char *bytes = memory(wanted.length);
+    double *times = malloc((size_t)count * sizeof *times);
+    char ready;
+    write_all(w, (const char *)&wanted, sizeof wanted);
+    if (!read_all(w, &ready, 1)) fail("the other end ended");
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        write_all(w, bytes, wanted.length);
+        if (!read_all(w, bytes, wanted.echo ? wanted.length : 1)) fail("the other end ended");
+        if (i >= 0) times[i] = now() - begin;
+    }
+    qsort(times, (size_t)count, sizeof *times, compare);
+    return times[count / 2];
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    if (argc == 3 && strcmp(argv[1], "serve") == 0) serve(argv[2]);
+    if (argc != 7 || atoi(argv[6]) < 1) {
+        fprintf(stderr, "usage: wire serve ADDRESS\n"
+                        "       wire ping|send tcp|tls ADDRESS PORT BYTES COUNT\n");
+        return 2;
+    }
+    int echo = strcmp(argv[1], "ping") == 0, connected = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in place = at(argv[3], atoi(argv[4]));
+    if (connect(connected, (struct sockaddr *)&place, sizeof place) < 0) die("connect");
+    wire w = on(connected, strcmp(argv[2], "tls") == 0 ? context(0) : NULL, 0);
+    request wanted = {strtoull(argv[5], NULL, 10), (uint64_t)echo};
+    printf("%.9f\n", (echo ? 1e6 : 1) * measure(w, wanted, atoi(argv[6])));
+    return 0;
+}

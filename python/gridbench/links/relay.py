@@ -1,0 +1,99 @@
+"""A relay that makes a way longer: what comes is sent on some time later, in both directions.
+
+    ip netns exec NAMESPACE python -m gridbench.links.relay SECONDS HOST PORT TARGET TARGET_PORT
+
+It listens at HOST and PORT (0: any that is free), prints its port, connects to the target for each
+connection that comes, and ends with its standard input. It is for kernels that cannot delay packets
+(CONFIG_NET_SCH_NETEM). Bytes are delayed, not packets: acknowledgements come from the relay at
+once, so that a connection's window grows as fast as without a delay.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import socket
+import sys
+import threading
+import time
+
+_BLOCK = 256 << 10  # bytes taken at one time
+_MOST = 64 << 20  # bytes on the way in each direction; then the sender has to wait
+
+
+class _Way:
+    """One direction of a connection: bytes with the time when they are to go on."""
+
+    def __init__(self, source: socket.socket, target: socket.socket, delay: float) -> None:
+        self._source, self._target, self._delay = source, target, delay
+        self._due: collections.deque[tuple[float, bytes]] = collections.deque()
+        self._size = 0
+        self._changed = threading.Condition()
+
+    def start(self) -> None:
+        """Both ends of it, each in a thread."""
+        for end in (self._take, self._give):
+            threading.Thread(target=end, daemon=True).start()
+
+    def _take(self) -> None:
+        block = b"?"
+        while block:
+            try:
+                block = self._source.recv(_BLOCK)
+            except OSError:
+                block = b""
+            with self._changed:
+                self._changed.wait_for(lambda: self._size < _MOST)
+                self._due.append((time.monotonic() + self._delay, block))
+                self._size += len(block)
+                self._changed.notify_all()
+
+    def _give(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._due)
+                due, block = self._due.popleft()
+            time.sleep(max(0.0, due - time.monotonic()))
+            # The end of the stream goes on as well.
+            with contextlib.suppress(OSError):
+                if not block:
+                    self._target.shutdown(socket.SHUT_WR)
+                else:
+                    self._target.sendall(block)
+            if not block:
+                return
+            with self._changed:
+                self._size -= len(block)
+                self._changed.notify_all()
+
+
+def _join(come: socket.socket, target: tuple[str, int], delay: float) -> None:
+    try:
+        gone = socket.create_connection(target)
+    except OSError:
+        come.close()
+        return
+    for end in (come, gone):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    _Way(come, gone, delay).start()
+    _Way(gone, come, delay).start()
+
+
+def _accept(listener: socket.socket, target: tuple[str, int], delay: float) -> None:
+    while True:
+        come, _ = listener.accept()
+        threading.Thread(target=_join, args=(come, target, delay), daemon=True).start()
+
+
+def main(delay: str, host: str, port: str, target: str, target_port: str) -> None:
+    """Serve until standard input is at its end."""
+    with socket.create_server((host, int(port))) as listener:
+        place = (target, int(target_port))
+        arguments = (listener, place, float(delay))
+        threading.Thread(target=_accept, args=arguments, daemon=True).start()
+        print(listener.getsockname()[1], flush=True)
+        sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

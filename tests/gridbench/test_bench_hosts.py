@@ -1,0 +1,141 @@
+"""The benchmark of many machines: each part measures all that it shows, with small numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from gridbench.bench import hosts
+from gridbench.bench.curves import Line, curves
+from gridbench.bench.extent import Extent
+from gridbench.bench.figures import Area, Case, Row, Samples, Values
+from gridbench.bench.hosts.peers import OURS, lacks
+from gridbench.bench.runner import measure
+from gridbench.bench.table import markdown_of
+from running import DEADLINE, Run
+
+#: Ray takes half a minute to start; all else is done here.
+_SLOW = "ray"
+
+
+def _measured(area: Area) -> list[Row]:
+    """The rows of one round, without those that need Ray."""
+    cases = [case for case in area.cases if not case.name.endswith(_SLOW)]
+    missing = {case.missing for case in cases if case.missing}
+    if missing:
+        pytest.skip("; ".join(sorted(missing)))
+    samples = Samples()
+    measure(dataclasses.replace(area, cases=cases), 1, samples)
+    rows = [row for row in area.rows(samples) if not row.what.endswith(_SLOW)]
+    assert [row.problems for row in rows] == [[]] * len(rows)
+    assert all(row.ours.values for row in rows)
+    assert any(row.what.startswith("noise") for row in rows)
+    if area.picture is not None:
+        assert "not measured" not in area.picture(samples)
+    return rows
+
+
+@pytest.mark.parametrize("part", [part for part in hosts.PARTS if part != "peers"])
+def test_every_row_of_a_part_is_measured(part: str) -> None:
+    rows = _measured(hosts.PARTS[part](Extent.TRIAL))
+    assert [row.what for row in rows if row.target is not None and row.reached is None] == []
+
+
+@pytest.mark.parametrize("peer", ["dask", "mpi"])
+def test_other_engines_are_measured_on_the_same_hosts(peer: str) -> None:
+    if why := lacks(peer):
+        pytest.skip(why)
+    area = hosts.PARTS["peers"](Extent.TRIAL)
+    cases = [case for case in area.cases if case.name in (OURS, peer)]
+    samples = Samples()
+    measure(dataclasses.replace(area, cases=cases), 1, samples)
+    rows = [row for row in area.rows(samples) if row.what.endswith(f"peer: {peer}")]
+    assert [row.problems for row in rows] == [[]] * 4
+    assert all(row.reached is not None for row in rows)
+
+
+def _never() -> Values:
+    raise AssertionError("it was run")
+
+
+def test_what_is_missing_is_told_and_nothing_is_tried() -> None:
+    case = Case(name="x", function=_never, missing="no ssh\nhint: install it")
+    samples = Samples()
+    measure(Area("a", "", (case,), lambda _: []), 2, samples)
+    assert samples.of("x", "s").problem == "x, round 2: no ssh\nhint: install it"
+
+
+def test_one_part_alone_leaves_a_record_and_a_page(gridbench: Run, tmp_path: Path) -> None:
+    files = ["--out", str(tmp_path / "o.json"), "--markdown", str(tmp_path / "o.md")]
+    done = gridbench("bench", "hosts", "--quick", "--case", "map", *files)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "o.json").read_text())
+    assert list(record["areas"]) == ["hosts/map"]
+    assert record["complete"] is True
+    page = (tmp_path / "o.md").read_text()
+    assert "| calls per second by map over TLS |" in page
+    assert "not measured" not in page
+
+
+def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
+    done = gridbench("bench", "hosts", "--case", "speed")
+    assert done.returncode == 2
+    assert "there is no case `speed`\nhint: the cases are null, argument, map," in done.stderr
+    done = gridbench("bench", "hosts", "--full", "--quick")
+    assert done.returncode == 2
+    assert "--full and --quick are contraries" in done.stderr
+
+
+def test_a_page_shows_the_columns_that_are_used() -> None:
+    samples = Samples()
+    for number in range(3):
+        samples.add("x", number, {"ours": 2.0 * (number + 1), "limit": number + 1})
+    row = Row(what="a|b", unit="s", ours=samples.of("x", "ours"), limit=samples.of("x", "limit"))
+    assert markdown_of("Title", [row]) == (
+        "## Title\n\n"
+        "| what | gridrpc: median (spread) | limit | ratio (spread) |\n"
+        "|---|--:|--:|--:|\n"
+        "| a\\|b | 4.000 s (2.000-6.000) | 2.000 s | 2 x limit (2-2) |\n"
+    )
+
+
+def test_curves_are_a_picture_with_all_lines() -> None:
+    lines = [Line("a & b", [1, 10, 100], [0.1, float("nan"), 5], 0), Line("c", [2], [3], 1, True)]
+    picture = ElementTree.fromstring(curves("Title", "x", "y", lines))
+    texts = [element.text for element in picture.iter() if element.tag.endswith("text")]
+    assert {"Title", "x", "y", "a & b", "c"} <= set(texts)
+    assert "not measured" in curves("Title", "x", "y", [])
+
+
+def test_a_relay_sends_everything_on_later_in_both_directions() -> None:
+    delay = 0.05
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        target = listener.getsockname()[1]
+        relay = subprocess.Popen(
+            [sys.executable, "-m", "gridbench.links.relay", str(delay), "127.0.0.1", "0",
+             "127.0.0.1", str(target)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert relay.stdout is not None
+        place = ("127.0.0.1", int(relay.stdout.readline()))
+        began = time.monotonic()
+        with socket.create_connection(place, timeout=DEADLINE) as near:
+            far, _ = listener.accept()
+            with far, far.makefile("rb") as came, near.makefile("rb") as back:
+                near.sendall(b"there\n")
+                assert came.readline() == b"there\n"
+                far.sendall(b"back\n" * 100_000)
+                far.shutdown(socket.SHUT_WR)
+                assert back.read() == b"back\n" * 100_000
+        # Never sooner than the way takes.
+        assert time.monotonic() - began >= 2 * delay
+        relay.communicate()
+        assert relay.returncode == 0
