@@ -1,4 +1,4 @@
-"""Results that calls on the same host need stay on that host, and are fetched when somebody wants them."""
+"""Results that calls on the same host need stay there, and are fetched when somebody wants them."""
 
 from __future__ import annotations
 
