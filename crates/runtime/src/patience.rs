@@ -9,6 +9,11 @@ use crate::sys::monotonic_ns;
 
 /// How long to look, ns: about what falling asleep and being woken takes at both ends.
 const LOOK: u64 = 60_000;
+/// How long to look if that is when what is waited for tends to come, ns: an answer and the next call on their
+/// way between two hosts that are near.
+const LONGER: u64 = 150_000;
+/// Waits in a row that looking for longer would have served, after which it does.
+const CLOSE: u32 = 4;
 /// Waits in vain after which looking stops, if none was of use before.
 const TRUST: u32 = 4;
 /// The most trust that waits of use can earn.
@@ -21,15 +26,30 @@ const RETRY: u32 = 64;
 pub(crate) struct Patience {
     trust: u32,
     skipped: u32,
+    /// How long it looks, ns, as a rule and now.
+    usual: u64,
+    longest: u64,
+    /// Waits in a row that looking for longer would have served.
+    close: u32,
 }
 
 impl Patience {
     pub(crate) fn new() -> Patience {
-        Patience { trust: TRUST, skipped: 0 }
+        Patience { trust: TRUST, skipped: 0, usual: LOOK, longest: LOOK, close: 0 }
+    }
+
+    /// Patience with somebody who may have to be woken first, to do what is waited for.
+    pub(crate) fn with_sleepers() -> Patience {
+        Patience { usual: LONGER, longest: LONGER, ..Patience::new() }
     }
 
     /// Looks for a moment, if that makes sense. `look` says whether what was waited for is there.
-    pub(crate) fn look(&mut self, mut look: impl FnMut() -> bool) -> bool {
+    pub(crate) fn look(&mut self, look: impl FnMut() -> bool) -> bool {
+        self.makes_sense() && self.look_now(look)
+    }
+
+    /// Whether to look this time.
+    pub(crate) fn makes_sense(&mut self) -> bool {
         if self.trust == 0 {
             self.skipped += 1;
             if self.skipped < RETRY {
@@ -37,7 +57,12 @@ impl Patience {
             }
             self.skipped = 0;
         }
-        let until = monotonic_ns() + LOOK;
+        true
+    }
+
+    /// Looks for a moment, as makes sense.
+    pub(crate) fn look_now(&mut self, mut look: impl FnMut() -> bool) -> bool {
+        let until = monotonic_ns() + self.longest;
         loop {
             if look() {
                 self.trust = (self.trust + 2).min(MOST);
@@ -45,9 +70,22 @@ impl Patience {
             }
             if monotonic_ns() >= until {
                 self.trust = self.trust.saturating_sub(1);
+                if self.trust == 0 {
+                    self.longest = self.usual;
+                }
                 return false;
             }
             std::hint::spin_loop();
+        }
+    }
+
+    /// What was waited for has come after a sleep, so long after the wait began, ns.
+    pub(crate) fn slept(&mut self, waited: u64) {
+        // To fall asleep and to be woken have taken a part of that.
+        self.close = if waited < 2 * LONGER { self.close + 1 } else { 0 };
+        if self.close >= CLOSE {
+            self.longest = LONGER;
+            self.trust = self.trust.max(1);
         }
     }
 }
@@ -55,6 +93,20 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_looks_longer_where_that_is_when_things_come() {
+        let mut patience = Patience::new();
+        (0..CLOSE - 1).for_each(|_| patience.slept(LONGER));
+        patience.slept(2 * LONGER);
+        assert_eq!(patience.longest, LOOK, "not in a row");
+        (0..CLOSE).for_each(|_| patience.slept(LONGER));
+        assert_eq!(patience.longest, LONGER);
+        while patience.trust > 0 {
+            patience.look(|| false);
+        }
+        assert_eq!(patience.longest, LOOK, "it was of no use");
+    }
 
     #[test]
     fn waits_in_vain_end_the_looking_but_for_a_try_now_and_then() {

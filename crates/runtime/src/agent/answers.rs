@@ -98,6 +98,13 @@ impl Answers {
         debug_assert!(pushed.is_ok(), "{pushed:?}");
     }
 
+    /// The grid's call, if there is one, and no other.
+    pub(super) fn lone(&self) -> Option<Arc<Call>> {
+        let calls = self.calls();
+        let mut all = calls.values();
+        all.next().filter(|_| calls.len() == 1).map(|running| Arc::clone(&running.call))
+    }
+
     /// Forgets a call that goes back to the client.
     pub(super) fn forget(&self, id: u64) {
         self.calls().remove(&id);

@@ -22,8 +22,9 @@ use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
 use crate::agent::{AgentError, TicketKeys};
 use crate::client::upstream::Upstream;
-use crate::client::{Callbacks, FunctionRef, Grid, Request, SharedData};
+use crate::client::{Callbacks, FunctionRef, Grid, Request, SharedData, Waiter};
 use crate::link::{LinkError, Outbound, Received, Receiver, Socket, Stream};
+use crate::patience::Patience;
 use crate::payload::Payload;
 use crate::segment::Lent;
 use crate::sys::monotonic_ns;
@@ -71,6 +72,10 @@ struct Agent {
     ready: Option<u32>,
     /// Standard input has ended: whoever has started this agent wants it no more.
     unwanted: Arc<AtomicBool>,
+    /// Calls that have come since it was looked for answers.
+    submitted: usize,
+    waiter: Waiter,
+    patience: Patience,
     /// The client has said goodbye.
     ended: bool,
 }
@@ -124,6 +129,7 @@ pub(super) fn serve(
     });
     places.belong_to(&grid);
     receiver.place_streams(places.placement());
+    let waiter = grid.waiter();
     let mut agent = Agent {
         grid,
         answers: Arc::clone(&answers),
@@ -137,6 +143,9 @@ pub(super) fn serve(
         guests: HashMap::new(),
         ready: None,
         unwanted,
+        submitted: 0,
+        waiter,
+        patience: Patience::with_sleepers(),
         ended: false,
     };
     let served = agent.serve(&mut receiver, &socket, &blocked, wanted.heartbeat);
@@ -201,6 +210,7 @@ impl Agent {
                     Ok(_) => {
                         heard = Instant::now();
                         receiver.drain(|received| self.take(received))?;
+                        self.look_for_an_answer();
                     }
                     Err(error) if is_passing(&error) => {}
                     Err(error) => return Err(LinkError::Io(error).into()),
@@ -218,6 +228,15 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// The client has sent a call, and waits: what wakes this process for its answer takes longer than a call
+    /// of a microsecond.
+    fn look_for_an_answer(&mut self) {
+        let fresh = std::mem::take(&mut self.submitted) == 1;
+        if fresh && let Some(call) = self.answers.lone() {
+            self.waiter.look(&call, &mut self.patience);
+        }
     }
 
     /// Tells the client how many workers there are, and which of the reserved ones.
@@ -453,6 +472,7 @@ impl Agent {
         };
         match self.grid.submit_at_once(request) {
             Ok(taken) => {
+                self.submitted += 1;
                 let keep = self.answers.kept.take_expected(call);
                 self.answers.expect(call, Running { call: taken, lent, keep });
             }

@@ -35,6 +35,7 @@ use crate::client::upstream::Upstream;
 use crate::forks;
 use crate::loan::{Sink, Source};
 use crate::nesting;
+use crate::patience::Patience;
 use crate::payload::{Payload, PayloadBuilder};
 use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
 use crate::sys;
@@ -762,6 +763,14 @@ impl Waiter {
     #[must_use]
     pub fn wait(&self, call: &Call, timeout: Duration) -> bool {
         self.wait_until(timeout, || call.done(), |left| call.wait(left))
+    }
+
+    /// Reads answers for a moment, as long as the call has not ended, if that has been of use lately, and does
+    /// not sleep.
+    pub(crate) fn look(&self, call: &Call, patience: &mut Patience) {
+        if patience.makes_sense() {
+            let _ = self.seat.look(|step| patience.look_now(step), || call.done());
+        }
     }
 
     /// Has a thread that waits by [`Waiter::wait_until`] and reads answers meanwhile look again

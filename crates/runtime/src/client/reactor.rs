@@ -194,7 +194,9 @@ impl Read for Reactor {
             Err(errno) => unreachable!("waiting on an event queue that is ours: {errno}"),
         };
         let mut count = 0;
-        if until.is_some() && timeout != EpollTimeout::ZERO && lone.as_ref().is_some_and(apart) {
+        // Who looks without sleeping at all does so here as well: the worker has to know where.
+        let may_look = until.is_some() && lone.as_ref().is_some_and(apart);
+        if may_look && timeout != EpollTimeout::ZERO {
             patience.look(|| {
                 count = wait(EpollTimeout::ZERO);
                 count > 0

@@ -167,6 +167,35 @@ impl<R: Read, W: Wake> Seat<R, W> {
         ready()
     }
 
+    /// Leads for a moment, if the seat is free, without sleeping: `look` asks what it is given as often as it
+    /// sees fit. Returns whether it is ready. It is for a thread that has other things to wait for.
+    pub(crate) fn look(
+        &self,
+        look: impl FnOnce(&mut dyn FnMut() -> bool) -> bool,
+        ready: impl Fn() -> bool,
+    ) -> bool {
+        let follower = self.follower();
+        let Ok(mut reactor) = self.reactor.try_lock() else {
+            drop(follower);
+            if !self.has_followers() && !self.wanted.swap(true, Ordering::SeqCst) {
+                self.alarm.wake();
+            }
+            return false;
+        };
+        self.leads.fetch_add(1, Ordering::SeqCst);
+        let mut going_on = true;
+        let is_ready = look(&mut || {
+            going_on = going_on && reactor.turn(Some(now()));
+            !going_on || ready()
+        });
+        drop(reactor);
+        drop(follower);
+        if self.has_followers() || !is_ready || !going_on {
+            self.call_back();
+        }
+        is_ready
+    }
+
     /// Counts the caller in, so that whoever leaves the seat from here on sees it.
     fn follower(&self) -> Follower<'_> {
         self.followers.fetch_add(1, Ordering::SeqCst);

@@ -346,9 +346,9 @@ impl WorkerLink {
     /// Reads once; looks for a moment before it sleeps. While it sleeps, memory that nobody uses goes.
     fn wait_and_fill(&mut self) -> Result<usize, LinkError> {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
-        if progress::meet(progress, *worker, Side::Worker) != Some(true) {
-            patience.look(|| is_readable(receiver));
-        }
+        let begin = monotonic_ns();
+        let is_there = progress::meet(progress, *worker, Side::Worker) != Some(true)
+            && patience.look(|| is_readable(receiver));
         let has_memory = self.pool.has_any();
         if has_memory != self.wakes {
             let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
@@ -358,7 +358,12 @@ impl WorkerLink {
         loop {
             match fill_in_time(&mut self.receiver) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.give_up_old()?,
-                filled => return Ok(filled?),
+                filled => {
+                    if !is_there {
+                        self.patience.slept(monotonic_ns() - begin);
+                    }
+                    return Ok(filled?);
+                }
             }
         }
     }
