@@ -37,6 +37,7 @@ _HAS_NO_ENGINES = "fresh environments have no Ray: tests/gridbench/test_engine_d
 _HOSTS = "there are no such hosts: crates/runtime/src/servers/tests/reference.rs reads these blocks"
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
+_SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -102,6 +103,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         '/* "large" stands for a server of yours, and lapack for a module. */': NotRun(
             "there is no such server: tests/capi/test_capi_hosts.py binds handles to hosts"
         ),
+        "asking the servers for their workers": NotRun(_SERVERS),
     },
     "docs/measured.md": {
         "gridbench scenario 6 3 2 1 4 5 --time-scale 0.01 --sizes 0,10KB,100KB,1MB,10MB"
@@ -208,7 +210,20 @@ Module sample;
 Define twice(IN int n, INOUT double x[n]) { int i; for (i = 0; i < n; i++) x[i] *= 2; }
 """
 
+_TWO_SERVERS = """\
+[defaults]
+launcher = "local"
+workers = 2
+
+[server.one]
+hosts = ["node1"]
+
+[server.lab]
+hosts = ["node[1-4]"]
+"""
+
 GIVEN = {
+    "docs/many-machines.md": Given({"grid.toml": _TWO_SERVERS}),
     "docs/coming-from-ninf-g.md": Given(
         {"sample.idl": _OLD_MODULE, "client.c": _OLD_CLIENT, "client.conf": _OLD_CONFIGURATION}
     ),

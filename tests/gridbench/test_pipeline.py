@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
 from gridbench.errors import InputError
+from gridbench.model.observation import Place, Situation
 from gridbench.model.pipeline import (
     Case,
     Effort,
@@ -24,6 +25,7 @@ from gridbench.model.pipeline import (
     evaluate,
 )
 from gridbench.model.stages import Clock, Evenly, InTurn
+from gridbench.model.terms import Shape, run
 
 FREE = Parameters(to_workers=Link(), from_workers=Link())
 """Nothing costs anything."""
@@ -181,6 +183,79 @@ def test_shared_data_goes_to_each_worker_with_its_first_task() -> None:
     stamps = evaluate(case(4, 2, start_up=1.0, bytes_shared=50), parameters)
     assert stamps.calc_in.tolist() == [1.5, 2.0, 2.5, 3.0]
     assert stamps.worker.tolist() == [0, 1, 0, 1]
+
+
+def on_hosts(*hosts: int, ready: Floats | None = None, **sizes: float) -> Case:
+    """A task for each of these workers, whose hosts are given."""
+    count = len(hosts)
+    starts = np.zeros(count) if ready is None else ready
+    return Case(np.full(count, 9.0), starts, host=np.array(hosts), **sizes)
+
+
+def test_shared_data_goes_to_each_host_once() -> None:
+    parameters = replace(FREE, shared_rate=100.0)
+    stamps = evaluate(on_hosts(0, 0, 1, 1, bytes_shared=50), parameters)
+    assert stamps.worker.tolist() == [0, 1, 2, 3]
+    assert stamps.calc_in.tolist() == [0.5, 0.5, 1.0, 1.0]
+
+
+def test_a_worker_waits_for_what_is_on_its_way_to_its_host() -> None:
+    # By a link with room for both at the same time, the second task is there before the data.
+    link = Link(rate=100.0, sharing="evenly")
+    parameters = replace(FREE, to_workers=link)
+    stamps = evaluate(
+        on_hosts(0, 0, bytes_in=10, bytes_shared=80), replace(parameters, shared_rate=100.0)
+    )
+    assert stamps.calc_in.tolist() == pytest.approx([1.0, 1.0])
+
+
+def test_hosts_in_a_chain_have_shared_data_when_the_first_has() -> None:
+    parameters = replace(FREE, shared_rate=100.0, chained_from=50)
+    stamps = evaluate(on_hosts(0, 1, 2, 3, bytes_shared=50), parameters)
+    assert stamps.calc_in.tolist() == [0.5, 0.5, 0.5, 0.5]
+    # Of less than is worth a chain the client sends it to each.
+    stamps = evaluate(on_hosts(0, 1, 2, 3, bytes_shared=49), parameters)
+    assert stamps.calc_in.tolist() == pytest.approx([0.49, 0.98, 1.47, 1.96])
+
+
+def test_a_host_that_joins_a_chain_late_gets_all_from_its_neighbour() -> None:
+    parameters = replace(FREE, shared_rate=100.0, chained_from=0)
+    for start in (0.2, 3.0):
+        ready = floats(0.0, start, start, start)
+        stamps = evaluate(on_hosts(0, 1, 1, 2, ready=ready, bytes_shared=50), parameters)
+        # Its own data passes the client's link; the shared data does not.
+        assert stamps.calc_in.tolist() == pytest.approx([0.5, *[start + 0.5] * 3])
+
+
+def test_each_worker_takes_shared_data_of_its_host() -> None:
+    parameters = replace(FREE, shared_rate=100.0, take_shared=Effort(per_byte=0.01))
+    stamps = evaluate(on_hosts(0, 0, 0, bytes_shared=50), parameters)
+    assert stamps.calc_in.tolist() == pytest.approx([1.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("megabytes", [0.5, 8])
+def test_links_carry_shared_data_by_hosts_and_not_by_workers(megabytes: float) -> None:
+    shape = Shape(movement="network")
+    place = Place(
+        engine="made-up", version="1", host="here", processors=2, transport="links", nodes=4
+    )
+    size = megabytes * 2**20
+
+    def last(cores: int, nodes: int) -> float:
+        situation = Situation(cores=cores, sleep=np.full(cores, 30.0), bytes_shared=size, warm=True)
+        values = {"shared.way": 1e-8}
+        return float(run(shape, values, replace(place, nodes=nodes), situation).calc_in.max())
+
+    alone = size * 1e-8
+    # From 1 MiB on hosts hand it on to each other.
+    times = 1 if megabytes > 1 else 4
+    assert last(4, 4) == last(40, 4) == pytest.approx(alone * times)
+    assert last(40, 1) == pytest.approx(alone)
+
+
+def test_a_case_has_a_host_for_each_worker() -> None:
+    with pytest.raises(InputError, match="a host for each worker"):
+        Case(np.ones(2), np.zeros(2), host=np.zeros(3, dtype=np.int64))
 
 
 def test_the_first_worker_works_while_the_others_start() -> None:

@@ -21,6 +21,7 @@ import pytest
 from browsing import drawn, opened
 from gridbench.engines.servers import ask, limited
 from gridbench.links.sshd import Rig, why_not
+from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run
 from running import DEADLINE, PROGRAM, REPOSITORY
 
@@ -147,6 +148,11 @@ def test_workers_are_those_of_the_servers(place: Place, engine: str) -> None:
     assert set(table["host"].to_pylist()) <= hosts
     assert len(set(table["host"].to_pylist())) > 1
     assert all(int(worker) > 0 for worker in table["worker"].to_pylist())
+    # A model of such runs knows how often shared data goes over links.
+    seen = observe(place.folder / out)
+    assert isinstance(seen, Observation)
+    assert (seen.place.transport, seen.place.nodes) == ("links", 4)
+    assert seen.place.host == f"{platform.node()}, workers on 4 hosts (node1 … node4),"
 
 
 @pytest.mark.parametrize("engine", ["gridrpc-python", "gridrpc-native"])

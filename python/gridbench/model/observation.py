@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
+from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
 
@@ -73,10 +74,12 @@ class Place:
     engine: str
     version: str
     host: str
+    """The client's; with where the workers are, if that is on servers."""
     processors: int
     """That its processes may use."""
     transport: Transport = "one host"
     nodes: int = 1
+    """Hosts that the workers are on, each with shared data of its own."""
     link_rate: float | None = None
     """Bits per second of each shaped link."""
     most_waiting_bytes: int | None = None
@@ -240,11 +243,13 @@ def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
 
 def _place(record: dict[str, Any]) -> Place:
     engine, machine = record["engine"], record["machine"]
-    hosts = _settings(record).get("servers") or ()
+    # Servers may have several hosts each; runs behind links name a server for each node.
+    hosts = grid_hosts(record) or _settings(record).get("servers") or ()
+    where = f", workers {place(record)}," if grid_hosts(record) else ""
     return Place(
         engine=str(engine["name"]),
         version=str(engine["version"]),
-        host=str(machine["host"]),
+        host=f"{machine['host']}{where}",
         processors=int(machine["cores_usable"]),
         transport="links" if hosts else "one host",
         nodes=len(hosts) or 1,

@@ -18,6 +18,7 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats, Integers
 from gridbench.errors import InputError
+from gridbench.model.spreading import Spreading
 from gridbench.model.stages import Clock, Evenly, Freely, InTurn, Stage, Then, Through
 
 Sharing = Literal["in turn", "evenly"]
@@ -100,7 +101,10 @@ class Parameters:
     """With one, the client submits all tasks at once; without, a task leaves the client when a
     worker is free for it."""
     shared_rate: float = math.inf
-    """Bytes per second of shared data, which each worker gets with its first task."""
+    """Bytes per second of shared data, which each host gets with its first task."""
+    chained_from: float = math.inf
+    """Bytes of shared data from which on hosts hand it on to each other, so that only the first
+    gets it by `to_workers`."""
     submit_cost: float = 0.0
     """The client's own work to submit a task; so too the next."""
     submit_per_byte: float = 0.0
@@ -173,8 +177,12 @@ class Case:
     """Bytes of each task's data; so too the two below."""
     bytes_out: float = 0.0
     bytes_shared: float = 0.0
+    host: Integers | None = None
+    """Number of each worker's host, shape (workers,); None: each has one of its own."""
 
     def __post_init__(self) -> None:
+        if self.host is not None and self.host.shape != self.ready.shape:
+            raise InputError("a case must have a host for each worker, or for none")
         for name, values in (("task times", self.sleep), ("start-up times", self.ready)):
             if values.ndim != 1 or len(values) == 0 or not np.all(np.isfinite(values)):
                 raise InputError(
@@ -222,6 +230,9 @@ class Run:
         self.parameters = parameters
         self.clock = Clock()
         tasks, workers = len(case.sleep), len(case.ready)
+        hosts = range(workers) if case.host is None else case.host.tolist()
+        chained = case.bytes_shared >= parameters.chained_from
+        self.spreading = Spreading(self.clock, hosts, chained=chained)
         self.submit, self.calc_in = [math.nan] * tasks, [math.nan] * tasks
         self.calc_out, self.retrieve = [math.nan] * tasks, [math.nan] * tasks
         self.worker = [-1] * tasks
@@ -233,7 +244,6 @@ class Run:
         self.inbox: list[deque[int]] = [deque() for _ in range(workers)]
         """Tasks whose data is with a worker that does another."""
         self.busy = [False] * workers
-        self.has_shared: set[int] = set()
         self.kept = case.bytes_in > 0 and case.bytes_in >= parameters.kept_from
         """Each task's data has a piece of memory of its own, until its result is there."""
         self.pieces = 0
@@ -419,22 +429,32 @@ class Run:
 
     def send(self, task: int) -> None:
         """Its data starts on its way to its worker."""
-        work = self.parameters.to_workers.work(self.case.bytes_in)
-        worker = self.worker[task]
-        if worker not in self.has_shared:
-            self.has_shared.add(worker)
-            to_workers = self.parameters.to_workers
-            work += self.case.bytes_shared / min(self.parameters.shared_rate, to_workers.each)
-            self.to_workers.add(work, self.shared_reaches_worker, task)
-        else:
+        to_workers, shared = self.parameters.to_workers, self.case.bytes_shared
+        work = to_workers.work(self.case.bytes_in)
+        alone = shared / min(self.parameters.shared_rate, to_workers.each)
+        if not shared:
             self.to_workers.add(work, self.reaches_worker, task)
+        elif self.spreading.goes_along(self.worker[task], alone):
+            self.to_workers.add(work + alone, self.shared_reaches_host, task)
+        else:
+            self.to_workers.add(work, self.reaches_host, task)
 
     # The worker does one.
 
-    def shared_reaches_worker(self, task: int) -> None:
-        """The data of its worker's first task is there, and the shared data."""
-        if size := self.case.bytes_shared:
-            self._do(self.parameters.take_shared.of(size), self.reaches_worker, task)
+    def shared_reaches_host(self, task: int) -> None:
+        """Its data is there, and the shared data."""
+        self.spreading.came(self.worker[task])
+        self.reaches_host(task)
+
+    def reaches_host(self, task: int) -> None:
+        """Its data is there, and needs the shared data."""
+        self.spreading.when_there(self.worker[task], self.has_shared, task)
+
+    def has_shared(self, task: int) -> None:
+        """Its host has the shared data, which its worker takes if this is its first task."""
+        if self.spreading.takes(self.worker[task]):
+            work = self.parameters.take_shared.of(self.case.bytes_shared)
+            self._do(work, self.reaches_worker, task)
         else:
             self.reaches_worker(task)
 

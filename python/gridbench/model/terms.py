@@ -137,7 +137,9 @@ _WAYS = (
     _per_byte("shared.client", "client, to prepare shared data, once", 1e-9, _shares),
     _per_byte("shared.worker", "each worker, to take shared data", 2e-10, _shares),
 )
-_SHARED_WAY = _per_byte("shared.way", "shared data on its way to each worker", 8e-9, _shares)
+_SHARED_WAY = _per_byte("shared.way", "shared data on its way to a host", 8e-9, _shares)
+_CHAINED_FROM = 2**20
+"""Bytes of shared data from which on gridrpc's hosts hand it on to each other."""
 
 
 def terms_of(shape: Shape) -> tuple[Term, ...]:
@@ -174,6 +176,7 @@ def parameters_of(
         to_workers=Link(rate=_rate(value("in.way")) if ways else np.inf),
         from_workers=Link(rate=_rate(value("out.way")) if ways else np.inf),
         shared_rate=_rate(value("shared.way")),
+        chained_from=_CHAINED_FROM if shape.movement == "network" else np.inf,
         submit_cost=value("submit"),
         submit_per_byte=value("in.client"),
         retrieve_cost=value("retrieve"),
@@ -197,20 +200,22 @@ def parameters_of(
     )
 
 
-def case_of(situation: Situation) -> Case:
-    """The pipeline's case."""
+def case_of(place: Place, situation: Situation) -> Case:
+    """The pipeline's case. Workers are dealt to the hosts in turn."""
+    linked = place.transport == "links"
     return Case(
         situation.sleep,
         np.zeros(situation.cores),
         bytes_in=situation.bytes_in,
         bytes_out=situation.bytes_out,
         bytes_shared=situation.bytes_shared,
+        host=np.arange(situation.cores) % place.nodes if linked else None,
     )
 
 
 def run(shape: Shape, values: Mapping[str, float], place: Place, situation: Situation) -> Stamps:
     """What the model says of a situation."""
-    return evaluate(case_of(situation), parameters_of(shape, values, place, situation))
+    return evaluate(case_of(place, situation), parameters_of(shape, values, place, situation))
 
 
 def _rate(per_byte: float) -> float:
