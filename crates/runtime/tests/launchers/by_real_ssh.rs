@@ -23,10 +23,12 @@ struct Rig {
 impl Rig {
     /// None, with a word of why, where there can be none.
     fn new(nodes: u32) -> Option<Rig> {
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/gridbench/links/sshd.py");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+        let script = sources.join("gridbench/links/sshd.py");
         let python = std::env::var("PYO3_PYTHON").unwrap_or_else(|_| "python3".into());
         let mut command = Command::new(python);
+        // It needs nothing that would have to be installed.
+        command.env("PYTHONPATH", sources);
         command.arg(script).arg(nodes.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("a Python");
         let mut answers = BufReader::new(process.stdout.take().unwrap());
