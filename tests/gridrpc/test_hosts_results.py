@@ -43,7 +43,7 @@ def ones(value: float) -> Any:
 
 
 def slow_ones(value: float) -> Any:
-    """As long as no worker has two of these to do, all are used."""
+    """Ends when calls that need it have been submitted; some of these are at work on all workers."""
     time.sleep(0.2)
     return ones(value)
 
@@ -100,7 +100,7 @@ def test_a_result_is_read_where_it_was_made(hosts: Grid, rig: Rig) -> None:
 
 def test_along_a_chain(hosts: Grid, rig: Rig) -> None:
     before = passed(rig)
-    call = hosts.submit(ones, 0)
+    call = hosts.submit(slow_ones, 0)
     for _ in range(20):
         call = hosts.submit(plus, call, 1.0)
     assert hosts.submit(facts, call).result(LONG)[0] == 20.0
@@ -108,7 +108,7 @@ def test_along_a_chain(hosts: Grid, rig: Rig) -> None:
 
 
 def test_who_wants_the_result_gets_it_once(hosts: Grid, rig: Rig) -> None:
-    made = hosts.submit(ones, 3)
+    made = hosts.submit(slow_ones, 3)
     assert hosts.submit(facts, made).result(LONG)[0] == 3.0
     before = passed(rig)
     assert until(made.done)
@@ -199,7 +199,7 @@ def test_the_end_of_the_grid_ends_calls_whose_results_are_elsewhere(
     rig: Rig, tmp_path: Path
 ) -> None:
     with on_hosts(tmp_path, server(rig, "node1")) as grid:
-        made = grid.submit(ones, 1)
+        made = grid.submit(slow_ones, 1)
         assert grid.submit(facts, made).result(LONG)[0] == 1.0
     assert isinstance(made.exception(LONG), gridrpc.GridClosed)
 
