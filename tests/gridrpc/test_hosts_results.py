@@ -43,7 +43,7 @@ def ones(value: float) -> Any:
 
 
 def slow_ones(value: float) -> Any:
-    """Ends when calls that need it have been submitted; some of these are at work on all workers."""
+    """Ends when calls that need it have been submitted; four of them use all workers."""
     time.sleep(0.2)
     return ones(value)
 
