@@ -204,6 +204,16 @@ def test_the_end_of_the_grid_ends_calls_whose_results_are_elsewhere(
     assert isinstance(made.exception(LONG), gridrpc.GridClosed)
 
 
+def test_a_result_is_made_again_where_its_call_is_bound_to(hosts: Grid, rig: Rig) -> None:
+    hosts.wait_until_ready(LONG)
+    made = hosts.submit(slow_ones, 6, idempotent=True, server="node2")
+    assert hosts.submit(facts, made).result(LONG) == (6.0, "node2")
+    signal_all(agents(rig, 2), signal.SIGKILL)
+    assert float(made.result(LONG)[0]) == 6.0
+    assert made.profile.host == "node2"
+    hosts.wait_until_ready(LONG)
+
+
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_results_are_lost_with_their_host(hosts: Grid, rig: Rig, *, idempotent: bool) -> None:
     hosts.wait_until_ready(LONG)

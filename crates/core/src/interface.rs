@@ -85,6 +85,12 @@ impl<T> Task<T> {
             payload,
         }
     }
+
+    /// The same call with something else of the caller's own.
+    pub fn with<U>(self, payload: U) -> Task<U> {
+        let Task { function, bytes, blobs, deadline, idempotent, priority, server, on, .. } = self;
+        Task { function, bytes, blobs, deadline, idempotent, priority, server, on, payload }
+    }
 }
 
 /// How long a call has kept its worker, ns.

@@ -2,6 +2,7 @@
 
 use crate::calls::{Line, Near, Place};
 use crate::core::Core;
+use crate::hosts::Host;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
@@ -45,7 +46,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.calls.unblock(id);
         self.calls.wait_for(id, at);
         let Some(call) = self.calls.get_mut(id) else { return true };
-        call.near = Some(Near { host: at, bytes });
+        call.near = Some(near);
         let (priority, entry) = (call.task.priority, Entry { serial: call.serial, id });
         if let Some(host) = &mut self.workers[at.index()].host {
             host.nearby.insert(priority, entry);
@@ -88,6 +89,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Calls wait for a host while workers are free elsewhere: the last of them are sent there, if that is worth
     /// the way of their arguments.
     pub(crate) fn even_out_nearby(&mut self, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let has_some = |host: &Host| host.nearby.len() > 0;
+        if !self.workers[id.index()].host.as_ref().is_some_and(has_some) {
+            // Nearly always: to count who is free would take longer than all else.
+            return;
+        }
         for _ in 0..self.free_elsewhere(id, None) {
             let Some(host) = &mut self.workers[id.index()].host else { return };
             let Some(entry) = host.nearby.last() else { return };

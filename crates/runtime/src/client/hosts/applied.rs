@@ -10,7 +10,7 @@ use crate::client::callbacks::Wanted;
 use crate::client::grid::Common;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
-use crate::client::hosts::kept::{Again, Keeper, KeptPart, KeptResult};
+use crate::client::hosts::kept::{Keeper, KeptPart, KeptResult, again};
 use crate::client::hosts::losses::called;
 use crate::client::state::State;
 use crate::payload::Incoming;
@@ -165,7 +165,7 @@ impl<'a> Applied<'a> {
         let executor = out.answered_by(call, self.id);
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
         state.hosts.keeps(self.id, call);
-        let again = Again::of(&state.core, CallId(call));
+        let again = again(&state.core, CallId(call));
         let keeper = Keeper::new(self.id, call, self.common);
         let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));
         match replied {

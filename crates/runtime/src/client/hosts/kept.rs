@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use gridrpc_core::{BlobId, CallId, Core, FunctionId, Task, WorkerId};
+use gridrpc_core::{CallId, Core, Task, WorkerId};
 use gridrpc_wire::Message;
 
 use crate::client::call::Call;
 use crate::client::grid::Common;
 use crate::client::seat::Wake;
 use crate::client::state::State;
+use crate::client::sync::now;
 use crate::payload::Incoming;
 
 /// A result on a host. Whoever holds this has the host keep it.
@@ -101,28 +102,12 @@ impl KeptRequests {
     }
 }
 
-/// What it takes to make a call again whose result was lost with its host.
-#[derive(Debug)]
-pub(crate) struct Again {
-    function: FunctionId,
-    bytes: u64,
-    blobs: Vec<BlobId>,
-    priority: i32,
-}
-
-impl Again {
-    /// Of an idempotent call that has not been answered yet, if its arguments are here.
-    pub(crate) fn of(core: &Core<Arc<Call>>, id: CallId) -> Option<Again> {
-        let task = core.task(id).filter(|task| task.idempotent && task.on.is_none())?;
-        let Task { function, bytes, ref blobs, priority, .. } = *task;
-        let again = Again { function, bytes, blobs: blobs.clone(), priority };
-        task.payload.arguments_are_here().then_some(again)
-    }
-
-    fn task(self, call: Arc<Call>) -> Task<Arc<Call>> {
-        let Again { function, bytes, blobs, priority } = self;
-        Task { bytes, blobs, priority, idempotent: true, ..Task::new(function, call) }
-    }
+/// What an idempotent call that has not been answered yet was submitted as, if its arguments are here: its
+/// result can be made again. Its deadline is met when it is answered.
+pub(crate) fn again(core: &Core<Arc<Call>>, id: CallId) -> Option<Task<()>> {
+    let task = core.task(id).filter(|task| task.idempotent && task.on.is_none())?;
+    let again = || Task { deadline: None, ..task.clone().with(()) };
+    task.payload.arguments_are_here().then(again)
 }
 
 /// A call whose result a host keeps.
@@ -130,7 +115,7 @@ impl Again {
 struct KeptCall {
     call: Weak<Call>,
     host: WorkerId,
-    again: Option<Again>,
+    again: Option<Task<()>>,
     /// It has been fetched.
     here: bool,
     /// Calls whose arguments can be put together when it has been fetched.
@@ -142,7 +127,13 @@ struct KeptCall {
 pub(crate) struct KeptCalls(HashMap<u64, KeptCall>);
 
 impl KeptCalls {
-    pub(crate) fn add(&mut self, id: u64, call: &Arc<Call>, host: WorkerId, again: Option<Again>) {
+    pub(crate) fn add(
+        &mut self,
+        id: u64,
+        call: &Arc<Call>,
+        host: WorkerId,
+        again: Option<Task<()>>,
+    ) {
         let kept =
             KeptCall { call: Arc::downgrade(call), host, again, here: false, waiting: Vec::new() };
         self.0.insert(id, kept);
@@ -202,11 +193,8 @@ impl State {
         for KeptCall { call, again, waiting, .. } in lost.into_values() {
             self.to_gather.extend(waiting);
             let Some(call) = call.upgrade().filter(|call| call.lose_kept()) else { continue };
-            let now = call.profile().submit;
-            let task = again.filter(|_| !self.closing).map(|again| again.task(Arc::clone(&call)));
-            let taken = task.map(|task| {
-                self.drive(|core, out| core.submit(gridrpc_core::Time(now), task, out))
-            });
+            let task = again.filter(|_| !self.closing).map(|again| again.with(Arc::clone(&call)));
+            let taken = task.map(|task| self.drive(|core, out| core.submit(now(), task, out)));
             match taken {
                 Some(Ok(id)) => call.named(id),
                 Some(Err(_)) | None => failed.push(call),

@@ -366,7 +366,8 @@ impl HostsOut {
 
     /// A host has ended a call, or given it back, and keeps no result.
     pub(crate) fn kept_nothing(&mut self, host: WorkerId, call: u64) -> Result<(), WireError> {
-        let asked = self.get(host).is_some_and(|out| out.to_keep.remove(&call));
+        let asked =
+            self.get(host).is_some_and(|out| !out.to_keep.is_empty() && out.to_keep.remove(&call));
         if asked { self.push(host, &Message::DropResult { call }) } else { Ok(()) }
     }
 
