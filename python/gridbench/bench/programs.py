@@ -59,7 +59,8 @@ def _library() -> list[str]:
 def _compile(source: Traversable, folder: Path, *options: str) -> None:
     compiler = os.environ.get("CC", "cc")
     program = folder / source.name.removesuffix(".c")
-    _run([compiler, "-O2", "-std=gnu11", source, "-o", program, *options])
+    headers = f"-I{files('gridbench.bench') / 'native'}"
+    _run([compiler, "-O2", "-std=gnu11", headers, source, "-o", program, *options])
 
 
 def _run(command: list[object]) -> None:

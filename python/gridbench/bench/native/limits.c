@@ -16,17 +16,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "timing.h"
 
 #define FRAME 64
 #define WINDOW 64
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static void die(const char *what) {
     perror(what);
@@ -52,16 +47,6 @@ static int read_all(int socket, char *bytes, size_t length) {
         length -= (size_t)count;
     }
     return 1;
-}
-
-static int compare(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
 }
 
 /* A child that sends everything back, `length` bytes at a time. */

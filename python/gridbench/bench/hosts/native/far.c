@@ -4,40 +4,12 @@
  *   far null COUNT            us of a blocking call of a function without arguments
  *   far arrive BYTES COUNT    s of a call with bytes that no compressor makes shorter
  */
-#include <grpc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void check(grpc_error_t error, const char *what) {
-    if (error == GRPC_NO_ERROR) return;
-    fprintf(stderr, "%s: %s\n", what, grpc_error_string(error));
-    grpc_perror_np(what);
-    exit(1);
-}
-
-static int compare(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
-
-static grpc_function_handle_t handle_of(const char *name) {
-    grpc_function_handle_t handle;
-    check(grpc_function_handle_default(&handle, name), name);
-    return handle;
-}
+#include "calling.h"
+#include "timing.h"
 
 static double null_calls(int count) {
     grpc_function_handle_t null = handle_of("gridbench_hosts/null");

@@ -22,8 +22,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "timing.h"
 
 #define CIPHER "TLS_AES_128_GCM_SHA256"
 #define PAGE 4096
@@ -39,12 +40,6 @@ typedef struct {
     uint64_t length;
     uint64_t echo; /* else one byte is the answer */
 } request;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec + t.tv_nsec * 1e-9;
-}
 
 static void die(const char *what) {
     perror(what);
@@ -181,11 +176,6 @@ static void serve(const char *address) {
     }
 }
 
-static int compare(const void *one, const void *other) {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
-}
-
 static double measure(wire w, request wanted, int count) {
     char *bytes = memory(wanted.length);
     double *times = malloc((size_t)count * sizeof *times);
@@ -198,8 +188,7 @@ static double measure(wire w, request wanted, int count) {
         if (!read_all(w, bytes, wanted.echo ? wanted.length : 1)) fail("the other end ended");
         if (i >= 0) times[i] = now() - begin;
     }
-    qsort(times, (size_t)count, sizeof *times, compare);
-    return times[count / 2];
+    return median(times, count);
 }
 
 int main(int argc, char **argv) {
