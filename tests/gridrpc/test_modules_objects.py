@@ -152,13 +152,22 @@ def test_a_lost_object_says_how_it_was_lost(each_module_grid: Grid) -> None:
         assert another.get()[0] == 0
 
 
-def test_calls_behind_a_loss_fail(module_grid: Grid) -> None:
-    with module_grid.object("objects/counter") as counter:
+def test_an_object_does_not_take_over_the_loss_of_the_last(each_module_grid: Grid) -> None:
+    for _ in range(20):
+        with each_module_grid.object("objects/counter") as counter:
+            assert counter.get()[0] == 0
+            with pytest.raises(gridrpc.WorkerLost):
+                counter.crash()
+
+
+def test_calls_behind_a_loss_fail(each_module_grid: Grid) -> None:
+    with each_module_grid.object("objects/counter") as counter:
         counter.get()
         calls = [counter.slow_add.submit(50, 1), counter.crash.submit(), counter.get.submit()]
         calls[0].result(LONG)
         for call in calls[1:]:
             assert isinstance(call.exception(LONG), gridrpc.WorkerLost | gridrpc.ObjectLost)
+    assert each_module_grid.function("pid")()[0] > 0
 
 
 def test_an_object_whose_beginning_fails_raises(module_grid: Grid) -> None:

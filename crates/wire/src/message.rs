@@ -410,7 +410,7 @@ pub enum Message<'a> {
     },
     /// Client to agent: start a worker that runs only the calls that name it.
     Reserve {
-        /// The client's number for it.
+        /// The client's number for it, which no other gets.
         number: u32,
     },
     /// Agent to client: a reserved worker has answered, or is lost.

@@ -186,7 +186,8 @@ impl State {
         match action {
             Action::Start(worker) if self.core.home(worker).is_some() => {
                 let home = self.core.home(worker).unwrap_or(worker);
-                self.push(home, &Message::Reserve { number: worker.0 });
+                let pushed = self.hosts.reserve(home, worker);
+                self.pushed(home, pushed);
             }
             Action::Start(worker) => self.to_start.push(worker),
             Action::Cancel { worker, call } => {
@@ -196,7 +197,8 @@ impl State {
             Action::Dismiss(worker) if self.core.home(worker).is_some() => {
                 let home = self.core.home(worker).unwrap_or(worker);
                 if self.hosts.get(home).is_some() {
-                    self.push(home, &Message::Dismiss { number: worker.0 });
+                    let pushed = self.hosts.dismiss(home, worker);
+                    self.pushed(home, pushed);
                 } else {
                     // Its host has not come: there is nothing to be given up there.
                     self.gone.push(worker);

@@ -99,7 +99,7 @@ impl<'a> Applied<'a> {
                 }
             }
             HostEvent::Reserved { number, lost } => {
-                self.reserved(state, now, WorkerId(number), lost);
+                self.reserved(state, now, number, lost);
             }
             HostEvent::Retracted(calls) => {
                 calls.iter().for_each(|call| state.kept_nothing(id, *call));
@@ -131,9 +131,10 @@ impl<'a> Applied<'a> {
         outcome: Outcome,
     ) {
         let Some(out) = state.hosts.get(self.id) else { return };
-        let executor = out.answered_by(call, self.id);
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
+        let executor = state.hosts.answered_by(call, self.id);
         state.kept_nothing(self.id, call);
+        let Some(executor) = executor else { return self.unwanted.push(outcome) };
         let raised = matches!(outcome, Outcome::Raised { .. });
         let replied = state.drive(|core, out| {
             let answered = if raised { Core::raised } else { Core::replied };
@@ -162,11 +163,13 @@ impl<'a> Applied<'a> {
         parts: Vec<KeptPart>,
     ) {
         let Some(out) = state.hosts.get(self.id) else { return };
-        let executor = out.answered_by(call, self.id);
         let took = seen_from_here(&mut stamps, &self.offset, out.base);
+        let executor = state.hosts.answered_by(call, self.id);
         state.hosts.keeps(self.id, call);
         let again = again(&state.core, CallId(call));
         let keeper = Keeper::new(self.id, call, self.common);
+        // Without its keeper, the host is told to drop it.
+        let Some(executor) = executor else { return };
         let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));
         match replied {
             Ok((known, live)) => {
@@ -188,8 +191,9 @@ impl<'a> Applied<'a> {
             loss.worker = loss.worker.saturating_add(out.base);
             loss.host = called(self.name, &loss.host);
         }
-        let executor = out.answered_by(call, self.id);
+        let executor = state.hosts.answered_by(call, self.id);
         state.kept_nothing(self.id, call);
+        let Some(executor) = executor else { return };
         let lost = match &end {
             EndThere::Lost(loss) if executor != self.id => Some(loss.clone()),
             _ => None,
@@ -221,15 +225,20 @@ impl<'a> Applied<'a> {
         }
         if let Some(loss) = lost {
             // A reserved worker is lost for good.
+            state.hosts.guest_left(executor);
             state.drive(|core, out| core.worker_lost(now, executor, None, loss, out));
             self.changed = true;
         }
     }
 
     /// A reserved worker has started, or is lost.
-    fn reserved(&mut self, state: &mut State, now: Time, guest: WorkerId, lost: Option<Loss>) {
-        if state.core.home(guest) != Some(self.id) {
+    fn reserved(&mut self, state: &mut State, now: Time, number: u32, lost: Option<Loss>) {
+        let guest = state.hosts.guest(number);
+        let Some(guest) = guest.filter(|guest| state.core.home(*guest) == Some(self.id)) else {
             return;
+        };
+        if lost.is_some() {
+            state.hosts.guest_left(guest);
         }
         state.drive(|core, out| match lost {
             None => core.worker_ready(now, guest, out),

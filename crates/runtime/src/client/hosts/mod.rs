@@ -5,6 +5,7 @@ mod clock;
 mod conversation;
 pub(crate) mod doors;
 mod fetching;
+mod guests;
 mod inbound;
 pub(crate) mod kept;
 mod launching;

@@ -10,6 +10,7 @@ use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
 
 use crate::client::call::Call;
 use crate::client::function::Function;
+use crate::client::hosts::guests::Guests;
 use crate::client::shared::SharedData;
 use crate::link::Outbound;
 use crate::loan::Source;
@@ -37,8 +38,8 @@ pub(crate) struct HostOut {
     addresses: Vec<String>,
     /// Modules that it has been sent, by hash.
     modules: HashSet<String>,
-    /// Calls for reserved workers there.
-    guests: HashMap<u64, WorkerId>,
+    /// Calls for reserved workers there, whose numbers these are.
+    for_guests: HashMap<u64, u32>,
     /// Calls whose results it was asked to keep, and that it has not answered.
     to_keep: HashSet<u64>,
     /// Calls that it was sent, those of them that have been given to the connection, and those that have
@@ -66,7 +67,7 @@ impl HostOut {
             addresses,
             slots: 0,
             modules: HashSet::new(),
-            guests: HashMap::new(),
+            for_guests: HashMap::new(),
             to_keep: HashSet::new(),
             sent: 0,
             flushed: 0,
@@ -74,12 +75,6 @@ impl HostOut {
             urgent: false,
             dirty: false,
         }
-    }
-
-    /// A call has been answered. Returns which executor had to do it: the host, or a reserved worker there.
-    pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> WorkerId {
-        self.answered += 1;
-        if self.guests.is_empty() { host } else { self.guests.remove(&call).unwrap_or(host) }
     }
 
     fn can_wait(&self, submitting: bool) -> bool {
@@ -105,6 +100,7 @@ pub(crate) struct HostsOut {
     chains: HashMap<u64, Vec<WorkerId>>,
     /// The name of each host, and how far its start has come.
     states: Vec<(Arc<str>, String)>,
+    guests: Guests,
 }
 
 impl HostsOut {
@@ -112,8 +108,7 @@ impl HostsOut {
     pub(crate) fn new(first: u32, count: usize) -> HostsOut {
         let list = (0..count).map(|_| None).collect();
         let states = vec![("".into(), String::new()); count];
-        let (numbers, chains) = (Vec::new(), HashMap::new());
-        HostsOut { first, list, dirty: Vec::new(), numbers, next: first, chains, states }
+        HostsOut { first, list, next: first, states, ..HostsOut::default() }
     }
 
     /// Notes how far the start of a host has come.
@@ -227,6 +222,14 @@ impl HostsOut {
         call: &Call,
         terms: Terms<'_>,
     ) -> Result<(), WireError> {
+        let on = match on {
+            Some(place) => match self.guests.number(place) {
+                Some(number) => Some(number),
+                // It is the next to be lost, with its calls.
+                None => return Ok(()),
+            },
+            None => None,
+        };
         let Some(out) = self.get(host) else { return Ok(()) };
         // Which of its workers gets it only the host knows.
         let Some(payload) = call.send(u32::MAX, 0) else { return Ok(()) };
@@ -235,7 +238,7 @@ impl HostsOut {
         let message = Message::HostCall(HostCall {
             call: id.0,
             function: function.0,
-            on: on.map_or(u32::MAX, |on| on.0),
+            on: on.unwrap_or(u32::MAX),
             idempotent,
             blobs,
             sections: payload.streamed_sections(),
@@ -245,7 +248,7 @@ impl HostsOut {
         out.up.push_with(&message, streams)?;
         out.sent += 1;
         if let Some(on) = on {
-            out.guests.insert(id.0, on);
+            out.for_guests.insert(id.0, on);
         }
         self.mark(host, !can_wait);
         Ok(())
@@ -347,6 +350,44 @@ impl HostsOut {
         out.up.push_with(&message, payload.sources().map_err(no_memory)?)?;
         self.mark(host, true);
         Ok(())
+    }
+
+    /// Asks a host for a worker that has this place.
+    pub(crate) fn reserve(&mut self, host: WorkerId, place: WorkerId) -> Result<(), WireError> {
+        let number = self.guests.reserve(place);
+        self.push(host, &Message::Reserve { number })
+    }
+
+    /// Gives the reserved worker of this place up.
+    pub(crate) fn dismiss(&mut self, host: WorkerId, place: WorkerId) -> Result<(), WireError> {
+        match self.guests.number(place) {
+            Some(number) => self.push(host, &Message::Dismiss { number }),
+            None => Ok(()),
+        }
+    }
+
+    /// The place of the reserved worker with this number; none: it is gone.
+    pub(crate) fn guest(&self, number: u32) -> Option<WorkerId> {
+        self.guests.place(number)
+    }
+
+    /// The reserved worker of this place is gone.
+    pub(crate) fn guest_left(&mut self, place: WorkerId) {
+        self.guests.leave(place);
+    }
+
+    /// A call has been answered. Returns which executor had to do it, the host or a reserved worker there; none if
+    /// that one is gone, and its calls with it.
+    pub(crate) fn answered_by(&mut self, call: u64, host: WorkerId) -> Option<WorkerId> {
+        let out = self.get(host)?;
+        out.answered += 1;
+        if out.for_guests.is_empty() {
+            return Some(host);
+        }
+        match out.for_guests.remove(&call) {
+            Some(number) => self.guests.place(number),
+            None => Some(host),
+        }
     }
 
     /// Asks a host to keep the result of a call.
