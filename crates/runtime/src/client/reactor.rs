@@ -274,7 +274,8 @@ impl Reactor {
         let unsendable = std::mem::take(&mut state.unsendable);
         let to_kill = std::mem::take(&mut state.to_kill);
         let to_prepare = std::mem::take(&mut state.to_prepare);
-        if state.closing && self.closing.is_none() {
+        if state.closing && !state.closing_heard {
+            state.closing_heard = true;
             self.closing = Some(now + CLOSE_GRACE);
             self.say_goodbye();
             self.dismiss_hosts();

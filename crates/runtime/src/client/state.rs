@@ -74,6 +74,8 @@ pub(crate) struct State {
     /// Threads that wait until more calls may be submitted.
     pub(crate) waiting_for_room: usize,
     pub(crate) closing: bool,
+    /// Whether the reactor knows that.
+    pub(crate) closing_heard: bool,
     /// Until when the reactor sleeps; `None` while it is awake.
     pub(crate) reactor_sleeps_until: Option<Time>,
 }
@@ -133,6 +135,7 @@ impl State {
             submitting: false,
             waiting_for_room: 0,
             closing: false,
+            closing_heard: false,
             reactor_sleeps_until: None,
         })
     }
@@ -424,7 +427,7 @@ impl State {
     /// Whether the reactor has to be woken: it sleeps, and does not know what is to be done.
     pub(crate) fn needs_reactor(&self) -> bool {
         let Some(until) = self.reactor_sleeps_until else { return false };
-        self.closing
+        (self.closing && !self.closing_heard)
             || !self.to_start.is_empty()
             || !self.to_kill.is_empty()
             || !self.unsendable.is_empty()
