@@ -164,7 +164,7 @@ from gridbench.engines.functions import FunctionEngine
 class Local(FunctionEngine):
     name = "local"
     def describe(self): return Description(name="local", version="1")
-    def start(self, workers): pass
+    def start(self, workers): self._workers = workers
     def wait_ready(self): pass
     def call(self, function, /, *args): return function(*args)
     def result(self, future): return future

@@ -21,7 +21,6 @@ from toolz import partition_all
 from gridbench.engines.base import Description
 from gridbench.engines.children import end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
-from gridbench.engines.meeting import Meeting, meet
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
 _PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four
@@ -78,18 +77,15 @@ class DaskEngine(FunctionEngine):
         self._client = Client(self._cluster, set_as_default=False)
 
     def wait_ready(self) -> None:
-        """Return when the workers have met. Each is told to: the scheduler queues two on one."""
+        """Return when the workers have met."""
+        self._running().wait_for_workers(self._workers)
+        super().wait_ready()
+
+    def call_on_each(self, function: Callable[..., Any], /, *args: Any) -> list[Any]:
+        """Each worker is named, as the scheduler queues two calls on one."""
         client = self._running()
-        client.wait_for_workers(self._workers)
         workers = client.scheduler_info(n_workers=-1)["workers"]
-        with Meeting(self.patience) as meeting:
-            futures = [
-                client.submit(meet, meeting.place, workers=[worker], pure=False)
-                for worker in workers
-            ]
-            meeting.gather(self._workers)
-            meeting.end()
-            client.gather(futures)
+        return [client.submit(function, *args, workers=[one], pure=False) for one in workers]
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """The client's `submit`."""

@@ -42,6 +42,10 @@ class FunctionEngine(Engine):
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Submit `function(*args)`; returns at once with a future, but for back-pressure."""
 
+    def call_on_each(self, function: Callable[..., Any], /, *args: Any) -> list[Any]:
+        """Submit `function(*args)` once for each worker; the calls meet, so that each gets one."""
+        return [self.call(function, *args) for _ in range(self._workers)]
+
     def result(self, future: Any) -> Any:
         """Wait for a call; its result, or the exception that it raised."""
         return future.result()
@@ -65,7 +69,7 @@ class FunctionEngine(Engine):
     def wait_ready(self) -> None:
         """Return when each worker has met all others, in a task that waits for them."""
         with Meeting(self.patience) as meeting:
-            futures = [self.call(meet, meeting.place) for _ in range(self._workers)]
+            futures = self.call_on_each(meet, meeting.place)
             meeting.gather(self._workers)
             meeting.end()
             self.gather(futures)

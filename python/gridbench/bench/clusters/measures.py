@@ -64,7 +64,7 @@ def to_all(engine: FunctionEngine, workers: int, data: Any) -> float:
     with Meeting(_PATIENCE) as meeting:
         begin = time.monotonic()
         shared = engine.put(data)
-        under_way = [engine.call(read_and_meet, shared, meeting.place) for _ in range(workers)]
+        under_way = engine.call_on_each(read_and_meet, shared, meeting.place)
         arrivals = meeting.gather(workers)
         meeting.end()
         totals = set(engine.gather(under_way))

@@ -139,7 +139,7 @@ def _share(client: Client, array: npt.NDArray[np.uint8]) -> tuple[float, float]:
     with Meeting(client.patience) as meeting:
         begin = time.monotonic()
         data = engine.put(array)
-        calls = [engine.call(read_and_meet, data, meeting.place) for _ in range(client.workers)]
+        calls = engine.call_on_each(read_and_meet, data, meeting.place)
         seconds = max(meeting.gather(client.workers)) - begin
         grown = footprint(tree(os.getpid())) - before
         meeting.end()
