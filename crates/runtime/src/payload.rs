@@ -16,6 +16,9 @@ use crate::worker::lendings::Lendings;
 
 /// Bytes that a frame carries inline at most, all sections together.
 const MAX_INLINE: usize = 512 << 10;
+/// Copies of so many bytes and more are made in memory of the pool even if it is not shared: the allocator
+/// would take new memory for each of them, whose pages cost five times as much as the copy.
+const WORTH_A_SEGMENT: u64 = 4 << 20;
 
 /// One section on its way out.
 #[derive(Debug)]
@@ -70,7 +73,9 @@ pub trait Keeps: std::fmt::Debug + Send + Sync {}
 /// Puts a payload together, choosing how each section travels.
 #[derive(Debug)]
 pub struct PayloadBuilder<'p> {
-    pool: Option<&'p Arc<Pool>>,
+    pool: &'p Arc<Pool>,
+    /// Whether the receiver can map what lies there.
+    shares: bool,
     /// What is lent from it, and may come back any time.
     lendings: Option<&'p Lendings>,
     threshold: usize,
@@ -80,10 +85,11 @@ pub struct PayloadBuilder<'p> {
 }
 
 impl<'p> PayloadBuilder<'p> {
-    /// With a pool, sections of `threshold` bytes and more go through shared memory.
+    /// Sections of `threshold` bytes and more lie in memory of the pool, if the receiver `shares` it.
     #[must_use]
-    pub fn new(pool: Option<&'p Arc<Pool>>, threshold: usize) -> Self {
-        PayloadBuilder { pool, lendings: None, threshold, inline: 0, bytes: 0, parts: Vec::new() }
+    pub fn new(pool: &'p Arc<Pool>, shares: bool, threshold: usize) -> Self {
+        let (inline, bytes, parts) = (0, 0, Vec::new());
+        PayloadBuilder { pool, shares, lendings: None, threshold, inline, bytes, parts }
     }
 
     /// With the sections of a payload that has not been sent, for more to be added.
@@ -108,14 +114,23 @@ impl<'p> PayloadBuilder<'p> {
     /// # Errors
     /// When there is no memory for it.
     pub fn take_shared(&self, len: u64) -> io::Result<Option<Lent>> {
-        let Some(pool) = self.pool else { return Ok(None) };
+        if self.shares { self.take(len) } else { Ok(None) }
+    }
+
+    /// A segment for a copy of `len` bytes, to be shared or sent from there. None: it is not worth one, or no more
+    /// descriptors are to be used for it.
+    fn take_for_copy(&self, len: u64) -> io::Result<Option<Lent>> {
+        if self.shares || len >= WORTH_A_SEGMENT { self.take(len) } else { Ok(None) }
+    }
+
+    fn take(&self, len: u64) -> io::Result<Option<Lent>> {
         if let Some(lendings) = self.lendings {
             lendings.end_marked();
             if lendings.are_many() {
                 return Ok(None);
             }
         }
-        match pool.take(len) {
+        match self.pool.take(len) {
             Ok(lent) => Ok(Some(lent)),
             Err(error) if sys::is_out_of_descriptors(&error) => Ok(None),
             Err(error) => Err(error),
@@ -131,7 +146,7 @@ impl<'p> PayloadBuilder<'p> {
         let part = if small {
             self.inline += bytes.len();
             Outgoing::Inline(bytes.to_vec())
-        } else if let Some(lent) = self.take_shared(bytes.len() as u64)? {
+        } else if let Some(lent) = self.take_for_copy(bytes.len() as u64)? {
             lent.write(bytes)?;
             Outgoing::Shared { lent: Arc::new(lent), offset: 0, len: bytes.len() as u64 }
         } else {
@@ -167,7 +182,7 @@ impl<'p> PayloadBuilder<'p> {
     /// Whether sections can lie in shared memory.
     #[must_use]
     pub fn has_shared_memory(&self) -> bool {
-        self.pool.is_some()
+        self.shares
     }
 
     /// Adds a section that lies in shared memory already. `moved`: what it counts for in the bound on
@@ -195,7 +210,7 @@ impl<'p> PayloadBuilder<'p> {
     #[must_use]
     pub fn passes_on(&self, section: &Incoming) -> bool {
         let can = |stretch: &Borrowed| stretch.passing().is_some();
-        self.pool.is_some() && matches!(section, Incoming::Shared(stretch) if can(stretch))
+        self.shares && matches!(section, Incoming::Shared(stretch) if can(stretch))
     }
 
     /// Adds a section that is sent from where it lies.
@@ -215,7 +230,7 @@ impl<'p> PayloadBuilder<'p> {
     /// When there is no memory for it.
     pub fn add_with(&mut self, len: usize, fill: impl FnOnce(&mut [u8])) -> io::Result<()> {
         let small = self.is_small(len);
-        if !small && let Some(lent) = self.take_shared(len as u64)? {
+        if !small && let Some(lent) = self.take_for_copy(len as u64)? {
             lent.make_ready(len as u64);
             let start = lent.start(len as u64)?;
             // SAFETY: the segment is ours alone until it is lent; its pages read as zero if new.
@@ -588,4 +603,32 @@ pub(crate) fn kept_within_bounds(sections: Vec<Incoming>) -> Vec<Incoming> {
         other => other,
     };
     sections.into_iter().map(copied).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_copies_for_a_receiver_that_shares_nothing_use_the_same_memory_again() {
+        let pool = Pool::new(64 << 20);
+        let bytes = vec![7; WORTH_A_SEGMENT as usize];
+        let copy = || {
+            let mut payload = PayloadBuilder::new(&pool, false, 16 << 10);
+            payload.add(&bytes).unwrap();
+            payload.add(&bytes[1..]).unwrap();
+            let payload = payload.finish();
+            let places: Vec<_> =
+                payload.streamed_sections().into_iter().map(|section| section.place).collect();
+            assert!(matches!(places[..], [Place::Stream, Place::Stream]), "{places:?}");
+            let sources = payload.sources().unwrap();
+            sources[0].with(|sent| assert!(sent == bytes));
+            sources[1].with(|sent| assert!(sent == &bytes[1..]));
+            match &payload.parts[..] {
+                [Outgoing::Shared { lent, .. }, Outgoing::Stream(_)] => lent.segment().number(),
+                parts => panic!("{parts:?}"),
+            }
+        };
+        assert_eq!(copy(), copy());
+    }
 }

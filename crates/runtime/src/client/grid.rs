@@ -214,7 +214,7 @@ impl Common {
 
     /// Something to put a payload together with.
     pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(self.shared_memory.then_some(&self.pool), self.shared_threshold)
+        PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
     }
 
     /// Releases the lock, sends what has been pushed and tells those who wait.

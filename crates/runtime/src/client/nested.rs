@@ -195,7 +195,8 @@ impl Common {
             Ok(payload) => {
                 let payload = Arc::new(payload);
                 state.answer_callback(worker, id.0, &payload);
-                if payload.is_lent() {
+                // Over a connection it is read before it can go.
+                if payload.is_lent() && !state.hosts.is_host(worker) {
                     root.keep(payload);
                 }
             }

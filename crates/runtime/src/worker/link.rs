@@ -456,7 +456,7 @@ impl WorkerLink {
     /// Something to put an answer together with.
     #[must_use]
     pub fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(Some(&self.pool), self.threshold).lending(&self.desk.lendings)
+        PayloadBuilder::new(&self.pool, true, self.threshold).lending(&self.desk.lendings)
     }
 
     /// Answers a call. Sent by [`WorkerLink::next_turn`]. What the caller still holds of `sections`
