@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._executor import Executor
     from gridrpc._grid import Grid
+    from gridrpc._journal import Journal
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._native import Call
     from gridrpc._profile import Profile
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
         FunctionNotFound,
         GridClosed,
         GridError,
+        JournalError,
         NestingError,
         ObjectLost,
+        OutcomeUnknown,
         ProtocolError,
         RemoteError,
         ServerNotFound,
@@ -58,10 +61,13 @@ __all__ = [
     "Grid",
     "GridClosed",
     "GridError",
+    "Journal",
+    "JournalError",
     "ModuleFunction",
     "NestedCall",
     "NestingError",
     "ObjectLost",
+    "OutcomeUnknown",
     "Profile",
     "ProtocolError",
     "RemoteError",
@@ -86,6 +92,7 @@ _HOMES = {
     "CurrentGrid": "_current",
     "Executor": "_executor",
     "Grid": "_grid",
+    "Journal": "_journal",
     "ModuleFunction": "_modules",
     "NestedCall": "_current",
     "Profile": "_profile",

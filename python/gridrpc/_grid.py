@@ -20,7 +20,7 @@ from gridrpc._functions import Functions
 from gridrpc._grain import Grain
 from gridrpc._launch import launch
 from gridrpc._launch import servers as servers_of
-from gridrpc._map import Map, Results, arguments, known_length, shown
+from gridrpc._map import Map, Record, Results, arguments, known_length, shown
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call
 from gridrpc._nesting import check_imports
@@ -33,6 +33,7 @@ from gridrpc.errors import ConfigError, GridClosed, forked
 
 if TYPE_CHECKING:
     from gridrpc._initializer import Initializer
+    from gridrpc._journal import Journal
 
 T = TypeVar("T")
 
@@ -272,6 +273,7 @@ class Grid:
         backoff: float = 0.0,
         return_exceptions: bool = False,
         progress: bool | str = False,
+        journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
         """The results of `fn` for the items of `iterables`, as `map` gives them.
 
@@ -288,11 +290,15 @@ class Grid:
         them. `return_exceptions`: what the function raises, and a lost worker for each item of its
         chunk, takes the place of the result. `progress`: show a bar, under that name if it is a
         text; this needs the package `tqdm`.
+
+        `journal`: a file that keeps results as they come. When the program was ended, the same
+        program goes on with what is missing, and gives what is there from the file. Items that were
+        under way are run again if they are `idempotent`; else OutcomeUnknown takes their place.
+        Raises JournalError when the function or an item has changed, or the file cannot be used.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
-        total = known_length(iterables)
-        plan = self._plan(
+        return self._mapped(
             fn,
             iter(iterables[0]) if len(iterables) == 1 else zip(*iterables, strict=False),
             Options(
@@ -302,13 +308,14 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
             ),
-            total=total,
+            total=known_length(iterables),
             chunk=chunk,
             ordered=ordered,
             timeout=timeout,
             retries=Retries(retries, retry_on, backoff),
+            progress=progress,
+            journal=journal,
         )
-        return Results(plan, shown(plan.groups(), total, progress))
 
     def starmap(
         self,
@@ -327,14 +334,14 @@ class Grid:
         backoff: float = 0.0,
         return_exceptions: bool = False,
         progress: bool | str = False,
+        journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
         """The results of `fn` for items that hold the arguments of one call each.
 
         A sequence holds positional arguments, and a mapping keyword arguments: `fn(*item)` or
         `fn(**item)`. Options as those of `map`. Raises TypeError for an item that is neither.
         """
-        total = known_length([items])
-        plan = self._plan(
+        return self._mapped(
             fn,
             map(arguments, count(), items),
             Options(
@@ -344,14 +351,47 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
             ),
-            total=total,
+            total=known_length([items]),
             chunk=chunk,
             ordered=ordered,
             timeout=timeout,
             retries=Retries(retries, retry_on, backoff),
+            progress=progress,
+            journal=journal,
             spread=True,
         )
-        return Results(plan, shown(plan.groups(), total, progress))
+
+    def _mapped(
+        self,
+        fn: str | Callable[..., Any],
+        items: Iterator[Any],
+        options: Options,
+        *,
+        total: int | None,
+        ordered: bool,
+        progress: bool | str,
+        journal: Journal | str | os.PathLike[str] | None,
+        **how: Any,
+    ) -> Results[Any]:
+        """What `map` returns."""
+        if journal is None:
+            plan = self._plan(fn, items, options, total=total, ordered=ordered, **how)
+            return Results(plan, shown(plan.groups(), total, progress))
+        from gridrpc._resume import Resumed
+
+        of_module = self._of_module(fn)
+        resumed = Resumed(
+            journal,
+            fn if of_module is None else of_module,
+            items,
+            idempotent=options.idempotent if of_module is None else of_module.is_idempotent,
+            stand_in=options.stand_in,
+        )
+        left = None if total is None else max(0, total - resumed.kept)
+        plan = self._plan(
+            fn, resumed.missing(), options, total=left, ordered=ordered, record=resumed, **how
+        )
+        return Results(plan, shown(resumed.groups(plan.groups(), ordered), total, progress))
 
     def _plan(
         self,
@@ -365,6 +405,7 @@ class Grid:
         timeout: float | None,
         retries: Retries,
         spread: bool = False,
+        record: Record | None = None,
     ) -> Map:
         """A `map` that has not begun."""
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
@@ -401,6 +442,7 @@ class Grid:
             ordered=ordered,
             timeout=timeout,
             stand_in=options.stand_in,
+            record=record,
         )
 
     def share(self, x: Any) -> Shared:

@@ -16,7 +16,7 @@ from collections.abc import (
 from contextlib import closing, suppress
 from itertools import chain, islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from gridrpc import _native
 from gridrpc._grain import Grain
@@ -34,6 +34,25 @@ SLICE = 128
 LARGE = 64 << 10
 #: Types of items that never are.
 SMALL = frozenset({int, float, bool, type(None)})
+
+
+class Record(Protocol):
+    """Is told what happens to items, by their number from 0."""
+
+    def sending(self, first: int, count: int) -> None:
+        """These are about to be sent, or fewer."""
+
+    def sent(self, first: int, items: list[Any]) -> None:
+        """These are sent."""
+
+    def returned(self, first: int, values: list[Any], items: list[Any] | None) -> None:
+        """These have returned. `items`: all of their call, unless it was one item's."""
+
+    def failed(self, first: int, count: int) -> None:
+        """These have ended with an error, of which the caller is told."""
+
+    def withdrawn(self, first: int, count: int) -> None:
+        """These have been given up before a worker got them."""
 
 
 class Results(Iterator[T], Generic[T]):
@@ -81,6 +100,20 @@ class _Sent(NamedTuple):
     #: The number of its first item, from 0.
     first: int
 
+    @property
+    def size(self) -> int:
+        """How many items it has."""
+        return 1 if self.items is None else len(self.items)
+
+
+class _Outcome(NamedTuple):
+    """What a call came to: results, and the error that is to be raised behind them."""
+
+    values: list[Any]
+    failure: BaseException | None = None
+    #: Tokens of calls with the items that it has left.
+    again: Sequence[int] = ()
+
 
 class Map:
     """One run of `Grid.map`."""
@@ -94,8 +127,11 @@ class Map:
         ordered: bool,
         timeout: float | None,
         stand_in: Callable[[BaseException], Any] | None,
+        record: Record | None = None,
     ) -> None:
         self._items = items
+        #: Is told what happens to each item.
+        self._record = record
         self._sender = sender
         self._grain = grain
         self._ordered = ordered
@@ -119,12 +155,16 @@ class Map:
         self._watch = _native.Watch()
         #: Tokens of the calls that a bell listens to.
         self._heard: set[int] = set()
+        #: By token: what has come before it was due, and is recorded.
+        self._early: dict[int, _Outcome] = {}
 
     def groups(self) -> Generator[list[Any], None, None]:
         """Results in groups; ends the calls under way when it is closed."""
         try:
             while self._send_ahead():
-                values, failure = self._results(self._next_ended())
+                values, failure, again = self._next_outcome()
+                if self._ordered:
+                    self._due.extendleft(reversed(again))
                 yield values
                 if failure is not None:
                     raise failure
@@ -135,8 +175,13 @@ class Map:
 
     def cancel(self) -> None:
         """End the calls under way."""
-        for sent in self._sent.values():
+        for token, sent in self._sent.items():
             sent.call.cancel()
+            if self._record is None or token in self._early:
+                continue
+            if not sent.call._profile()["sent"]:
+                self._record.withdrawn(sent.first, sent.size)
+        self._sent.clear()
 
     def _send_ahead(self) -> bool:
         """Have enough calls under way. False: there are none, and no more items."""
@@ -161,28 +206,35 @@ class Map:
         self._due.extend(self._watch.take(0.0))
         return bool(self._due)
 
-    def _results(self, sent: _Sent) -> tuple[list[Any], BaseException | None]:
-        """What a call came to: results, and the error that is to be raised behind them."""
+    def _outcome(self, sent: _Sent) -> _Outcome:
+        """What a call that has ended came to."""
         call, items, first = sent
-        count = 1 if items is None else len(items)
+        count = sent.size
         try:
             values, failure = (
                 ([call.result()], None) if items is None else self._sender.answer(call)
             )
         except Exception as error:
             _note(error, first, count)
+            if self._record is not None:
+                self._record.failed(first, count)
             if self._stand_in is None:
-                return [], error
-            return [self._stand_in(error) for _ in range(count)], None
+                return _Outcome([], error)
+            return _Outcome([self._stand_in(error) for _ in range(count)])
         self._grain.learn(call._cost(), len(values))
+        if self._record is not None and values:
+            self._record.returned(first, values, items)
         if failure is not None:
+            if self._record is not None:
+                self._record.failed(first + len(values), 1)
             _note(failure, first + len(values), 1)
             if self._stand_in is None:
-                return values, failure
+                return _Outcome(values, failure)
             values.append(self._stand_in(failure))
+        again: list[int] = []
         if items is not None and len(values) < count:
-            self._send_again(items[len(values) :], first + len(values))
-        return values, None
+            again = self._send_again(items[len(values) :], first + len(values))
+        return _Outcome(values, again=again)
 
     def give_up_waiting(self) -> None:
         """Send nothing more, and cancel what waits for a worker; what runs goes on."""
@@ -193,17 +245,33 @@ class Map:
             if not sent.call._profile()["sent"]:
                 sent.call.cancel()
 
-    def _next_ended(self) -> _Sent:
+    def _next_outcome(self) -> _Outcome:
         if self._ordered:
-            token = self._due[0]
-            if not self._sent[token].call.wait(self._left()):
-                raise self._too_late()
+            self._wait_for(self._due[0])
         elif not self._due:
             self._due.extend(self._watch.take(self._left()))
             if not self._due:
                 raise self._too_late()
         token = self._due.popleft()
-        return self._sent.pop(token)
+        sent = self._sent.pop(token)
+        return self._early.pop(token, None) or self._outcome(sent)
+
+    def _wait_for(self, token: int) -> None:
+        if self._record is None:
+            if not self._sent[token].call.wait(self._left()):
+                raise self._too_late()
+            return
+        while token not in self._early:
+            # What comes meanwhile is not only kept here, but recorded.
+            ended = self._watch.take(self._left())
+            if not ended:
+                raise self._too_late()
+            for one in ended:
+                values, failure, again = self._outcome(self._sent[one])
+                behind = self._due.index(one) + 1
+                for new in reversed(again):
+                    self._due.insert(behind, new)
+                self._early[one] = _Outcome(values, failure)
 
     def _left(self) -> float | None:
         return None if self._until is None else max(0.0, self._until - monotonic())
@@ -219,7 +287,7 @@ class Map:
             return False
         sent = self._send(self._pending, size, self._number)
         if sent is not None:
-            self._number += 1 if sent.items is None else len(sent.items)
+            self._number += sent.size
             token = self._keep(sent)
             if self._ordered:
                 self._due.append(token)
@@ -249,13 +317,21 @@ class Map:
         try:
             if size > 1 or not self._sender.sends_singles:
                 chunk = items[:size]
+                if self._record is not None:
+                    self._record.sending(number, len(chunk))
                 call, count = self._sender.many(chunk, self._grain)
                 if call is not None:
                     self._grain.sent(call._cost(), count)
                     del chunk[count:], items[:count]
+                    if self._record is not None:
+                        self._record.sent(number, chunk)
                     return _Sent(call, chunk, number)
+            if self._record is not None:
+                self._record.sending(number, 1)
             call = self._sender.one(items[0])
             self._grain.sent(call._cost(), 1)
+            if self._record is not None:
+                self._record.sent(number, items[:1])
             del items[0]
             return _Sent(call, None, number)
         except Exception as error:
@@ -265,24 +341,23 @@ class Map:
             items.clear()
             return None
 
-    def _send_again(self, items: list[Any], number: int) -> None:
+    def _send_again(self, items: list[Any], number: int) -> list[int]:
         """Send the items that a chunk has left when its time was up, before all others; `number`:
-        of the first."""
+        of the first. Returns the tokens of their calls."""
         size = max(1, min(self._grain.size(), len(items) // self._grain.workers))
         tokens = []
         while items:
             sent = self._send(items, size, number)
             if sent is not None:
-                number += 1 if sent.items is None else len(sent.items)
+                number += sent.size
                 tokens.append(self._keep(sent))
-        if self._ordered:
-            self._due.extendleft(reversed(tokens))
+        return tokens
 
     def _keep(self, sent: _Sent) -> int:
         token = self._token
         self._token += 1
         self._sent[token] = sent
-        if not self._ordered:
+        if not self._ordered or self._record is not None:
             sent.call._watch(self._watch, token)
         return token
 

@@ -63,6 +63,11 @@ class ModuleFunction:
         return self._target.name
 
     @property
+    def path(self) -> str:
+        """The file of its module."""
+        return dict(self._grid._modules.all()).get(self.name.partition("/")[0], "")
+
+    @property
     def is_idempotent(self) -> bool:
         """Whether a call may be run again if its worker is lost, as its interface says."""
         return self._target.idempotent

@@ -66,6 +66,21 @@ class ServerNotFound(GridError, LookupError):
     """The grid has no server, and no host, of that name. The message tells those that it has."""
 
 
+class JournalError(GridError):
+    """A journal cannot be used, or is of other work. `path`: which one. Nothing in it is lost."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message, path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class OutcomeUnknown(GridError):
+    """An item was under way when an earlier run of the program ended, and may have run or not."""
+
+
 class ProtocolError(GridError, RuntimeError):
     """What came from a worker does not fit what was asked of it: their versions differ, perhaps."""
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.bench import grain, large, libraries
+from gridbench.bench import grain, journal, large, libraries
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
 from gridbench.bench.processes import footprint, tree
 from gridbench.bench.runner import as_record, measure
@@ -81,6 +81,16 @@ def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
     assert all(row.reached is not None for row in rows)
+
+
+def test_a_journal_is_written_and_read() -> None:
+    area = journal.area_of(count=20_000)
+    samples = Samples()
+    measure(area, 1, samples)
+    rows = area.rows(samples)
+    assert [row.problems for row in rows] == [[]] * len(rows)
+    # A pickled list of numbers, its record, and that of the items that were sent.
+    assert 1 < rows[-1].ours.median < 50
 
 
 def test_large_inputs_are_watched_from_outside() -> None:
@@ -174,7 +184,7 @@ def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "gridbench: there is no area `speed`\n"
-        "hint: the areas are grain, modules, large, libraries, hosts\n"
+        "hint: the areas are grain, modules, large, libraries, journal, hosts\n"
     )
     done = gridbench("bench", "grain", "--out", "none/x.json")
     assert done.returncode == 2

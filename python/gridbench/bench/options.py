@@ -52,9 +52,9 @@ def bench(
 
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
     modules, also from C), large (inputs that do not fit into memory at one time), libraries
-    (joblib, SciPy, executors and what else Python's libraries meet) and hosts (many machines,
-    beside the network and other engines: some need root, or the engines); without any, all are
-    measured.
+    (joblib, SciPy, executors and what else Python's libraries meet), journal (a map that keeps its
+    results) and hosts (many machines, beside the network and other engines: some need root, or the
+    engines); without any, all are measured.
     Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
     and what is to be reached. Exit status 1 says that something could not be measured.
     `gridbench micro` compares gridrpc with other engines.

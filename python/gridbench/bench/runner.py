@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import grain, hosts, large, libraries, modules
+from gridbench.bench import grain, hosts, journal, large, libraries, modules
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
@@ -28,6 +28,7 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "modules": lambda extent: [modules.area(extent is Extent.FULL)],
     "large": lambda extent: [large.area(extent is Extent.FULL)],
     "libraries": lambda extent: [libraries.area(extent is Extent.FULL)],
+    "journal": lambda extent: [journal.area(extent is Extent.FULL)],
     "hosts": hosts.areas,
 }
 

@@ -1,0 +1,443 @@
+"""The file in which `map` keeps its results as they come, so that a later run goes on from there.
+
+    b"gridrpc journal 1\\n", then records: a header of 48 bytes, and as many bytes as it says.
+
+A record tells of items `first` to `first + count - 1`, that they were sent, have returned, or have
+failed. It has two checksums (CRC-32), of the header and of what follows. Records are appended only;
+what a crash leaves of the last one is cut off when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pickle
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Literal, NamedTuple
+from zlib import crc32
+
+from gridrpc._fingerprint import Fingerprint
+from gridrpc.errors import JournalError
+
+MAGIC = b"gridrpc journal 1\n"
+_HEADER = struct.Struct("<4sIQQ16s")
+_SUMS = struct.Struct("<II")
+_BUFFERS = struct.Struct("<I")
+_LENGTH = struct.Struct("<Q")
+HEADER = _HEADER.size + _SUMS.size
+FUNCTION, SENT, RETURNED, FAILED, SYNCED = b"func", b"sent", b"back", b"fail", b"sync"
+NO_DIGEST = bytes(16)
+#: Results are on disk after this time if more come, s; and as soon as there are so many bytes.
+SYNC_EVERY = 1.0
+SYNC_BYTES = 64 << 20
+#: The file is read in pieces of so many bytes; longer contents are passed over when it is opened.
+PIECE = 1 << 20
+
+IfChanged = Literal["stop", "keep", "restart"]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Where `map` keeps its results, and what to do if the function has changed since then.
+
+    `if_changed`: "stop" raises JournalError; "keep" goes on, and takes the results that are there
+    for right; "restart" begins anew, and renames the old file to `PATH.old`.
+    """
+
+    path: str | os.PathLike[str]
+    if_changed: IfChanged = "stop"
+
+    def __post_init__(self) -> None:
+        if self.if_changed not in ("stop", "keep", "restart"):
+            raise ValueError(
+                f'`if_changed` is {self.if_changed!r}: give "stop", "keep" or "restart"'
+            )
+
+
+class Stretch(NamedTuple):
+    """Items that have returned."""
+
+    first: int
+    size: int
+    digest: bytes
+    #: Of its record in the file.
+    offset: int
+
+
+class _Header(NamedTuple):
+    kind: bytes
+    items: int
+    first: int
+    length: int
+    digest: bytes
+    checksum: int
+
+
+class JournalFile:
+    """An open journal, which nobody else can open meanwhile.
+
+    Raises JournalError when it is no journal, is in use, is of another function, or cannot be
+    read or written.
+    """
+
+    def __init__(self, journal: Journal, function: Fingerprint) -> None:
+        self.path = os.fspath(journal.path)
+        self._firsts = array("Q")
+        self._counts = array("Q")
+        self._offsets = array("Q")
+        self._digests = bytearray()
+        #: Sent and not heard of: the number behind the last item, by that of the first.
+        self._open: dict[int, int] = {}
+        self._unsynced = 0
+        self._synced_at = 0.0
+        self._file = self._opened()
+        try:
+            self._end = self._read(function, journal.if_changed)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _opened(self) -> int:
+        try:
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise self._error(f"cannot be opened: {error.strerror}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            raise self._error(
+                "is in use: another program, or another map of this one, writes to it"
+            ) from None
+        except OSError as error:
+            os.close(file)
+            raise self._error(f"cannot be locked: {error.strerror}") from error
+        return file
+
+    def _error(self, what: str) -> JournalError:
+        return JournalError(f"journal {self.path}: {what}", self.path)
+
+    # ---- What is there
+
+    def _read(self, function: Fingerprint, if_changed: IfChanged) -> int:
+        """Take in what is there, cut off what is not whole, and return where the file ends."""
+        size = os.fstat(self._file).st_size
+        start = os.pread(self._file, len(MAGIC), 0)
+        if start != MAGIC[: len(start)]:
+            raise self._error("is another kind of file; nothing has been changed in it")
+        if size < len(MAGIC):
+            return self._begin(function)
+        with io.BufferedReader(io.FileIO(self._file, closefd=False), PIECE) as reader:
+            end = self._take_all(reader, size, function, if_changed)
+        if end is None:
+            os.rename(self.path, f"{self.path}.old")
+            os.close(self._file)
+            self._forget()
+            self._file = self._opened()
+            return self._begin(function)
+        if end < size:
+            if self._was_whole_behind(end, size):
+                raise self._error(
+                    f"is damaged at byte {end}, and has more behind it; nothing has been changed "
+                    f"in it. Restore it, or keep what is before: truncate -s {end} {self.path}"
+                )
+            self._truncate(end)
+        if end == len(MAGIC):
+            return self._begin(function)
+        self._sort()
+        return end
+
+    def _take_all(
+        self,
+        reader: io.BufferedReader[io.FileIO],
+        size: int,
+        function: Fingerprint,
+        if_changed: IfChanged,
+    ) -> int | None:
+        """Read records; returns where the last whole one ends. None: all is to begin anew."""
+        #: Long contents that have not been read and may not have reached the disk: of which
+        #: record, where they end, and their checksum.
+        unread: list[tuple[int, int, int]] = []
+        at = reader.seek(len(MAGIC))
+        while True:
+            header = self._parsed(reader.read(HEADER))
+            if header is None or at + HEADER + header.length > size:
+                break
+            end = at + HEADER + header.length
+            if header.kind == SYNCED:
+                unread.clear()
+            if header.length < PIECE:
+                contents = reader.read(header.length)
+                if crc32(contents) != header.checksum:
+                    break
+                if header.kind == FUNCTION and self._has_changed(contents, function, if_changed):
+                    return None
+            else:
+                reader.seek(header.length, os.SEEK_CUR)
+                unread.append((at, end, header.checksum))
+            self._take(header, at)
+            at = end
+        for start, end, checksum in unread:
+            if _checksum(reader, start + HEADER, end) != checksum:
+                self._forget()
+                return self._take_all(reader, start, function, if_changed)
+        return at
+
+    def _was_whole_behind(self, at: int, size: int) -> bool:
+        """Whether there is a record behind this place that says that all before was on disk."""
+        step = PIECE - HEADER
+        for piece in range(at, size, step):
+            found = os.pread(self._file, PIECE, piece)
+            place = found.find(SYNCED)
+            while place >= 0:
+                if self._parsed(found[place : place + HEADER]) is not None:
+                    return True
+                place = found.find(SYNCED, place + 1)
+        return False
+
+    @staticmethod
+    def _parsed(header: bytes) -> _Header | None:
+        if len(header) < HEADER:
+            return None
+        of_contents, of_header = _SUMS.unpack_from(header, _HEADER.size)
+        if crc32(header[: _HEADER.size + 4]) != of_header:
+            return None
+        kind, items, first, length, digest = _HEADER.unpack_from(header)
+        return _Header(kind, items, first, length, digest, of_contents)
+
+    def _take(self, header: _Header, at: int) -> None:
+        first, count = header.first, header.items
+        if header.kind == SENT:
+            self._open[first] = max(first + count, self._open.get(first, 0))
+        elif header.kind in (RETURNED, FAILED):
+            self._heard_of(first, count)
+        if header.kind == RETURNED:
+            self._firsts.append(first)
+            self._counts.append(count)
+            self._offsets.append(at)
+            self._digests += header.digest
+
+    def _heard_of(self, first: int, count: int) -> None:
+        end, behind = self._open.pop(first, 0), first + count
+        if behind < end:
+            self._open[behind] = max(end, self._open.get(behind, 0))
+
+    def _has_changed(self, contents: bytes, function: Fingerprint, if_changed: IfChanged) -> bool:
+        """Whether it is of another function, and is to begin anew. Raises JournalError if not."""
+        known = json.loads(contents)
+        if known["digest"] == function.digest or if_changed == "keep":
+            return False
+        if if_changed == "restart":
+            return True
+        what = f"was begun with `{known['name']}`"
+        if known["name"] != function.name:
+            what += f", not with `{function.name}`"
+        elif known["python"] != function.python:
+            what += f" under Python {known['python']}, and this is {function.python}"
+        else:
+            what += ", which has changed since: its code, its defaults, or what it refers to"
+        raise self._error(
+            f'{what}. Give journal=gridrpc.Journal(path, if_changed="keep") if its results are '
+            'still right, or "restart" to begin anew'
+        )
+
+    def _forget(self) -> None:
+        for column in (self._firsts, self._counts, self._offsets):
+            del column[:]
+        self._digests.clear()
+        self._open.clear()
+
+    def _sort(self) -> None:
+        firsts = self._firsts
+        if all(firsts[i] < firsts[i + 1] for i in range(len(firsts) - 1)):
+            return
+        order = sorted(range(len(firsts)), key=firsts.__getitem__)
+        digests = self._digests
+        self._digests = bytearray().join(digests[16 * i : 16 * i + 16] for i in order)
+        for name in ("_firsts", "_counts", "_offsets"):
+            column = getattr(self, name)
+            setattr(self, name, array("Q", (column[i] for i in order)))
+
+    @property
+    def kept(self) -> int:
+        """How many items have returned in earlier runs."""
+        return sum(self._counts)
+
+    def stretches(self) -> Iterator[Stretch]:
+        """What has returned in earlier runs, in the order of the items."""
+        digests = self._digests
+        for i, (first, count, offset) in enumerate(
+            zip(self._firsts, self._counts, self._offsets, strict=True)
+        ):
+            yield Stretch(first, count, bytes(digests[16 * i : 16 * i + 16]), offset)
+
+    def unheard_of(self) -> list[range]:
+        """Items that earlier runs had sent when they ended, and that may have run or not."""
+        found: list[range] = []
+        for first, end in sorted(self._open.items()):
+            at = max(first, found[-1].stop) if found else first
+            found.extend(range(*gap) for gap in self._gaps(at, end))
+        return found
+
+    def _gaps(self, at: int, end: int) -> Iterator[tuple[int, int]]:
+        """What of these items has not returned."""
+        index = max(bisect_right(self._firsts, at) - 1, 0)
+        while at < end:
+            while index < len(self._firsts) and self._firsts[index] + self._counts[index] <= at:
+                index += 1
+            first = self._firsts[index] if index < len(self._firsts) else end
+            if at < first:
+                yield at, min(first, end)
+            at = first + self._counts[index] if index < len(self._firsts) else end
+
+    def results(self, stretch: Stretch) -> list[Any]:
+        """Those of the items of a stretch."""
+        try:
+            header = self._parsed(os.pread(self._file, HEADER, stretch.offset))
+            length, checksum = (0, 0) if header is None else (header.length, header.checksum)
+            contents = memoryview(bytearray(length))
+            at = 0
+            while at < length:
+                got = os.preadv(self._file, [contents[at:]], stretch.offset + HEADER + at)
+                if not got:
+                    break
+                at += got
+        except OSError as error:
+            raise self._error(f"cannot be read: {error.strerror}") from error
+        if header is None or at < length or crc32(contents) != checksum:
+            raise self._error(
+                f"is damaged at byte {stretch.offset}: the results of items {stretch.first} to "
+                f"{stretch.first + stretch.size - 1} cannot be read. Restore it, or begin anew"
+            )
+        (count,) = _BUFFERS.unpack_from(contents)
+        at = _BUFFERS.size
+        parts = []
+        for _ in range(count + 1):
+            (length,) = _LENGTH.unpack_from(contents, at)
+            at += _LENGTH.size
+            parts.append(contents[at : at + length])
+            at += length
+        values: list[Any] = pickle.loads(parts[0], buffers=parts[1:])
+        return values
+
+    # ---- What comes
+
+    def sent(self, first: int, count: int) -> None:
+        """These items are about to be sent."""
+        self._append(SENT, first, count)
+
+    def failed(self, first: int, count: int) -> None:
+        """The caller has been told that these ended with an error: they run again next time."""
+        self._append(FAILED, first, count)
+
+    def returned(self, first: int, digest: bytes, values: list[Any]) -> None:
+        """Keep the results of the items from `first` on."""
+        buffers: list[Any] = []
+        head = _pickled(values, lambda buffer: buffers.append(buffer.raw()))
+        parts = [_BUFFERS.pack(len(buffers)), _LENGTH.pack(len(head)), head]
+        for buffer in buffers:
+            parts += [_LENGTH.pack(buffer.nbytes), buffer]
+        self._append(RETURNED, first, len(values), digest, parts)
+        now = monotonic()
+        if now - self._synced_at > SYNC_EVERY or self._unsynced > SYNC_BYTES:
+            self._sync()
+
+    def _begin(self, function: Fingerprint) -> int:
+        try:
+            os.pwrite(self._file, MAGIC, 0)
+        except OSError as error:
+            raise self._error(f"cannot be written: {error.strerror}") from error
+        self._end = len(MAGIC)
+        known = {"name": function.name, "digest": function.digest, "python": function.python}
+        self._append(FUNCTION, 0, 0, NO_DIGEST, [json.dumps(known).encode()])
+        return self._end
+
+    def _append(
+        self,
+        kind: bytes,
+        first: int,
+        count: int,
+        digest: bytes = NO_DIGEST,
+        parts: list[Any] | None = None,
+    ) -> None:
+        parts = parts or []
+        checksum = length = 0
+        for part in parts:
+            checksum = crc32(part, checksum)
+            length += len(part)
+        header = _HEADER.pack(kind, count, first, length, digest) + checksum.to_bytes(4, "little")
+        header += crc32(header).to_bytes(4, "little")
+        left = [memoryview(part) for part in (header, *parts) if len(part)]
+        at = self._end
+        try:
+            while left:
+                written = os.pwritev(self._file, left[: os.sysconf("SC_IOV_MAX")], at)
+                at += written
+                while left and written >= len(left[0]):
+                    written -= len(left.pop(0))
+                if written:
+                    left[0] = left[0][written:]
+        except OSError as error:
+            self._truncate(self._end)
+            raise self._error(
+                f"cannot be written: {error.strerror}. What it has is kept, and the same program "
+                "goes on from there when that is mended"
+            ) from error
+        self._unsynced += at - self._end
+        self._end = at
+
+    def _truncate(self, end: int) -> None:
+        try:
+            os.ftruncate(self._file, end)
+        except OSError as error:
+            raise self._error(f"cannot be written: {error.strerror}") from error
+
+    def _sync(self) -> None:
+        try:
+            os.fdatasync(self._file)
+        except OSError as error:
+            raise self._error(f"cannot be written to disk: {error.strerror}") from error
+        self._synced_at = monotonic()
+        with suppress(JournalError):  # it only saves time
+            self._append(SYNCED, 0, 0)
+        self._unsynced = 0
+
+    def close(self) -> None:
+        """Have all of it on disk, and let others open it."""
+        if self._file < 0:
+            return
+        try:
+            if self._unsynced:
+                self._sync()
+        finally:
+            os.close(self._file)
+            self._file = -1
+
+
+def _checksum(reader: io.BufferedReader[io.FileIO], at: int, end: int) -> int:
+    reader.seek(at)
+    checksum = 0
+    while at < end:
+        piece = reader.read(min(PIECE, end - at))
+        if not piece:
+            break
+        checksum = crc32(piece, checksum)
+        at += len(piece)
+    return checksum
+
+
+def _pickled(values: list[Any], take: Callable[[pickle.PickleBuffer], object]) -> bytes:
+    try:
+        return pickle.dumps(values, 5, buffer_callback=take)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        from gridrpc import _by_value
+
+        return _by_value.dumps(values, None)

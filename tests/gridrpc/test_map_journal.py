@@ -1,0 +1,405 @@
+"""`map` with a journal: what it has is not run again, and nothing of it is taken on trust."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gridrpc
+import remote
+from gridrpc import Grid, Journal, JournalError, OutcomeUnknown
+from processes import LONG, environment, start_script, until, write_script
+
+CHUNKS = pytest.mark.parametrize("chunk", ["auto", 1, 7])
+BOTH_ORDERS = pytest.mark.parametrize("ordered", [True, False])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "work.journal"
+
+
+def noted(folder: str, item: int) -> int:
+    """Leaves a trace that it has run."""
+    with open(Path(folder, "ran"), "a") as ran:
+        ran.write(f"{item}\n")
+    return 10 * item
+
+
+def fails_once(folder: str, item: int) -> int:
+    """Raises an error for item 5, unless it did before."""
+    noted(folder, item)
+    mark = Path(folder, "failed")
+    if item == 5 and not mark.exists():
+        mark.touch()
+        raise ValueError("not today")
+    return item
+
+
+def ran(folder: Path) -> list[int]:
+    return [int(line) for line in (folder / "ran").read_text().splitlines()]
+
+
+@CHUNKS
+@BOTH_ORDERS
+def test_a_second_run_takes_results_from_the_file(
+    grid: Grid, file: Path, tmp_path: Path, chunk: Any, ordered: bool
+) -> None:
+    work = functools.partial(noted, str(tmp_path))
+    expected = [10 * n for n in range(100)]
+    how = {"chunk": chunk, "ordered": ordered, "journal": file}
+    assert sorted(grid.map(work, range(100), **how)) == expected
+    again = list(grid.map(work, range(100), **how))
+    assert (again if ordered else sorted(again)) == expected
+    assert sorted(ran(tmp_path)) == list(range(100))
+
+
+@CHUNKS
+@BOTH_ORDERS
+def test_what_is_missing_is_run_and_lies_between_what_is_there(
+    grid: Grid, file: Path, tmp_path: Path, chunk: Any, ordered: bool
+) -> None:
+    work = functools.partial(noted, str(tmp_path))
+    for gap in (range(20, 30), range(50, 51), range(95, 100)):
+        # Raised where the item is taken.
+        items = (n if n not in gap else 1 // 0 for n in range(100))
+        with pytest.raises(ZeroDivisionError):
+            list(grid.map(work, items, journal=file, chunk=chunk, ordered=ordered))
+    more = list(grid.map(work, range(120), journal=file, chunk=chunk, ordered=ordered))
+    assert (more if ordered else sorted(more)) == [10 * n for n in range(120)]
+    assert sorted(ran(tmp_path)) == list(range(120))
+
+
+@CHUNKS
+def test_what_raised_an_error_runs_again(
+    grid: Grid, file: Path, tmp_path: Path, chunk: Any
+) -> None:
+    work = functools.partial(fails_once, str(tmp_path))
+    with pytest.raises(ValueError, match="not today"):
+        list(grid.map(work, range(10), journal=file, chunk=chunk))
+    assert list(grid.map(work, range(10), journal=file, chunk=chunk, idempotent=True)) == [
+        *range(10)
+    ]
+    counts = collections.Counter(ran(tmp_path))
+    assert counts[5] == 2
+
+
+def test_errors_in_place_of_results_are_not_kept(grid: Grid, file: Path, tmp_path: Path) -> None:
+    work = functools.partial(fails_once, str(tmp_path))
+    first = list(grid.map(work, range(10), journal=file, return_exceptions=True))
+    assert isinstance(first.pop(5), ValueError)
+    assert first == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert list(grid.map(work, range(10), journal=file)) == [*range(10)]
+
+
+RUN = """
+    import functools, sys, time
+    import gridrpc
+
+    def work(item):
+        with open("ran", "a") as ran:
+            ran.write(f"{item}\\n")
+        time.sleep(0.01)
+        return 10 * item
+
+    if __name__ == "__main__":
+        idempotent = sys.argv[1:] == ["idempotent"]
+        with gridrpc.Grid(workers=3) as grid:
+            results = grid.map(
+                work, range(300), journal="work.journal", ordered=not idempotent,
+                idempotent=idempotent, return_exceptions=True,
+            )
+            for result in results:
+                print(result if isinstance(result, int) else type(result).__name__, flush=True)
+"""
+
+
+def killed_and_run_again(folder: Path, *arguments: str) -> tuple[list[str], str]:
+    """What the second run prints."""
+    first = start_script(folder, RUN)
+    try:
+        assert until(lambda: (folder / "ran").exists() and len(ran(folder)) > 100)
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.communicate(timeout=LONG)
+    # Workers end what they have begun.
+    before = -1
+    while before != (before := len(ran(folder))):
+        until(lambda: False, 0.2)
+    script = write_script(folder, RUN)
+    second = subprocess.run(
+        [sys.executable, str(script), *arguments],
+        capture_output=True, text=True, timeout=LONG, cwd=folder, check=True, env=environment(),
+    )  # fmt: skip
+    return second.stdout.split(), second.stderr
+
+
+def test_after_a_kill_idempotent_items_run_again(tmp_path: Path) -> None:
+    printed, said = killed_and_run_again(tmp_path, "idempotent")
+    assert sorted(map(int, printed)) == [10 * n for n in range(300)]
+    assert "items have their results" in said
+    assert "run again" in said
+    counts = collections.Counter(ran(tmp_path))
+    assert set(counts) == set(range(300))
+    assert max(counts.values()) <= 2
+
+
+def test_after_a_kill_other_items_are_reported_and_nothing_runs_twice(tmp_path: Path) -> None:
+    printed, said = killed_and_run_again(tmp_path)
+    counts = collections.Counter(ran(tmp_path))
+    assert max(counts.values()) == 1
+    unknown = [n for n, result in enumerate(printed) if result == "OutcomeUnknown"]
+    assert len(printed) == 300
+    assert all(int(printed[n]) == 10 * n for n in range(300) if n not in unknown)
+    assert unknown
+    assert set(range(300)) - set(unknown) <= set(counts)
+    assert "not sent again" in said
+
+
+def test_an_unknown_outcome_is_raised_where_its_result_would_be(
+    grid: Grid, file: Path, tmp_path: Path
+) -> None:
+    work = functools.partial(noted, str(tmp_path))
+    with gridrpc.Grid(workers=1) as one:
+        assert list(one.map(work, range(4), chunk=1, journal=file)) == [0, 10, 20, 30]
+    cut_behind(file, b"back", 2)
+    results = grid.map(work, range(4), chunk=1, journal=file)
+    assert [next(results) for _ in range(2)] == [0, 10]
+    with pytest.raises(OutcomeUnknown, match="item 2 "):
+        next(results)
+    assert list(grid.map(work, range(4), chunk=1, journal=file, idempotent=True)) == [
+        0, 10, 20, 30,
+    ]  # fmt: skip
+
+
+def cut_behind(file: Path, kind: bytes, number: int) -> None:
+    """Cut a journal off behind the record of this kind with this number, from 1."""
+    contents = file.read_bytes()
+    at = -1
+    for _ in range(number):
+        at = contents.index(kind, at + 1)
+    length = int.from_bytes(contents[at + 16 : at + 24], "little")
+    file.write_bytes(contents[: at + 48 + length])
+
+
+def test_calls_that_were_given_up_before_they_began_run_again(file: Path, tmp_path: Path) -> None:
+    work = functools.partial(noted, str(tmp_path))
+    with gridrpc.Grid(workers=1) as grid:
+        results = grid.map(work, range(1000), chunk=1, journal=file)
+        assert next(results) == 0
+        results.close()
+        again = list(grid.map(work, range(1000), chunk=1, journal=file, return_exceptions=True))
+    unknown = sum(isinstance(result, OutcomeUnknown) for result in again)
+    assert unknown < 50
+    assert max(collections.Counter(ran(tmp_path)).values()) == 1
+
+
+def other_items() -> Iterator[Any]:
+    yield pytest.param(lambda items: items[:-1], "there are 9 items", id="fewer")
+    yield pytest.param(lambda items: [*items[:-1], "x"], "are not what they were", id="other")
+    yield pytest.param(lambda items: [*items[1:], items[0]], "not what they were", id="moved")
+
+
+@pytest.mark.parametrize(("change", "message"), [*other_items()])
+def test_changed_items_are_noticed(
+    grid: Grid, file: Path, change: Callable[[list[Any]], list[Any]], message: str
+) -> None:
+    items = [f"item {n}" for n in range(10)]
+    assert list(grid.map(len, items, journal=file)) == [6] * 10
+    before = file.read_bytes()
+    with pytest.raises(JournalError, match=message) as caught:
+        list(grid.map(len, change(items), journal=file))
+    assert caught.value.path == str(file)
+    assert file.read_bytes().startswith(before)
+    assert list(grid.map(len, items, journal=file)) == [6] * 10
+
+
+def test_items_are_compared_by_what_they_hold(grid: Grid, file: Path) -> None:
+    def items(text: str) -> list[Any]:
+        array = np.arange(40_000.0)
+        return [(text, text, array), (f"{text}"[:], [1, {"a": text}], array[:3])]
+
+    shared = "".join(["ab", "c"])
+    first = list(grid.starmap(describe, items(shared), journal=file))
+    assert list(grid.starmap(describe, items("".join(["a", "bc"])), journal=file)) == first
+    changed = items("abc")
+    changed[0][2][17] = -1
+    with pytest.raises(JournalError):
+        list(grid.starmap(describe, changed, journal=file))
+
+
+def describe(*values: Any) -> str:
+    return str([getattr(value, "shape", value) for value in values])
+
+
+def test_results_may_be_anything(grid: Grid, file: Path) -> None:
+    for _ in range(2):
+        arrays, text, number, none = grid.map(anything, range(4), journal=file)
+        assert [array.sum() for array in arrays] == [3.0, 1e6]
+        arrays[1][0] = 2.0
+        assert (text, number, none) == ("x" * 1_000_000, 1 << 100, None)
+
+
+def anything(item: int) -> Any:
+    arrays = [np.ones(3), np.ones((1000, 1000), order="F")]
+    return [arrays, "x" * 1_000_000, 1 << 100, None][item]
+
+
+CHANGES = {
+    "code": "def work(item):\n    return item + 2\n",
+    "default": "def work(item, by=2):\n    return item + by\n",
+    "global": "BY = 3\ndef work(item):\n    return item + BY\n",
+    "helper": "def more(item):\n    return item + 3\ndef work(item):\n    return more(item)\n",
+    "method": "class A:\n    def __call__(self, item):\n        return item + 4\nwork = A()\n",
+    "state": "from functools import partial\nfrom operator import add\nwork = partial(add, 5)\n",
+    "closure": "def make(by):\n    return lambda item: item + by\nwork = make(2)\n",
+}
+
+
+def made(source: str) -> Any:
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    exec(source, variables)
+    return variables["work"]
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_changed_function_is_noticed(grid: Grid, file: Path, kind: str) -> None:
+    source = CHANGES[kind]
+    digit = next(c for c in reversed(source) if c.isdigit())
+    other = source.replace(digit, "7")
+    expected = list(grid.map(made(source), range(5), journal=file))
+    # The same function, made anew and a line further down.
+    assert list(grid.map(made("\n" + source), range(5), journal=file)) == expected
+    with pytest.raises(JournalError, match="has changed since"):
+        grid.map(made(other), range(5), journal=file)
+    kept = grid.map(made(other), range(6), journal=Journal(file, if_changed="keep"))
+    assert list(kept) == [*expected, 12]
+    anew = grid.map(made(other), range(5), journal=Journal(file, if_changed="restart"))
+    assert list(anew) == [n + 7 for n in range(5)]
+    assert (file.parent / "work.journal.old").exists()
+
+
+def test_another_function_is_told_by_name(grid: Grid, file: Path) -> None:
+    list(grid.map(len, ["a"], journal=file))
+    with pytest.raises(JournalError, match=r"begun with `len`, not with `add`"):
+        grid.starmap(remote.add, [(1, 2)], journal=file)
+
+
+def test_functions_of_modules_have_journals(native_grid: Grid, file: Path) -> None:
+    arrays = [np.arange(n, dtype=float) for n in range(1, 40)]
+    function = native_grid.function("basics/doubled")
+    for fn in (function, "basics/doubled"):
+        results = native_grid.map(fn, arrays, journal=file)
+        assert [list(result) for result in results] == [list(2 * array) for array in arrays]
+
+
+@pytest.mark.parametrize("length", [0, 5, 17, 18, 40, 70, -1, -30, -60])
+def test_a_file_that_was_cut_off_goes_on(grid: Grid, file: Path, length: int) -> None:
+    list(grid.map(abs, range(10), journal=file, chunk=2))
+    contents = file.read_bytes()
+    file.write_bytes(contents[: length if length >= 0 else len(contents) + length])
+    assert list(grid.map(abs, range(10), journal=file, idempotent=True)) == [*range(10)]
+
+
+def test_large_results_that_did_not_reach_the_disk_are_made_again(grid: Grid, file: Path) -> None:
+    items = [2_000_000, 3_000_000]
+    list(grid.map(bytes, items, journal=file, chunk=1))
+    contents = file.read_bytes()
+    # Before anything was known to be on disk.
+    contents = contents.replace(b"sync", b"cnys")
+    place = len(contents) - 1_000_000
+    file.write_bytes(contents[:place] + b"\1" + contents[place + 1 :])
+    results = list(grid.map(bytes, items, journal=file, idempotent=True))
+    assert [len(result) for result in results] == items
+
+
+def test_damage_is_told_and_not_made_worse(grid: Grid, file: Path) -> None:
+    list(grid.map(abs, range(10), journal=file, chunk=2))
+    contents = file.read_bytes()
+    place = contents.index(b"back") + 4
+    damaged = contents[:place] + b"\xff" + contents[place + 1 :]
+    file.write_bytes(damaged)
+    with pytest.raises(JournalError, match=r"is damaged at byte \d+"):
+        grid.map(abs, range(10), journal=file)
+    assert file.read_bytes() == damaged
+
+
+def test_damaged_results_are_told_when_they_are_read(grid: Grid, file: Path) -> None:
+    list(grid.map(bytes, [2_000_000], journal=file))
+    contents = file.read_bytes()
+    file.write_bytes(contents[:-1_000_000] + b"\1" + contents[-999_999:])
+    with pytest.raises(JournalError, match=r"results of items 0 to 0 cannot be read"):
+        list(grid.map(bytes, [2_000_000], journal=file))
+
+
+def test_another_file_is_left_as_it_is(grid: Grid, file: Path) -> None:
+    file.write_text("My diary.\n")
+    with pytest.raises(JournalError, match="another kind of file"):
+        grid.map(abs, range(3), journal=file)
+    assert file.read_text() == "My diary.\n"
+    with pytest.raises(JournalError, match="cannot be opened"):
+        grid.map(abs, range(3), journal=file.parent)
+    with pytest.raises(JournalError, match="cannot be opened: No such file"):
+        grid.map(abs, range(3), journal=file.parent / "none" / "journal")
+
+
+def test_two_maps_cannot_use_one_file(grid: Grid, file: Path) -> None:
+    first = grid.map(abs, range(3), journal=file)
+    with pytest.raises(JournalError, match="is in use"):
+        grid.map(abs, range(3), journal=file)
+    assert list(first) == [0, 1, 2]
+    assert list(grid.map(abs, range(3), journal=file)) == [0, 1, 2]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder]
+    made = subprocess.run(command, capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_told_and_the_work_goes_on_later(grid: Grid, tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder, "1m"):
+        file = folder / "work.journal"
+        sizes = [100_000] * 30
+        taken: list[int] = []
+        results = grid.map(bytes, sizes, journal=file, chunk=1, idempotent=True)
+        with pytest.raises(JournalError, match="cannot be written: No space left"):
+            taken.extend(map(len, results))
+        assert 0 < len(taken) < 10
+        subprocess.run(["mount", "-o", "remount,size=16m", folder], check=True)
+        results = grid.map(bytes, sizes, journal=file, chunk=1, idempotent=True)
+        assert [len(result) for result in results] == sizes
+
+
+def test_memory_is_bounded_and_any_number_of_items_can_be_taken(grid: Grid, file: Path) -> None:
+    results = grid.map(abs, itertools.count(), journal=file)
+    assert list(itertools.islice(results, 20_000)) == [*range(20_000)]
+    results.close()
+    again = grid.map(abs, itertools.count(), journal=file, return_exceptions=True)
+    first = list(itertools.islice(again, 20_000))
+    again.close()
+    assert first[:10_000] == [*range(10_000)]
+
+
+def test_if_changed_is_one_of_three(file: Path) -> None:
+    with pytest.raises(ValueError, match="`if_changed` is 'ask'"):
+        Journal(file, if_changed="ask")  # type: ignore[arg-type]
