@@ -128,7 +128,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm gridengine openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-docs
@@ -162,6 +162,10 @@ sshd: ## see that what makes hosts with sshds on this machine is there
 .PHONY: slurm
 slurm: ## see that what makes a Slurm of several nodes on this machine is there
 	@scripts/ensure-slurm
+
+.PHONY: gridengine
+gridengine: ## see that what makes a Grid Engine on this machine is there
+	@scripts/ensure-gridengine
 
 .PHONY: openssl
 openssl: ## see that what compiles programs with bare TLS is there

@@ -11,25 +11,13 @@ machine, its processors and host name too; a job finds its node in SLURMD_NODENA
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import getpass
-import os
 import re
 import secrets
-import shutil
-import signal
 import socket
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable
-from pathlib import Path
-from types import TracebackType
 
-_PATIENCE = 30.0  # seconds for what takes milliseconds
-_MARK = "GRIDBENCH_SLURM"
-"""The variable that tells the daemons of a rig, and what they start, from all other processes."""
+from gridbench.batch.daemons import Rig, free_ports, lacking
 
 _CONFIG = """\
 ClusterName=grid
@@ -75,19 +63,12 @@ PartitionName=closed Nodes=ALL State=DOWN
 
 def why_not() -> str:
     """Why there can be no rig here; empty if there can."""
-    for program in ("munged", "slurmctld", "slurmd", "sbatch", "setpriv"):
-        if shutil.which(program, path=_path()) is None:
-            return f"`{program}` is not installed: scripts/ensure-slurm does that"
-    return ""
+    program = lacking("munged", "slurmctld", "slurmd", "sbatch", "setpriv")
+    return f"`{program}` is not installed: scripts/ensure-slurm does that" if program else ""
 
 
-def _path() -> str:
-    """Daemons are in folders that not everybody's PATH has."""
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-class Slurm:
-    """While open, there is a Slurm for commands with the variables of `environment`.
+class Slurm(Rig):
+    """A Slurm.
 
     Nodes are called n1, n2 and so on. Partitions: `batch`, the default; `small`, of one node and
     ten minutes for a job; `closed`, which starts none.
@@ -95,36 +76,16 @@ class Slurm:
 
     def __init__(self, nodes: int = 4, processors: int = 32) -> None:
         """`processors`: of each node, as Slurm is told."""
-        self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-slurm-"))
-        """All its files: log/ has what the daemons write."""
+        super().__init__("slurm")
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
         """The names of its nodes."""
         self.processors = processors
         self.variables = {"SLURM_CONF": str(self.folder / "slurm.conf")}
-        """What programs need in their environment to use it."""
-        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
-        self._closed = False
-        atexit.register(self.close)
         try:
             self._make()
         except BaseException:
             self.close()
             raise
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables of a command that uses it."""
-        return {**os.environ, "PATH": _path(), **self.variables}
-
-    def run(self, *command: str) -> str:
-        """Run one of Slurm's commands; what it has printed."""
-        ran = subprocess.run(
-            command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=_PATIENCE, check=False,
-        )  # fmt: skip
-        if ran.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {ran.returncode}: {ran.stderr.strip()}")
-        return ran.stdout
 
     def jobs(self) -> list[str]:
         """The jobs that wait or run, as `12 RUNNING n1`; each task of an array is one."""
@@ -158,53 +119,20 @@ class Slurm:
 
     def stop_controller(self) -> None:
         """End slurmctld: commands get no answer, jobs go on."""
-        self._end("slurmctld", signal.SIGTERM)
+        self._end("slurmctld")
 
     def start_controller(self) -> None:
         """Start slurmctld, after `stop_controller`."""
         self._start("slurmctld", "slurmctld", "-D")
         self._until(self._answers, "slurmctld does not answer")
 
-    def close(self) -> None:
-        """End all jobs and daemons, and remove the files; may be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        atexit.unregister(self.close)
-        try:
-            if "slurmctld" in self._daemons:
-                with contextlib.suppress(RuntimeError, TimeoutError, subprocess.TimeoutExpired):
-                    self.cancel_all()
-        finally:
-            for name in reversed(list(self._daemons)):
-                self._end(name, signal.SIGTERM)
-            # What looks after a job's processes outlives slurmd.
-            for pid in self._marked():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Slurm:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _make(self) -> None:
-        (self.folder / "log").mkdir()
         (self.folder / "state").mkdir()
-        # Slurm takes an authentication that everybody can reach.
-        self.folder.chmod(0o755)
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(secrets.token_bytes(1024))
         host = socket.gethostname().split(".")[0]
-        ports = _free_ports(len(self.nodes) + 1)
+        ports = free_ports(len(self.nodes) + 1)
         lines = [
             f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} "
             f"CPUs={self.processors} RealMemory=2000 State=UNKNOWN"
@@ -227,24 +155,6 @@ class Slurm:
         idle = dict.fromkeys(self.nodes, "idle")
         self._until(lambda: {node: self._state(node) for node in idle} == idle, "nodes are not up")
 
-    def _start(self, name: str, program: str, *arguments: str) -> None:
-        path = shutil.which(program, path=_path()) or program
-        with (self.folder / "log" / f"{name}.out").open("ab") as log:
-            self._daemons[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "TERM", path, *arguments], cwd="/",
-                env={**self.environment, _MARK: str(self.folder)}, stdin=subprocess.DEVNULL,
-                stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-
-    def _end(self, name: str, number: signal.Signals) -> None:
-        daemon = self._daemons.pop(name)
-        daemon.send_signal(number)
-        try:
-            daemon.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-
     def _answers(self) -> bool:
         try:
             return "UP" in self.run("scontrol", "ping")
@@ -257,37 +167,3 @@ class Slurm:
             "sinfo", "--noheader", f"--nodes={node}", "--format=%t", "--partition=batch"
         )
         return re.sub(r"\W", "", said)
-
-    def _marked(self) -> list[int]:
-        """What the daemons have left."""
-        mark = f"{_MARK}={self.folder}".encode()
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(int(process.name))
-        return found
-
-    def _until(self, condition: Callable[[], object], what: str) -> None:
-        end = time.monotonic() + _PATIENCE
-        while not condition():
-            for name, daemon in self._daemons.items():
-                if daemon.poll() is not None:
-                    raise RuntimeError(f"{name} has ended: {self._log()}")
-            if time.monotonic() > end:
-                raise TimeoutError(f"{what}: {self._log()}")
-            time.sleep(0.02)
-
-    def _log(self) -> str:
-        """The last of what the daemons have written."""
-        logs = sorted((self.folder / "log").iterdir())
-        return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1000:]}" for log in logs)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,309 @@
+"""A Grid Engine of its own on this machine: one host of many declared slots.
+
+The rig starts sge_qmaster and sge_execd on free ports, with all files in one temporary folder; it
+does not touch the cell that the system's packages have made. Daemons and jobs run as whoever
+starts it, who has to be root, or jobs of others would not start.
+
+    with GridEngine(slots=100) as grid_engine:
+        grid_engine.run("qsub", "-sync", "y", "-b", "y", "true")
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import subprocess
+from pathlib import Path
+
+from gridbench.batch.daemons import Rig, free_ports, lacking
+
+_PROGRAMS = Path("/usr/lib/gridengine")
+"""Where Debian has what works without the system's own cell."""
+_SHARE = Path("/usr/share/gridengine")
+
+_BOOTSTRAP = """\
+admin_user none
+default_domain none
+ignore_fqdn true
+spooling_method classic
+spooling_lib libspoolc
+spooling_params {spooling}
+binary_path {programs}
+qmaster_spool_dir {folder}/spool/qmaster
+security_mode none
+listener_threads 2
+worker_threads 2
+scheduler_threads 1
+"""
+
+_GLOBAL = """\
+execd_spool_dir {folder}/spool/execd
+mailer /bin/true
+xterm /bin/true
+load_sensor none
+prolog none
+epilog none
+shell_start_mode posix_compliant
+login_shells bash,sh
+min_uid 0
+min_gid 0
+user_lists none
+xuser_lists none
+projects none
+xprojects none
+enforce_project false
+enforce_user auto
+load_report_time 00:00:01
+max_unheard 00:05:00
+reschedule_unknown 00:00:00
+loglevel log_warning
+administrator_mail none
+set_token_cmd none
+pag_cmd none
+token_extend_time none
+shepherd_cmd none
+qmaster_params none
+execd_params none
+reporting_params accounting=true reporting=false flush_time=00:00:01 joblog=false \
+sharelog=00:00:00
+finished_jobs 100
+gid_range 20000-21999
+qlogin_command builtin
+qlogin_daemon builtin
+rlogin_command builtin
+rlogin_daemon builtin
+rsh_command builtin
+rsh_daemon builtin
+max_aj_instances 2000
+max_aj_tasks 75000
+max_u_jobs 0
+max_jobs 0
+auto_user_oticket 0
+auto_user_fshare 0
+auto_user_default_project none
+auto_user_delete_time 86400
+delegated_file_staging false
+reprioritize 0
+jsv_url none
+jsv_allowed_mod ac,h,i,e,o,j,M,N,p,w
+"""
+
+_HOST = """\
+hostname {host}
+load_scaling NONE
+complex_values NONE
+user_lists NONE
+xuser_lists NONE
+projects NONE
+xprojects NONE
+usage_scaling NONE
+report_variables NONE
+"""
+
+_PARALLEL = """\
+pe_name {name}
+slots 9999
+user_lists NONE
+xuser_lists NONE
+start_proc_args /bin/true
+stop_proc_args /bin/true
+allocation_rule $fill_up
+control_slaves TRUE
+job_is_first_task FALSE
+urgency_slots min
+accounting_summary FALSE
+qsort_args NONE
+"""
+
+_QUEUE = """\
+qname {name}
+hostlist @allhosts
+seq_no 0
+load_thresholds NONE
+suspend_thresholds NONE
+nsuspend 1
+suspend_interval 00:05:00
+priority 0
+min_cpu_interval 00:05:00
+processors UNDEFINED
+qtype BATCH INTERACTIVE
+ckpt_list NONE
+pe_list {parallel}
+rerun FALSE
+slots {slots}
+tmpdir /tmp
+shell /bin/sh
+prolog NONE
+epilog NONE
+shell_start_mode unix_behavior
+starter_method NONE
+suspend_method NONE
+resume_method NONE
+terminate_method NONE
+notify 00:00:60
+owner_list NONE
+user_lists NONE
+xuser_lists NONE
+subordinate_list NONE
+complex_values NONE
+projects NONE
+xprojects NONE
+calendar NONE
+initial_state {state}
+"""
+_LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
+
+_SCHEDULER = {
+    "schedule_interval": "0:0:1",
+    "flush_submit_sec": "1",
+    "flush_finish_sec": "1",
+    "schedd_job_info": "true",
+    "job_load_adjustments": "NONE",
+}
+
+
+def why_not() -> str:
+    """Why there can be no rig here; empty if there can."""
+    program = lacking("sge_qmaster", "sge_execd", "qsub", "setpriv")
+    if program:
+        return f"`{program}` is not installed: scripts/ensure-gridengine does that"
+    return "" if os.geteuid() == 0 else "Grid Engine's daemons have to be started by root"
+
+
+class GridEngine(Rig):
+    """A Grid Engine.
+
+    Queues: `all.q`, and `closed.q`, which starts no jobs; the parallel environment is `mp`.
+    """
+
+    _slow = frozenset({"sge_qmaster"})
+
+    def __init__(self, slots: int = 100) -> None:
+        """`slots`: of the queue `all.q`."""
+        super().__init__("gridengine")
+        self.slots = slots
+        self._host = socket.gethostname().split(".")[0]
+        master, execution = free_ports(2)
+        self.variables = {
+            "SGE_ROOT": str(self.folder / "root"),
+            "SGE_CELL": "cell",
+            "SGE_QMASTER_PORT": str(master),
+            "SGE_EXECD_PORT": str(execution),
+            "SGE_CLUSTER_NAME": "gridbench",
+        }
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    def jobs(self) -> list[str]:
+        """The jobs that wait or run, as `12 r`; each task of an array is one, `12.3 qw`."""
+        said = self.run("qstat", "-u", "*", "-g", "d")
+        found = []
+        for line in said.splitlines()[2:]:
+            words = line.split()
+            # The last column is there for arrays alone, and that of the queue for what runs.
+            task = f".{words[-1]}" if len(words) > 8 + ("@" in line) else ""
+            found.append(f"{words[0]}{task} {words[4]}")
+        return found
+
+    def cancel_all(self) -> None:
+        """Cancel all jobs, and wait until they are gone."""
+        if self.jobs():
+            self.run("qdel", "-f", "-u", "*")
+        self._until(lambda: not self.jobs(), "jobs do not end")
+
+    def hold(self) -> None:
+        """Have the queue take no more jobs."""
+        self.run("qmod", "-d", "all.q")
+
+    def resume(self) -> None:
+        """Undo `hold`."""
+        self.run("qmod", "-e", "all.q")
+
+    def stop_master(self) -> None:
+        """End sge_qmaster: commands get no answer, jobs go on."""
+        self._end("sge_qmaster")
+
+    def start_master(self) -> None:
+        """Start sge_qmaster, after `stop_master`."""
+        self._start("sge_qmaster", str(_PROGRAMS / "sge_qmaster"))
+        if "sge_execd" in self._daemons:
+            # It ends first, as it tells sge_qmaster of that.
+            self._daemons["sge_execd"] = self._daemons.pop("sge_execd")
+        self._until(self._answers, "sge_qmaster does not answer")
+
+    def _start(self, name: str, program: str, *arguments: str) -> None:
+        # Else they go into the background.
+        self.variables["SGE_ND"] = "1"
+        try:
+            super()._start(name, program, *arguments)
+        finally:
+            del self.variables["SGE_ND"]
+
+    def _make(self) -> None:
+        common = self.folder / "root" / "cell" / "common"
+        for place in (common, self.folder / "spool" / "qmaster", self.folder / "spool" / "execd"):
+            place.mkdir(parents=True)
+        (self.folder / "root" / "util").symlink_to(_SHARE / "util")
+        architecture = subprocess.run(
+            [_SHARE / "util" / "arch"], capture_output=True, text=True, check=True
+        )
+        self.variables["SGE_ARCH"] = architecture.stdout.strip()
+        spooling = f"{common};{self.folder / 'spool' / 'qmaster'}"
+        (common / "bootstrap").write_text(
+            _BOOTSTRAP.format(spooling=spooling, programs=_PROGRAMS, folder=self.folder)
+        )
+        (common / "act_qmaster").write_text(f"{self._host}\n")
+        (common / "host_aliases").write_text(f"{self._host} localhost\n")
+        known = _SHARE / "util" / "resources"
+        settings = self._file("global", _GLOBAL.format(folder=self.folder))
+        self.run(str(_PROGRAMS / "spoolinit"), "classic", "libspoolc", spooling, "init")
+        for what, of in (
+            ("configuration", settings),
+            ("complexes", str(known / "centry")),
+            ("usersets", str(known / "usersets")),
+            ("managers", getpass.getuser()),
+        ):
+            self.run(str(_PROGRAMS / "spooldefaults"), what, of)
+        self.start_master()
+        self._configure()
+        self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
+        self._until(self._is_up, "the queue does not come up")
+
+    def _configure(self) -> None:
+        self.run("qconf", "-as", self._host)
+        self.run("qconf", "-Ae", self._file("host", _HOST.format(host=self._host)))
+        group = f"group_name @allhosts\nhostlist {self._host}\n"
+        self.run("qconf", "-Ahgrp", self._file("group", group))
+        self.run("qconf", "-Ap", self._file("mp", _PARALLEL.format(name="mp")))
+        limits = "".join(f"{kind}_{of} INFINITY\n" for of in _LIMITS for kind in "sh")
+        for name, state in (("all.q", "default"), ("closed.q", "disabled")):
+            queue = _QUEUE.format(name=name, parallel="mp", slots=self.slots, state=state)
+            self.run("qconf", "-Aq", self._file(name, queue + limits))
+        scheduler = self.run("qconf", "-ssconf")
+        for key, value in _SCHEDULER.items():
+            scheduler = re.sub(rf"(?m)^{key}\s.*$", f"{key} {value}", scheduler)
+        self.run("qconf", "-Msconf", self._file("scheduler", scheduler))
+
+    def _file(self, name: str, contents: str) -> str:
+        file = self.folder / f"{name}.conf"
+        file.write_text(contents)
+        return str(file)
+
+    def _answers(self) -> bool:
+        try:
+            return self._host in self.run("qconf", "-sh")
+        except (RuntimeError, subprocess.TimeoutExpired):
+            return False
+
+    def _is_up(self) -> bool:
+        """Whether the queue has its load: before, it is in an unknown state."""
+        for line in self.run("qstat", "-f", "-q", "all.q").splitlines():
+            words = line.split()
+            if words and words[0].startswith("all.q@"):
+                return len(words) == 5 and words[3] != "-NA-"
+        return False
