@@ -2,8 +2,8 @@
 
 Used as its manual recommends: `ray.init` with as many logical processors as workers, remote
 functions that need one each, `ray.put` for data that several calls share, and one `ray.get` for
-many results. There is no dashboard, nothing is reported to Ray's makers, and all listens on the
-loopback interface.
+many results. There is no dashboard, nothing is reported to Ray's makers, all listens on the
+loopback interface, and asks for a token that this process alone has made.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any, ClassVar
 from gridbench.engines.base import Description
 from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.engines.ray_variables import VARIABLES
 
 # Ray reads them when it is imported. Without clusters of several machines, which is its default
 # where firewalls ask, it listens on the loopback interface alone.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(VARIABLES)
 
 import ray
 from ray.exceptions import RayTaskError

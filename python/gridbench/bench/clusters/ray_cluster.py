@@ -11,8 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gridbench.engines.ray_variables import VARIABLES
+
 # Before the driver of one machine, which has Ray listen on the loopback interface alone.
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ.update(VARIABLES)
 import ray
 
 from gridbench.bench.clusters.task import Job
