@@ -2,7 +2,7 @@
 
 Used as its manual recommends on one machine: a `LocalCluster` of processes, `Client.submit` with
 `pure=False` (each call is to run, even if there was one like it), `Client.gather`, and
-`Client.scatter` for data: with `broadcast=True` for what all tasks share, and straight to a worker
+`Client.scatter` for data, straight to workers: with `broadcast=True` for what all tasks share, and
 for single arguments of 10 MB or more, where Dask would warn of a large graph otherwise.
 """
 
@@ -30,6 +30,9 @@ SETTINGS = {
     "distributed.comm.timeouts.tcp": "180s",
     # A task whose worker died has failed; it is not tried on other workers.
     "distributed.scheduler.allowed-failures": 0,
+    # As the manual says of `broadcast`: every 2 s it would drop all copies of data but one, and a
+    # broadcast that takes longer makes them again without end.
+    "distributed.scheduler.active-memory-manager.start": False,
 }
 
 
@@ -57,7 +60,7 @@ class DaskEngine(FunctionEngine):
                 "dashboard_address": None,
                 "pure": False,
                 "arguments_scattered_from_bytes": _LARGE,
-                "shared_data": "scatter(broadcast=True)",
+                "shared_data": "scatter(broadcast=True, direct=True)",
                 **SETTINGS,
             },
         )
@@ -114,7 +117,7 @@ class DaskEngine(FunctionEngine):
 
     def put(self, value: Any) -> Any:
         """A future whose data all workers have."""
-        return self._running().scatter(value, broadcast=True, hash=False)
+        return self._running().scatter(value, broadcast=True, direct=True, hash=False)
 
     def close(self) -> None:
         """End the workers; a task that still runs is given up."""
