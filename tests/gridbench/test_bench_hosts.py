@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,19 +13,24 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
+import psutil
 import pytest
 
 from gridbench.bench import hosts
+from gridbench.bench.clusters.task import Job, Node
 from gridbench.bench.curves import Line, curves
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Values
-from gridbench.bench.hosts.peers import OURS, lacks
+from gridbench.bench.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
 from gridbench.bench.runner import measure
 from gridbench.bench.table import markdown_of
-from running import DEADLINE, Run
+from gridbench.engines.environments import Environment
+from linking import left_of
+from running import DEADLINE, PROGRAM, Run, cmdline, until
 
-#: Ray takes half a minute to start; all else is done here.
+#: Ray takes half a minute to start; it is measured by a test of its own.
 _SLOW = "ray"
+JOB = {"workers": 1, "size": 1_000_000, "calls": 1, "tasks": 1, "seconds": 0.01}
 
 
 def _measured(area: Area) -> list[Row]:
@@ -49,10 +56,16 @@ def test_every_row_of_a_part_is_measured(part: str) -> None:
     assert [row.what for row in rows if row.target is not None and row.reached is None] == []
 
 
-@pytest.mark.parametrize("peer", ["dask", "mpi"])
-def test_other_engines_are_measured_on_the_same_hosts(peer: str) -> None:
+@pytest.mark.parametrize("peer", PEERS)
+def test_other_engines_are_measured_on_the_same_hosts(
+    peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if why := lacks(peer):
         pytest.skip(why)
+    # What `ray.init` leaves in a user's home folder: a head of Ray asks for it.
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("that of another cluster")
+    monkeypatch.setenv("HOME", str(tmp_path))
     area = hosts.PARTS["peers"](Extent.TRIAL)
     cases = [case for case in area.cases if case.name in (OURS, peer)]
     samples = Samples()
@@ -60,6 +73,78 @@ def test_other_engines_are_measured_on_the_same_hosts(peer: str) -> None:
     rows = [row for row in area.rows(samples) if row.what.endswith(f"peer: {peer}")]
     assert [row.problems for row in rows] == [[]] * 4
     assert all(row.reached is not None for row in rows)
+
+
+def test_dask_keeps_the_copies_of_a_broadcast(tmp_path: Path, environment: dict[str, str]) -> None:
+    if (dask := Environment("dask")).state().kind != "installed":
+        pytest.skip("Dask is not installed")
+    here = [Node(name, "127.0.0.1", [], str(tmp_path / name)) for name in ("one", "two")]
+    Job(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2})).save(tmp_path / "job")  # type: ignore[arg-type]
+    program = """
+import sys, time
+from gridbench.bench.clusters.dask_cluster import Cluster
+from gridbench.bench.clusters.measures import data_of
+from gridbench.bench.clusters.task import read
+job = read(sys.argv[1])
+engine = Cluster(job)
+try:
+    engine.start(job.all_workers)
+    engine.wait_ready()
+    data = engine.put(data_of(job))
+    time.sleep(1)
+    print(*map(len, engine._client.who_has(data).values()))
+finally:
+    engine.close()
+"""
+    # The scheduler's memory manager, if it runs, has looked for copies many times by then.
+    often = {"DASK_DISTRIBUTED__SCHEDULER__ACTIVE_MEMORY_MANAGER__INTERVAL": "20ms"}
+    ran = subprocess.run(
+        [*dask.command(), "-c", program, str(tmp_path / "job")],
+        env=environment | dask.variables() | often,
+        capture_output=True, text=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    assert ran.stdout == "4\n", ran.stderr
+
+
+@pytest.mark.parametrize("peer", [OURS, *PEERS])
+def test_an_engine_that_does_not_end_is_ended_with_its_hosts(peer: str) -> None:
+    if why := lacks(peer):
+        pytest.skip(why)
+    others = psutil.Process().children(recursive=True)
+    job = JOB | {"tasks": 1, "seconds": 1000}
+    with pytest.raises(RuntimeError, match=r"^did not end in 5 s$"):
+        on_hosts(peer, 1, job, RATE, limit=5)
+    assert left_of(os.getpid()) == []
+    assert [one for one in psutil.Process().children(recursive=True) if one not in others] == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_benchmark_that_is_ended(
+    end: signal.Signals, environment: dict[str, str]
+) -> None:
+    if why := lacks(OURS):
+        pytest.skip(why)
+    bench = subprocess.Popen(
+        [*PROGRAM, "bench", "hosts", "--quick", "--case", "peers"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+    def running(module: str) -> list[int]:
+        family = psutil.Process(bench.pid).children(recursive=True)
+        return [one.pid for one in family if any(module in word for word in cmdline(one))]
+
+    until(lambda: running("gridbench.bench.clusters"))
+    (case,) = running("gridbench.bench.child")
+    assert left_of(case)
+    before = psutil.Process(bench.pid).children(recursive=True)
+    bench.send_signal(end)
+    _, errors = bench.communicate(timeout=DEADLINE)
+    assert bench.returncode == (-end if end == signal.SIGKILL else 128 + end)
+    assert "Traceback" not in errors
+    if end == signal.SIGKILL:  # what looks out for that is nobody's child
+        until(lambda: not left_of(case))
+    assert left_of(case) == []
+    until(lambda: not any(one.is_running() for one in before))
 
 
 def _never() -> Values:

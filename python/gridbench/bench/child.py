@@ -2,7 +2,8 @@
 
     python -m gridbench.bench.child MODULE:FUNCTION ARGUMENTS
 
-The child imports NumPy and the module, runs the function, and prints its numbers as JSON.
+The child imports NumPy and the module, runs the function, and prints its numbers as JSON. SIGTERM
+asks it to end what it has made, processes and networks, and to end.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from gridbench.bench.figures import Values
 from gridbench.engines.environments import ONE_THREAD
+from gridbench.engines.leftovers import end_descendants_of
+from gridbench.links.owners import remove_leftovers
 
 _POLL = 0.1  # seconds between looks at whether the user wants an end
+_GRACE = 20.0  # seconds that a child may take to end what it has made
 
 
 class CaseFailed(Exception):
@@ -73,12 +78,27 @@ def run_in_child(
         except TimeoutError:
             raise CaseFailed(f"gave no result in {timeout:g} s") from None
         finally:
+            if child.poll() is None:
+                _end(child)
             # Workers of pools are in the group; those of grids end with their client.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             child.stdin.close()
             child.stdout.close()
+
+
+def _end(child: Any) -> None:
+    """Have the child end what it has made, and then itself; if it does not, do that for it."""
+    child.terminate()
+    try:
+        child.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        end_descendants_of(child.pid)
+        child.kill()
+        child.wait()
+        if os.geteuid() == 0:
+            remove_leftovers()
 
 
 def _wait(pid: int, until: float, stopped: Callable[[], bool]) -> None:
@@ -119,15 +139,36 @@ def _end_with_parent() -> None:
     while os.read(0, 1):
         pass
     with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(measured)
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        select.select([descriptor], [], [], _GRACE)
+    with contextlib.suppress(ProcessLookupError):
         os.kill(measured, signal.SIGKILL)
         if leads:
             os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 
+def _end_when_told() -> None:
+    """Have SIGTERM unwind this process, once, so that all that it has made is taken down."""
+    measured = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del frame
+        if os.getpid() != measured:  # one that was forked from it
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+            return
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def main(name: str, arguments: str) -> None:
     """The child: import everything, then measure."""
     _end_with_parent()
+    _end_when_told()
     importlib.import_module("numpy")
     module, _, function = name.partition(":")
     measure = getattr(importlib.import_module(module), function)

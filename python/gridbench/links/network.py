@@ -177,7 +177,7 @@ class Network:
         iproute.run("tc", commands, namespace=namespace, needs=needs)
 
     def _take_down(self) -> None:
-        with _uninterrupted(), one_at_a_time():
+        with uninterrupted(), one_at_a_time():
             remove(self._tag)
 
 
@@ -192,7 +192,7 @@ def _check_rate(rate: float) -> None:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Signals that ask for an end have to wait: half a network would be left."""
     before = signal.pthread_sigmask(
         signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -22,6 +22,7 @@ from gridbench.bench.hosts.places import lacks_sshd
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
+from gridbench.links.network import uninterrupted
 from gridbench.links.sshd import Rig
 
 RATE = 1e9  # bits per second of all links
@@ -36,11 +37,15 @@ _JOBS = {
         4, {"workers": 4, "size": 100_000_000, "calls": 2000, "tasks": 1000, "seconds": 0.1},
     ),
 }  # fmt: skip
-_TIMEOUT = 600.0
+LIMITS = {Extent.TRIAL: 60.0, Extent.USUAL: 180.0, Extent.FULL: 180.0}
+"""Seconds that an engine may take, with its start, which is most of it on few processors."""
+_HOSTS = 60.0  # seconds more for the hosts to come and go
 
 
-def on_hosts(engine: str, nodes: int, job: Mapping[str, float], rate: float) -> Values:
-    """What the engine's client finds, with hosts of its own."""
+def on_hosts(
+    engine: str, nodes: int, job: Mapping[str, float], rate: float, limit: float
+) -> Values:
+    """What the engine's client finds within `limit` seconds, with hosts of its own."""
     with Rig(nodes, rate) as rig, tempfile.TemporaryDirectory(prefix="gb-job-") as folder:
         told = Job(
             client=rig.client_address,
@@ -59,18 +64,22 @@ def on_hosts(engine: str, nodes: int, job: Mapping[str, float], rate: float) -> 
         else:
             name = engine.partition(",")[0]
             module = ["-m", "gridbench.bench.clusters.child", name, str(file)]
-        return _run([*command, *module], variables)
+        return _run([*command, *module], variables, limit)
 
 
-def _run(command: list[str], variables: dict[str, str]) -> Values:
+def _run(command: list[str], variables: dict[str, str], limit: float) -> Values:
     with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
         started = subprocess.Popen(
             command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
         )
         try:
-            output, _ = started.communicate(timeout=_TIMEOUT)
+            output, _ = started.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"did not end in {limit:g} s") from None
         finally:
-            leftovers.end(started)
+            # Who has not ended by itself is given no time, nor are those that it started.
+            with uninterrupted():
+                leftovers.end(started, patience=5.0 if started.poll() is not None else 0.0)
         errors.seek(0)
         if started.returncode != 0:
             lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
@@ -110,20 +119,26 @@ def lacks(engine: str) -> str:
 
 
 def cases_of(
-    engines: Sequence[str], nodes: int, job: Mapping[str, float], prefix: str = ""
+    engines: Sequence[str],
+    nodes: int,
+    job: Mapping[str, float],
+    limit: float,
+    prefix: str = "",
 ) -> list[Case]:
     """One for each engine."""
     return [
         Case(
             name=prefix + engine,
             function=on_hosts,
-            arguments={"engine": engine, "nodes": nodes, "job": job, "rate": RATE},
+            arguments={
+                "engine": engine, "nodes": nodes, "job": job, "rate": RATE, "limit": limit,
+            },
             missing=lacks(engine),
             most_runs=5,
-            timeout=_TIMEOUT + 60,
+            timeout=limit + _HOSTS,
         )
         for engine in engines
-    ]
+    ]  # fmt: skip
 
 
 def area(extent: Extent) -> Area:
@@ -159,5 +174,5 @@ def area(extent: Extent) -> Area:
         f"{nodes} hosts with {job['workers']} Python workers each, all links 1 Gbit/s, "
         "the client's too; ours encrypted"
     )
-    cases = cases_of((OURS, OURS_AGAIN, *PEERS), nodes, job)
+    cases = cases_of((OURS, OURS_AGAIN, *PEERS), nodes, job, LIMITS[extent])
     return Area("hosts/peers", title, tuple(cases), rows, part="peers")

@@ -14,7 +14,7 @@ import numpy as np
 from gridbench.bench.clusters.measures import to_all
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
-from gridbench.bench.hosts.peers import RATE, cases_of
+from gridbench.bench.hosts.peers import LIMITS, RATE, cases_of
 from gridbench.bench.hosts.places import Wire, lacks_links, programs, shuffled
 from gridbench.engines.gridrpc_engines import PythonEngine
 from gridbench.links.network import Network
@@ -85,7 +85,7 @@ def area(extent: Extent) -> Area:
         timeout=300,
     )
     job = {"workers": 1, "size": size, "calls": 0, "tasks": 0, "seconds": 0, "only_shared": True}
-    ray = cases_of(("ray",), hosts, job, prefix="shared data, ")
+    ray = cases_of(("ray",), hosts, job, LIMITS[extent], prefix="shared data, ")
     title = (
         f"{size / 1e6:g} MB shared data to {hosts} hosts with one Python worker each, "
         "all links 1 Gbit/s, the client's too"
