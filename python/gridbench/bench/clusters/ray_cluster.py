@@ -23,7 +23,7 @@ from gridbench.engines.ray_engine import RayEngine
 
 _STORE = 500_000_000  # bytes of each object store, at least
 _OWN_FOLDER = 'mount -t tmpfs tmpfs "$0" && exec "$@"'
-_PATIENCE = 120.0  # seconds for the head to answer
+_PATIENCE = 120.0  # seconds for the head to answer, or for a node to join
 
 
 class Cluster(RayEngine):
@@ -47,7 +47,14 @@ class Cluster(RayEngine):
             "--include-dashboard=false", f"--temp-dir={self._folder.name}", store,
         ])  # fmt: skip
         _wait_for(client, port)
-        for node in job.nodes:
+        options: dict[str, Any] = {"_node_ip_address": client}
+        ray.init(
+            address=f"{client}:{port}", log_to_driver=False, logging_level=logging.ERROR, **options
+        )
+        at_once = os.cpu_count() or 1
+        for number, node in enumerate(job.nodes):
+            # A node gives up if it has not joined in 30 s, which many that start together may take.
+            self._wait_for_nodes(number - at_once + 1)
             self._run(
                 [
                     f"--address={client}:{port}", f"--node-ip-address={node.address}",
@@ -57,12 +64,15 @@ class Cluster(RayEngine):
                 before=[*node.inside, "sh", "-c", _OWN_FOLDER, self._folder.name],
                 home=node.home,
             )  # fmt: skip
-        options: dict[str, Any] = {"_node_ip_address": client}
-        ray.init(
-            address=f"{client}:{port}", log_to_driver=False, logging_level=logging.ERROR, **options
-        )
+        self._wait_for_nodes(len(job.nodes))
+
+    def _wait_for_nodes(self, count: int) -> None:
+        """Return when so many have joined, besides the head; TimeoutError, RuntimeError."""
         until = time.monotonic() + _PATIENCE
-        while ray.cluster_resources().get("CPU", 0) < workers:
+        while ray.cluster_resources().get("CPU", 0) < count * self._job.workers:
+            for node in self._nodes:
+                if node.poll() is not None:
+                    raise RuntimeError(f"`ray start` ended with {node.returncode}")
             if time.monotonic() > until:
                 raise TimeoutError("not all nodes have joined Ray's head")
             time.sleep(0.1)
