@@ -46,7 +46,9 @@ def on_hosts(
     engine: str, nodes: int, job: Mapping[str, float], rate: float, limit: float
 ) -> Values:
     """What the engine's client finds within `limit` seconds, with hosts of its own."""
-    with Rig(nodes, rate) as rig, tempfile.TemporaryDirectory(prefix="gb-job-") as folder:
+    # A short name, as Ray has sockets far below it.
+    files = tempfile.TemporaryDirectory(prefix="gb-", ignore_cleanup_errors=True)
+    with Rig(nodes, rate) as rig, files as folder:
         told = Job(
             client=rig.client_address,
             ssh=["ssh", "-F", str(rig.config)],
@@ -64,7 +66,8 @@ def on_hosts(
         else:
             name = engine.partition(",")[0]
             module = ["-m", "gridbench.bench.clusters.child", name, str(file)]
-        return _run([*command, *module], variables, limit)
+        # So that nothing stays of an engine that is ended.
+        return _run([*command, *module], variables | {"TMPDIR": folder}, limit)
 
 
 def _run(command: list[str], variables: dict[str, str], limit: float) -> Values:
