@@ -69,9 +69,10 @@ class Rig(ABC):
 
     def run(self, *command: str) -> str:
         """Run one of its commands; what it has printed. Raises RuntimeError if that fails."""
+        # Ctrl-C is for the client: what it asks for then has to be answered.
         ran = subprocess.run(
             command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=PATIENCE, check=False,
+            text=True, timeout=PATIENCE, check=False, start_new_session=True,
         )  # fmt: skip
         if ran.returncode != 0:
             said = ran.stderr.strip() or ran.stdout.strip()

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import sys
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +28,7 @@ from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
 from gridbench.engines.children import children_of, end, temporary_files_in
+from gridbench.engines.files import keep_result, kept, store
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
 
@@ -88,7 +87,7 @@ class HyperQueueEngine(FunctionEngine):
             raise RuntimeError("HyperQueue is not running")
         place = Path(self._folder.name, uuid.uuid4().hex)
         job = hyperqueue.Job()
-        job.function(_keep_result, args=(place, function, args), stdout=None, stderr=None)
+        job.function(keep_result, args=(place, function, args), stdout=None, stderr=None)
         future: Future[Any] = Future()
         with self._one_at_a_time:
             number = self._client.submit(job).id
@@ -101,9 +100,7 @@ class HyperQueueEngine(FunctionEngine):
         """Write the value to a file, which stands for it."""
         if self._folder is None:
             raise RuntimeError("HyperQueue is not running")
-        place = Path(self._folder.name, uuid.uuid4().hex)
-        place.write_bytes(pickle.dumps(value, protocol=5))
-        return _Stored(place)
+        return store(value, Path(self._folder.name, uuid.uuid4().hex))
 
     def close(self) -> None:
         """End the cluster and the processes of its tasks."""
@@ -162,22 +159,13 @@ class _Reported(Exception):
     """Leads out of the package's waiting, after one report."""
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """An argument that the task has to read from a file."""
-
-    place: Path
-
-
 def _resolve(future: Future[Any], place: Path) -> None:
     """Give a call what its task left."""
     try:
-        error, value = pickle.loads(place.read_bytes())
+        error, value = kept(place)
         place.unlink()
     except FileNotFoundError:
-        error = RuntimeError("the task's process ended without a result")
-    except Exception as unreadable:  # pickle raises whatever a class raises
-        error = unreadable
+        error, value = RuntimeError("the task's process ended without a result"), None
     if error is None:
         future.set_result(value)
     else:
@@ -195,18 +183,3 @@ def _standard_output_to_error() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-
-
-def _keep_result(place: Path, function: Callable[..., Any], args: Sequence[Any]) -> None:
-    """In the task's process: call the function, and leave its result or its error in a file."""
-    try:
-        values = [
-            pickle.loads(arg.place.read_bytes()) if isinstance(arg, _Stored) else arg
-            for arg in args
-        ]
-        left = pickle.dumps((None, function(*values)), protocol=5)
-    except (Exception, SystemExit) as error:
-        left = pickle.dumps((error, None))
-    whole = place.with_suffix(".part")
-    whole.write_bytes(left)
-    whole.rename(place)

@@ -1,0 +1,209 @@
+"""Tasks that are batch jobs, whose data goes through files: how it is done without a grid.
+
+gridbench starts a batch system of its own on this machine, which has a slot for each worker
+(gridbench/batch), so that nothing else waits in its queue. Each task is a job that starts Python
+anew, reads its arguments from a file and writes its result to one; the client looks for those
+files fifty times a second. So did the runs on Condor and Grid Engine that the benchmark comes from.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import pickle
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gridbench
+from gridbench.batch.daemons import Rig
+from gridbench.engines.base import Description
+from gridbench.engines.environments import ONE_THREAD
+from gridbench.engines.files import kept, store
+from gridbench.engines.functions import FunctionEngine
+from gridbench.engines.python_tasks import one_line
+
+_LOOK_EVERY = 0.02  # seconds between two looks for results
+_ASK_EVERY = 1.0  # seconds between two questions for jobs that have ended without one
+_PATIENCE = 30.0  # seconds for which the batch system may give no answer
+_SMALL = "a batch job for each call is made for tasks of seconds: its latency tells nothing"
+
+
+class Job(Future[Any]):
+    """A task on its way. `sent`: when the batch system was asked, s of CLOCK_MONOTONIC."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = time.monotonic()
+
+
+class BatchJobsEngine(FunctionEngine):
+    """One batch job for each task, on a batch system of this machine."""
+
+    cannot: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("null_call", "argument", "echo", "metg", "solve", "burst", "tasks"), _SMALL
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rig: Rig | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._lock = threading.Lock()
+        self._number = 0
+        #: By number, as its files are called.
+        self._open: dict[int, Job] = {}
+        #: Numbers, by the batch system's names of their jobs.
+        self._named: dict[str, int] = {}
+        self._closed = threading.Event()
+
+    @abc.abstractmethod
+    def _make(self, slots: int) -> Rig:
+        """Start a batch system that runs so many jobs at a time."""
+
+    @abc.abstractmethod
+    def _submit(self, rig: Rig, first: int, count: int, command: list[str]) -> list[str]:
+        """Ask for jobs with these numbers; how the batch system names them, as `_Rig.jobs` does."""
+
+    @abc.abstractmethod
+    def _version(self) -> str:
+        """Of the batch system."""
+
+    def describe(self) -> Description:
+        """The workers of the benchmark are slots of the batch system."""
+        return Description(
+            name=self.name,
+            version=self._version(),
+            configuration={
+                "batch_system": "started by gridbench on this machine",
+                "slots": self._workers,
+                "jobs_per_task": 1,
+                "arguments_and_results": "files",
+                "client_looks_every_seconds": _LOOK_EVERY,
+            },
+        )
+
+    def start(self, workers: int) -> None:
+        """Start the batch system."""
+        self._workers = workers
+        self._folder = tempfile.TemporaryDirectory(prefix="gridbench-jobs-")
+        self._rig = self._make(workers)
+        self._rig.variables |= ONE_THREAD
+        self._rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Write a file and submit a job; takes as long as that takes."""
+        number, job = self._written(function, args)
+        self._ask(number, 1)
+        return job
+
+    def put(self, value: Any) -> Any:
+        """Write the value to a file, which stands for it."""
+        return store(value, self._place / f"shared-{time.monotonic_ns()}")
+
+    def queued(self, future: Any) -> float:
+        """When the batch system was asked."""
+        return float(future.sent)
+
+    def close(self) -> None:
+        """End all jobs, and the batch system."""
+        self._closed.set()
+        rig, self._rig = self._rig, None
+        folder, self._folder = self._folder, None
+        if rig is not None:
+            rig.close()
+        self._fail("the engine was closed")
+        if folder is not None:
+            folder.cleanup()
+
+    @property
+    def _place(self) -> Path:
+        if self._folder is None:
+            raise RuntimeError("the batch system is not running")
+        return Path(self._folder.name)
+
+    def _written(self, function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[int, Job]:
+        place, job = self._place, Job()
+        with self._lock:
+            number = self._number
+            self._number += 1
+            self._open[number] = job
+        (place / f"{number}.in").write_bytes(pickle.dumps((function, args), protocol=5))
+        return number, job
+
+    def _ask(self, first: int, count: int) -> None:
+        """Submit jobs whose files are there. Raises what the batch system says."""
+        rig, place = self._rig, self._place
+        if rig is None:
+            raise RuntimeError("the batch system is not running")
+        command = [sys.executable, "-m", "gridbench.engines.batch_task", str(place), str(first)]
+        try:
+            names = self._submit(rig, first, count, command)
+        except Exception:
+            with self._lock:
+                for number in range(first, first + count):
+                    self._open.pop(number, None)
+            raise
+        with self._lock:
+            self._named |= zip(names, range(first, first + count), strict=True)
+
+    def _watch(self) -> None:
+        """In a thread: take results as their files come, and tell jobs that have left none."""
+        asked = answered = time.monotonic()
+        gone: set[str] = set()
+        while not self._closed.wait(_LOOK_EVERY):
+            try:
+                for file in self._place.glob("*.out"):
+                    self._take(file)
+                if time.monotonic() - asked < _ASK_EVERY:
+                    continue
+                asked = time.monotonic()
+                if self._named and self._rig is not None:
+                    gone = self._told_twice(gone, {line.split()[0] for line in self._rig.jobs()})
+                answered = time.monotonic()
+            except Exception as error:  # whatever the batch system has to say
+                if time.monotonic() - answered > _PATIENCE and not self._closed.is_set():
+                    self._fail(one_line(error))
+
+    def _take(self, file: Path) -> None:
+        number = int(file.stem)
+        error, value = kept(file)
+        for suffix in (".out", ".in"):
+            file.with_suffix(suffix).unlink(missing_ok=True)
+        with self._lock:
+            job = self._open.pop(number, None)
+            self._named = {name: of for name, of in self._named.items() if of != number}
+        if job is not None:
+            _settle(job, value, error)
+
+    def _told_twice(self, before: set[str], alive: set[str]) -> set[str]:
+        """End jobs that were not there when it was asked twice, and have left no result."""
+        with self._lock:
+            gone = set(self._named) - alive
+            lost = {name: self._open.pop(self._named.pop(name), None) for name in gone & before}
+        for name, job in lost.items():
+            if job is not None:
+                _settle(job, None, RuntimeError(f"job {name} ended without a result"))
+        return gone - before
+
+    def _fail(self, why: str) -> None:
+        """All that is open has failed."""
+        with self._lock:
+            jobs = list(self._open.values())
+            self._open.clear()
+            self._named.clear()
+        for job in jobs:
+            _settle(job, None, RuntimeError(why))
+
+
+def _settle(job: Job, value: Any, error: BaseException | None) -> None:
+    with contextlib.suppress(InvalidStateError):
+        if error is None:
+            job.set_result(value)
+        else:
+            job.set_exception(error)
