@@ -38,6 +38,7 @@ _HOSTS = "there are no such hosts: crates/runtime/src/servers/tests/reference.rs
 _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshds of their own"
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
+_NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -89,6 +90,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "# Two hosts, one of them with less memory than processors.": NotRun(_HOSTS),
         "# Two network namespaces of this machine, which stand for hosts.": NotRun(_HOSTS),
         "# Hosts that a program of the site starts agents on.": NotRun(_HOSTS),
+        "# Ten nodes of a partition, and one of another for larger work.": NotRun(_HOSTS),
         "# A file with five mistakes.": NotRun(_HOSTS),
         'wrong.toml:3: server "fast": `hosts` has "gpu[08-01]": a range ends before it begins:'
         " write the smaller number first": NotRun(_HOSTS),
@@ -124,6 +126,15 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench scenario 4 --engine gridrpc-native --engine ray --sizes 0,100KB,1MB": NotRun(
             _MINUTES
         ),
+    },
+    "docs/slurm.md": {
+        "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(
+            _NO_CLUSTER
+        ),
+        "# Ten nodes with 32 workers each, for eight hours at most.": NotRun(_NO_CLUSTER),
+        "#!/bin/bash": NotRun(_NO_CLUSTER),
+        "12 of 16 workers have answered within 2 s": NotRun(_NO_CLUSTER),
+        "#!/bin/sh": NotRun("another user's: crates/runtime/src/launcher/slurm/tests.rs reads it"),
     },
 }
 

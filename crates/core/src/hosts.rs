@@ -99,6 +99,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.pump(now, out);
     }
 
+    /// A host's agent is gone, and what became of it is not known yet: nothing more is sent there, as if none
+    /// of its workers had answered.
+    pub fn host_leaves(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
+        let host = self.workers[id.index()].host.as_ref();
+        let wanted = host.map_or(0, |host| host.wanted as u32);
+        self.host_has(now, id, 0, wanted, out);
+    }
+
     /// A host has tried for itself, and cannot start workers: to ask it again at once is of no use.
     pub fn host_has_failed(&mut self, id: WorkerId) {
         let most = self.settings.max_failed_starts;

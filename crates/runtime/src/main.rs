@@ -10,7 +10,7 @@ use gridrpc_idl::Dialect;
 use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
-use gridrpc_runtime::tool::{catalogue, compile, config, describe, doctor, makefile};
+use gridrpc_runtime::tool::{catalogue, compile, config, describe, doctor, makefile, script};
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, serve_native};
 use gridrpc_wire::Prepare;
@@ -111,7 +111,16 @@ enum Command {
     ///
     /// Reads one line from its standard input: the ticket that the client has made for it. Then it dials the
     /// client, runs workers for it, and ends when the client has no more use for them or is gone.
-    Agent,
+    Agent {
+        /// A file that has the ticket instead, and is removed
+        #[arg(long, value_name = "FILE")]
+        ticket: Option<PathBuf>,
+        /// How many processors it has, if not all of its host
+        #[arg(long, value_name = "N")]
+        processors: Option<usize>,
+    },
+    /// Print the job script by which a server's batch system would be asked, and submit nothing
+    Script(script::Options),
 }
 
 fn dialect(name: &str) -> Result<Dialect, String> {
@@ -134,7 +143,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Spawner => return serve().map(|()| ExitCode::SUCCESS),
-        Command::Agent => return Ok(agent::run().map(|()| ExitCode::SUCCESS)?),
+        Command::Agent { ticket, processors } => {
+            let options = agent::Options { ticket, processors };
+            return Ok(agent::run(&options).map(|()| ExitCode::SUCCESS)?);
+        }
         // It has agents to end, and so must not end by a signal.
         Command::Doctor(options) => return Ok(doctor::run(&options)?),
         _ => {}
@@ -188,7 +200,8 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::List { json } => list(json),
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
-        Command::Spawner | Command::Agent | Command::Doctor(_) => Ok(String::new()),
+        Command::Script(options) => Ok(script::print(&options)?),
+        Command::Spawner | Command::Agent { .. } | Command::Doctor(_) => Ok(String::new()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use gridrpc_core::Settings;
@@ -88,8 +88,19 @@ impl Wanted {
     }
 }
 
+/// How many processors this agent was told that it has; 0: nothing was said.
+static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
+
+/// A batch system knows better than the operating system how many of them are for this agent.
+pub(super) fn set_processors(processors: usize) {
+    PROCESSORS.store(processors, Ordering::Relaxed);
+}
+
 fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    match PROCESSORS.load(Ordering::Relaxed) {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        told => told,
+    }
 }
 
 /// Says who this is, and waits for what the client wants; meanwhile the client may examine this host. None:

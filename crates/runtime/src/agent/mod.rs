@@ -15,6 +15,7 @@ mod spreading;
 mod ticket;
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -34,6 +35,17 @@ pub enum AgentError {
     /// It has not been told whom to dial.
     #[error("no ticket came on standard input: {0}")]
     NoTicket(io::Error),
+    /// The file that has its ticket cannot be read.
+    #[error(
+        "the ticket in `{}` cannot be read: {error}; the folder that `staging` in grid.toml names has to be \
+         one that the nodes share, and a ticket is taken once", .file.display()
+    )]
+    NoTicketIn {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// What it was told makes no sense.
     #[error(transparent)]
     Ticket(#[from] TicketError),
@@ -59,15 +71,43 @@ pub enum AgentError {
     },
 }
 
-/// Reads a ticket from standard input, dials its client and serves it until that is gone.
+/// How an agent is started.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// A file with its ticket, which it removes; none: that is the first line of its standard input, whose
+    /// end is the agent's as well.
+    pub ticket: Option<PathBuf>,
+    /// How many processors it has; none: as many as the system lets it use.
+    pub processors: Option<usize>,
+}
+
+/// Reads a ticket, dials its client and serves it until that is gone.
 ///
 /// # Errors
 /// When that cannot be done, or the client vanishes.
-pub fn run() -> Result<(), AgentError> {
+pub fn run(options: &Options) -> Result<(), AgentError> {
     input::go_on_with_parent();
-    let word = input::first_line().map_err(AgentError::NoTicket)?;
+    if let Some(processors) = options.processors.filter(|processors| *processors > 0) {
+        greeting::set_processors(processors);
+    }
+    let word = match &options.ticket {
+        Some(file) => {
+            taken(file).map_err(|error| AgentError::NoTicketIn { file: file.clone(), error })?
+        }
+        None => input::first_line().map_err(AgentError::NoTicket)?,
+    };
     let ticket = Ticket::decode(&word)?;
-    let input = input::watch();
+    let input = match options.ticket {
+        Some(_) => input::Input::default(),
+        None => input::watch(),
+    };
     let dialled = dial::dial(&ticket, DIAL, false)?;
     serving::serve(dialled, ticket.keys.as_ref(), &input)
+}
+
+/// What a file has, which is there no longer.
+fn taken(file: &Path) -> io::Result<String> {
+    let word = std::fs::read_to_string(file)?;
+    std::fs::remove_file(file)?;
+    Ok(word)
 }

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-use crate::servers::{LauncherKind, Server};
+use crate::servers::Server;
 use host::Course;
 use routes::Routes;
 
@@ -80,7 +80,7 @@ pub fn examine(wanted: &Wanted, watch: &dyn Watch) -> Vec<HostReport> {
                     ..HostReport::default()
                 };
                 let label = named.label();
-                let is_here = matches!(server.launcher, LauncherKind::Local { .. });
+                let is_here = server.launcher.shares_files();
                 let python =
                     server.python.as_deref().unwrap_or(if is_here { here } else { "python3" });
                 let course = Course {

@@ -1,6 +1,7 @@
 //! Launchers: what starts agents on hosts, and ends them.
 
 mod agents;
+mod batch;
 mod child;
 mod conversation;
 mod lines;
@@ -8,6 +9,7 @@ mod local;
 mod program;
 mod refusals;
 mod session;
+mod slurm;
 mod ssh;
 mod staging;
 mod turns;
@@ -32,6 +34,9 @@ pub struct Start {
 
 /// How far the start of an agent has come whose host does not have the program.
 pub(crate) const COPIES: &str = "copies the program";
+
+/// How what a launcher tells begins of an agent that waits in a queue.
+pub(crate) const QUEUED: &str = "is queued";
 
 /// What has become of an agent that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +79,12 @@ pub trait Launcher: fmt::Debug + Send {
     /// Ends an agent that is there, or on its way; the event says when it has ended.
     fn stop(&mut self, agent: u32);
 
+    /// An agent is gone that had reached its client. Whether `Ended` will say soon how that came, which its
+    /// connection cannot tell.
+    fn lost(&mut self, _agent: u32) -> bool {
+        false
+    }
+
     /// Ends all agents, and waits for that, at most as long as the server's `stop_timeout`.
     fn close(&mut self);
 }
@@ -91,6 +102,21 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
         }
         LauncherKind::Program { command } => {
             Box::new(program::Program::new(command, server.stop_timeout, report))
+        }
+        LauncherKind::Slurm(batch) => slurm::open(server, batch, own_program, report),
+    }
+}
+
+/// The job script by which a batch system would start all agents of a server. Nothing in it is secret. None:
+/// its launcher has none.
+///
+/// # Errors
+/// When there can be none: why.
+pub fn script(server: &Server, own_program: &Path) -> Option<Result<String, String>> {
+    match &server.launcher {
+        LauncherKind::Slurm(batch) => Some(slurm::script(server, batch, own_program)),
+        LauncherKind::Local { .. } | LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => {
+            None
         }
     }
 }

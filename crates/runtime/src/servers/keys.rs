@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use super::batch;
 use super::hosts::{MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
 use super::values::{Entry, in_order, shown};
@@ -22,10 +23,11 @@ pub(super) enum Kind {
     Number,
     List,
     Table,
+    Flag,
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 18] = [
+const KEYS: [(&str, Kind); 30] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -44,6 +46,18 @@ const KEYS: [(&str, Kind); 18] = [
     ("output", Kind::Text),
     ("encryption", Kind::Text),
     ("compression", Kind::Text),
+    ("nodes", Kind::Number),
+    ("partition", Kind::Text),
+    ("account", Kind::Text),
+    ("memory", Kind::Text),
+    ("wall_time", Kind::Text),
+    ("cores", Kind::Number),
+    ("exclusive", Kind::Flag),
+    ("constraint", Kind::Text),
+    ("request", Kind::Text),
+    ("options", Kind::List),
+    ("skip", Kind::List),
+    ("template", Kind::Text),
 ];
 
 /// The names of all keys.
@@ -66,10 +80,15 @@ enum Launcher {
     Local,
     Ssh,
     Program,
+    Slurm,
 }
 
-const LAUNCHERS: [(&str, Launcher); 3] =
-    [("local", Launcher::Local), ("ssh", Launcher::Ssh), ("program", Launcher::Program)];
+const LAUNCHERS: [(&str, Launcher); 4] = [
+    ("local", Launcher::Local),
+    ("ssh", Launcher::Ssh),
+    ("program", Launcher::Program),
+    ("slurm", Launcher::Slurm),
+];
 const OUTPUTS: [(&str, ServerOutput); 3] = [
     ("labelled", ServerOutput::Labelled),
     ("plain", ServerOutput::Plain),
@@ -81,11 +100,7 @@ const COMPRESSIONS: [(&str, Compression); 3] =
 
 impl Launcher {
     fn name(self) -> &'static str {
-        match self {
-            Launcher::Local => "local",
-            Launcher::Ssh => "ssh",
-            Launcher::Program => "program",
-        }
+        LAUNCHERS.iter().find(|(_, one)| *one == self).map_or("ssh", |(name, _)| name)
     }
 }
 
@@ -105,7 +120,8 @@ pub(super) struct Draft {
     launcher: Option<Launcher>,
     /// What launcher is meant is not known, so that nothing can be said of what it takes.
     launcher_is_wrong: bool,
-    hosts: Option<Vec<Host>>,
+    /// With their place.
+    hosts: Option<(usize, Vec<Host>)>,
     workers: Option<u32>,
     /// With their places.
     command: Option<(usize, Vec<String>)>,
@@ -124,6 +140,7 @@ pub(super) struct Draft {
     output: Option<ServerOutput>,
     encryption: Option<bool>,
     compression: Option<Compression>,
+    batch: batch::Draft,
 }
 
 impl Draft {
@@ -137,7 +154,7 @@ impl Draft {
                 "hosts" if report.part == Part::Defaults => {
                     report.add(name.span().start, Fault::DefaultHosts);
                 }
-                "hosts" => draft.hosts = Some(hosts(&entry, left, report)),
+                "hosts" => draft.hosts = Some((entry.at(), hosts(&entry, left, report))),
                 "addresses" => draft.addresses = Some(entry.addresses(report)),
                 "environment" => draft.environment = entry.variables(report),
                 _ if kind(key).is_none() => report.add(name.span().start, unknown(key)),
@@ -177,7 +194,7 @@ impl Draft {
             "output" => self.output = Some(entry.choice(&OUTPUTS)?),
             "encryption" => self.encryption = Some(entry.choice(&ENCRYPTIONS)?),
             "compression" => self.compression = Some(entry.choice(&COMPRESSIONS)?),
-            _ => {}
+            _ => self.batch.set(entry)?,
         }
         Ok(())
     }
@@ -189,7 +206,16 @@ impl Draft {
         }
         let launcher = self.launcher(defaults);
         let name = launcher.name();
-        if let Some((at, _)) = self.command.as_ref().filter(|_| launcher == Launcher::Local) {
+        if launcher == Launcher::Slurm {
+            if let Some((at, _)) = &self.hosts {
+                let fits = "those that are told their hosts (here `nodes` says how many)";
+                report.add(*at, Fault::NotForLauncher { key: "hosts", launcher: name, fits });
+            }
+        } else {
+            self.batch.refuse(name, report);
+        }
+        let takes_command = matches!(launcher, Launcher::Ssh | Launcher::Program);
+        if let Some((at, _)) = self.command.as_ref().filter(|_| !takes_command) {
             let fits = "\"ssh\" and \"program\"";
             report.add(*at, Fault::NotForLauncher { key: "command", launcher: name, fits });
         }
@@ -210,6 +236,7 @@ impl Draft {
         name: &str,
         at: usize,
         defaults: &Draft,
+        left: &mut u64,
         report: &mut Report<'_>,
     ) -> Server {
         self.check(Some(defaults), report);
@@ -227,20 +254,29 @@ impl Draft {
         if is_known && launcher == Launcher::Program && lacks_command {
             report.add(at, Fault::NoCommand);
         }
-        if is_known && launcher != Launcher::Local && self.hosts.is_none() {
+        let needs_hosts = matches!(launcher, Launcher::Ssh | Launcher::Program);
+        if is_known && needs_hosts && self.hosts.is_none() {
             report.add(at, Fault::NoHosts);
         }
-        let launcher = match launcher {
-            Launcher::Local => LauncherKind::Local { prefix: prefix.unwrap_or_default() },
+        let named = self.hosts.map(|(_, hosts)| hosts);
+        let hosts = named.unwrap_or_else(|| vec![Host::named("localhost")]);
+        let (launcher, hosts) = match launcher {
+            Launcher::Local => (LauncherKind::Local { prefix: prefix.unwrap_or_default() }, hosts),
             Launcher::Ssh => {
-                LauncherKind::Ssh { command: command.unwrap_or_else(|| vec!["ssh".into()]) }
+                let command = command.unwrap_or_else(|| vec!["ssh".into()]);
+                (LauncherKind::Ssh { command }, hosts)
             }
-            Launcher::Program => LauncherKind::Program { command: command.unwrap_or_default() },
+            Launcher::Program => {
+                (LauncherKind::Program { command: command.unwrap_or_default() }, hosts)
+            }
+            Launcher::Slurm => {
+                let other = is_the_defaults.then_some(&defaults.batch);
+                self.batch.launcher(name, at, other, left, report)
+            }
         };
         let mut environment = defaults.environment.clone();
         environment.retain(|(name, _)| self.environment.iter().all(|(own, _)| own != name));
         environment.extend(self.environment);
-        let hosts = self.hosts.unwrap_or_else(|| vec![Host::named("localhost")]);
         let built_in = Server::new(name, launcher, hosts);
         let or =
             |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());

@@ -2,6 +2,7 @@
 //!
 //! They are read from a file ([`read_file`]; docs/grid-toml.md is its reference) or made of a URL ([`from_url`]).
 
+mod batch;
 mod chosen;
 mod hosts;
 mod keys;
@@ -15,6 +16,8 @@ mod write;
 
 use std::time::Duration;
 
+pub(crate) use batch::allocation;
+pub use batch::{Batch, Request};
 pub use chosen::chosen;
 pub use hosts::HostFault;
 pub use problems::{Fault, Part, Problem, Problems};
@@ -24,6 +27,8 @@ pub use write::write;
 
 /// How long an agent may take to dial, unless something else is said.
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// The same of one that a batch system starts, which may let it wait.
+pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// How long it may take to end.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// As good as for ever: the longest time that can be given for any of these.
@@ -74,6 +79,7 @@ impl Server {
     /// A server of which nothing else is said.
     #[must_use]
     pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> Server {
+        let waits = matches!(launcher, LauncherKind::Slurm(_));
         Server {
             name: name.into(),
             launcher,
@@ -85,7 +91,7 @@ impl Server {
             environment: Vec::new(),
             addresses: Vec::new(),
             ports: None,
-            start_timeout: START_TIMEOUT,
+            start_timeout: if waits { QUEUE_TIMEOUT } else { START_TIMEOUT },
             stop_timeout: STOP_TIMEOUT,
             heartbeat: HEARTBEAT,
             staging: None,
@@ -131,6 +137,26 @@ pub enum LauncherKind {
         /// The command.
         command: Vec<String>,
     },
+    /// The batch system Slurm.
+    Slurm(Box<Batch>),
+}
+
+impl LauncherKind {
+    /// How many processors each worker is to have.
+    pub(crate) fn cores_of_worker(&self) -> u32 {
+        match self {
+            LauncherKind::Slurm(batch) => batch.cores.max(1),
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. } => 1,
+        }
+    }
+
+    /// Whether the files of this machine are there as well, its Python among them.
+    #[must_use]
+    pub fn shares_files(&self) -> bool {
+        matches!(self, LauncherKind::Local { .. } | LauncherKind::Slurm(_))
+    }
 }
 
 /// Where the output of a server's workers goes.

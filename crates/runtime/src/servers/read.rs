@@ -157,7 +157,7 @@ fn tables(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Server> {
             report.add(at, Fault::Name { found: shown(name) });
         }
         let draft = Draft::read(table, &mut left, report);
-        made.push(draft.server(name, at, &defaults, report));
+        made.push(draft.server(name, at, &defaults, &mut left, report));
         report.part = Part::Whole;
     }
     made

@@ -1,4 +1,5 @@
-//! A server as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`.
+//! A server as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
+//! `slurm:?nodes=4`.
 //!
 //! The keys of the query are those of a table. So a URL becomes a table, and is read as one: what can be
 //! wrong with a value is told in one place.
@@ -78,6 +79,10 @@ fn table(text: &str) -> Result<Table, Fault> {
             let file = words.first().and_then(|word| word.rsplit('/').next());
             file.filter(|file| super::read::is_name(file)).unwrap_or("program").to_owned()
         }
+        "slurm" => match authority(body)? {
+            None | Some("") => launcher.clone(),
+            Some(name) => decoded(name)?,
+        },
         _ => return Err(Fault::Scheme),
     };
     set("launcher", quoted(&launcher));
@@ -176,6 +181,7 @@ fn line(key: &str, values: &[String]) -> String {
     }
     let value = match kind(key) {
         Some(Kind::Number) => numeric(value),
+        Some(Kind::Flag) if matches!(value, "true" | "false") => value.to_owned(),
         Some(Kind::List) if key == "addresses" => {
             let parts = values.iter().flat_map(|value| value.split(','));
             list(&parts.map(str::to_owned).collect::<Vec<_>>())

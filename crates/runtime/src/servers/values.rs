@@ -5,6 +5,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
+use super::batch::{clock_time, is_memory};
 use super::problems::{Fault, Report};
 
 /// The longest of most texts, bytes: more than any path has.
@@ -12,6 +13,8 @@ const LONGEST: usize = 4096;
 /// The most bytes of a command's words, and of all environment variables together: both are given to
 /// processes, for which the system has bounds.
 const LONGEST_LIST: usize = 128 << 10;
+/// The longest that a job may be asked to run, seconds: ten years.
+const LONGEST_JOB: u64 = 315_360_000;
 /// How much of a value messages show, characters.
 const MOST_SHOWN: usize = 60;
 
@@ -98,6 +101,65 @@ impl<'a> Entry<'a> {
         let number = number.and_then(|number| u32::try_from(number).ok());
         let expected = format!("a whole number from 0 to {most}; 0 is one for each processor");
         number.filter(|number| *number <= most).ok_or_else(|| self.wrong(expected))
+    }
+
+    /// A whole number from 1 on.
+    pub(super) fn count(&self, most: u32) -> Result<u32, Fault> {
+        let number = self.value.get_ref().as_integer().and_then(whole);
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number
+            .filter(|number| (1..=most).contains(number))
+            .ok_or_else(|| self.wrong(format!("a whole number from 1 to {most}")))
+    }
+
+    /// True or false.
+    pub(super) fn flag(&self) -> Result<bool, Fault> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
+    }
+
+    /// A text of one line, which becomes part of one of a script.
+    pub(super) fn line(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        let is_line = !text.contains(char::is_control);
+        is_line.then_some(text).ok_or_else(|| self.wrong("a text of one line"))
+    }
+
+    /// A size of memory, as batch systems write it.
+    pub(super) fn memory(&self) -> Result<String, Fault> {
+        let text = self.value.get_ref().as_str().filter(|text| is_memory(text));
+        text.map(str::to_owned).ok_or_else(|| {
+            self.wrong("a size as in \"16G\": a number with K, M, G or T, or of megabytes")
+        })
+    }
+
+    /// How long a job may run.
+    pub(super) fn wall_time(&self) -> Result<Duration, Fault> {
+        let seconds = match self.value.get_ref() {
+            DeValue::String(text) => clock_time(text),
+            DeValue::Integer(number) => {
+                whole(number).and_then(|n| u64::try_from(n).ok()).map(Duration::from_secs)
+            }
+            _ => None,
+        };
+        seconds.filter(|time| (1..=LONGEST_JOB).contains(&time.as_secs())).ok_or_else(|| {
+            self.wrong("a whole number of seconds, or a text as in \"08:00:00\" or \"2-12:00:00\"")
+        })
+    }
+
+    /// Options of a command: a list of texts of one line, each with a dash in front.
+    pub(super) fn options(&self) -> Result<Vec<String>, Fault> {
+        const EXPECTED: &str = "a list of options, such as [\"--qos=long\"]";
+        let list = self.value.get_ref().as_array().ok_or_else(|| self.wrong(EXPECTED))?;
+        let mut options = Vec::new();
+        for value in list {
+            let item = Entry { key: self.key, value };
+            let text = value.get_ref().as_str().ok_or_else(|| item.wrong(EXPECTED))?;
+            if !text.starts_with('-') || text.contains(char::is_control) {
+                return Err(item.wrong("options of one line, each with a dash in front"));
+            }
+            options.push(item.argument(text)?);
+        }
+        Ok(options)
     }
 
     /// A time in seconds.

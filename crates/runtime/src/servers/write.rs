@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
+use super::batch::request_name;
 use super::keys::{compression_name, output_name};
-use super::{Host, LauncherKind, Server};
+use super::{Batch, Host, LauncherKind, Server};
 
 /// A file with these servers. What it says nothing of is as [`Server`] has it for none.
 #[must_use]
@@ -20,6 +21,7 @@ fn table(server: &Server) -> String {
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
         LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
         LauncherKind::Program { command } => ("program", Some(("command", command))),
+        LauncherKind::Slurm(_) => ("slurm", None),
     };
     let hosts: Vec<String> = server.hosts.iter().map(host).collect();
     let mut lines = vec![format!("launcher = {}", quoted(launcher))];
@@ -29,7 +31,13 @@ fn table(server: &Server) -> String {
     if let Some((key, words)) = words {
         line(key, Some(list(words)));
     }
-    line("hosts", Some(list(&hosts)));
+    match &server.launcher {
+        LauncherKind::Slurm(batch) => {
+            line("nodes", Some(hosts.len().to_string()));
+            self::batch(batch, &mut line);
+        }
+        _ => line("hosts", Some(list(&hosts))),
+    }
     line("workers", (server.workers > 0).then(|| server.workers.to_string()));
     line("python", server.python.as_deref().map(quoted));
     line("program", server.program.as_deref().map(quoted));
@@ -45,6 +53,21 @@ fn table(server: &Server) -> String {
     line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
     line("compression", Some(quoted(compression_name(server.compression))));
     format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
+}
+
+/// The keys of batch systems.
+fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
+    line("request", Some(quoted(request_name(batch.request))));
+    line("partition", batch.partition.as_deref().map(quoted));
+    line("account", batch.account.as_deref().map(quoted));
+    line("memory", batch.memory.as_deref().map(quoted));
+    line("wall_time", batch.wall_time.map(|time| time.as_secs().to_string()));
+    line("cores", (batch.cores > 0).then(|| batch.cores.to_string()));
+    line("exclusive", batch.exclusive.then(|| "true".to_owned()));
+    line("constraint", batch.constraint.as_deref().map(quoted));
+    line("options", (!batch.options.is_empty()).then(|| list(&batch.options)));
+    line("skip", (!batch.skip.is_empty()).then(|| list(&batch.skip)));
+    line("template", batch.template.as_deref().map(quoted));
 }
 
 /// A host with its workers; an IPv6 address has colons of its own.

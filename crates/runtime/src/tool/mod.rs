@@ -8,3 +8,4 @@ pub mod describe;
 pub mod doctor;
 pub mod makefile;
 pub mod recipe;
+pub mod script;

@@ -53,8 +53,7 @@ impl Reactor {
             let filled = peer.conversation.receiver.fill();
             match filled {
                 Ok(0) => {
-                    let why = agent_gone("it closed the connection");
-                    return self.lose_host(index, Cause::Failed(why));
+                    return self.leave_host(index, agent_gone("it closed the connection"));
                 }
                 Ok(_) => {
                     peer.heard = Instant::now();
@@ -79,8 +78,7 @@ impl Reactor {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let why = agent_gone(&error.to_string());
-                    return self.lose_host(index, Cause::Failed(why));
+                    return self.leave_host(index, agent_gone(&error.to_string()));
                 }
             }
         }

@@ -121,6 +121,11 @@ impl Launching {
         failed
     }
 
+    /// An agent is gone. Whether its launcher will say how that came.
+    pub(super) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
+        self.launchers[plan.server].as_mut().is_some_and(|launcher| launcher.lost(agent))
+    }
+
     /// Ends an agent, wherever it is, and lets it in no more.
     pub(super) fn stop(&mut self, agent: u32, plan: &Plan) {
         self.doors.revoke(agent);

@@ -7,12 +7,16 @@ use gridrpc_core::{Cause, End, Loss, Time, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
 use crate::client::call::Outcome;
-use crate::client::hosts::peers::Stage;
+use crate::client::hosts::peers::{Left, Stage};
+use crate::client::hosts::remedies::agent_left;
 use crate::client::reactor::Reactor;
+use crate::launcher::QUEUED;
 use crate::sys::monotonic_ns;
 
 /// As often each end looks whether the other is there, in the time after which that is taken for lost.
 const LOOKS: u32 = 3;
+/// How long a launcher is waited for that will say how an agent came to be gone. Its calls wait as long.
+const SAYING: Duration = Duration::from_secs(3);
 
 impl Reactor {
     /// Looks whether hosts are there that ought to be; says when to look again.
@@ -20,7 +24,7 @@ impl Reactor {
         let hosts = self.hosts.as_mut()?;
         let now = Instant::now();
         let mut next: Option<Instant> = None;
-        let mut lost = Vec::new();
+        let (mut lost, mut left) = (Vec::new(), Vec::new());
         let mut wait_until = |due: Instant| next = Some(next.map_or(due, |next| next.min(due)));
         for (index, place) in hosts.places.iter_mut().enumerate() {
             let server = hosts.launching.server(&hosts.plans[index]);
@@ -30,6 +34,10 @@ impl Reactor {
                     lost.push((index, Cause::Failed(not_come(server.start_timeout, &place.state))));
                 }
                 Stage::Asked(until) => wait_until(*until),
+                Stage::Left(gone) if gone.until <= now => {
+                    lost.push((index, Cause::Failed(gone.why.clone())));
+                }
+                Stage::Left(gone) => wait_until(gone.until),
                 Stage::There(peer) => {
                     let heartbeat = server.heartbeat;
                     if heartbeat.is_zero() {
@@ -41,7 +49,7 @@ impl Reactor {
                             "it was silent for {seconds} s: its agent is stopped, or the network is \
                              cut (see `heartbeat` in the configuration of the server)"
                         );
-                        lost.push((index, Cause::Failed(why)));
+                        left.push((index, why));
                         continue;
                     }
                     wait_until(peer.heard + heartbeat);
@@ -60,7 +68,38 @@ impl Reactor {
         for (index, cause) in lost {
             self.lose_host(index, cause);
         }
+        for (index, why) in left {
+            self.leave_host(index, why);
+            next = Some(next.map_or(now + SAYING, |next| next.min(now + SAYING)));
+        }
         next
+    }
+
+    /// A host's agent is gone. Where its launcher can say how that came, it is waited for.
+    pub(super) fn leave_host(&mut self, index: usize, why: String) {
+        let Some(hosts) = &mut self.hosts else { return };
+        let id = hosts.id(index);
+        let place = &mut hosts.places[index];
+        if let Some(how) = place.ended.take() {
+            return self.lose_host(index, Cause::Failed(agent_left(&how)));
+        }
+        let says = self.closing.is_none()
+            && place.agent.is_some_and(|agent| hosts.launching.lost(agent, &hosts.plans[index]));
+        let Stage::There(peer) = &place.stage else { return };
+        if !says {
+            return self.lose_host(index, Cause::Failed(why));
+        }
+        let _ = self.epoll.delete(peer.conversation.receiver.socket());
+        let (host, pid) = (peer.host.clone(), peer.pid);
+        let until = Instant::now() + SAYING;
+        let gone = Stage::Left(Box::new(Left { until, why, host, pid }));
+        let peer = std::mem::replace(&mut place.stage, gone);
+        let mut state = self.common.lock();
+        // Nothing more is sent there meanwhile.
+        let now = Time(monotonic_ns());
+        state.drive(|core, out| core.host_leaves(now, id, out));
+        self.common.finish(state);
+        drop(peer);
     }
 
     /// A host is gone, or cannot be had.
@@ -74,6 +113,7 @@ impl Reactor {
         let (host, pid) = match &stage {
             Stage::Absent => return,
             Stage::Asked(_) => (plan.name.clone(), 0),
+            Stage::Left(gone) => (gone.host.clone(), gone.pid),
             Stage::There(peer) => {
                 let _ = self.epoll.delete(peer.conversation.receiver.socket());
                 (peer.host.clone(), peer.pid)
@@ -122,6 +162,7 @@ impl Reactor {
             let place = &mut hosts.places[index];
             match &place.stage {
                 Stage::Absent => {}
+                Stage::Left(_) => place.stage = Stage::Absent,
                 Stage::Asked(_) => {
                     place.stage = Stage::Absent;
                     if let Some(agent) = place.agent {
@@ -156,6 +197,12 @@ pub(super) fn called(name: &str, host: &str) -> String {
 
 fn not_come(timeout: Duration, state: &str) -> String {
     let seconds = timeout.as_secs_f64();
+    if state.starts_with(QUEUED) {
+        return format!(
+            "the batch system did not start its agent within {seconds} s; last heard: it {state}; ask for \
+             less, or wait longer (see `start_timeout` in the configuration of the server)"
+        );
+    }
     let state = if state.is_empty() { String::new() } else { format!("; last heard: {state}") };
     format!(
         "its agent did not dial this client within {seconds} s{state}: a firewall may keep it from doing \

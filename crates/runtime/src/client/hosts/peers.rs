@@ -40,6 +40,8 @@ pub(super) struct Place {
     pub(super) stage: Stage,
     /// How far its start has come, as the launcher says.
     pub(super) state: String,
+    /// How its agent has ended, if the launcher knew before its connection did.
+    pub(super) ended: Option<String>,
     /// The last of what the agent and its launcher have said.
     pub(super) said: Vec<u8>,
 }
@@ -50,6 +52,18 @@ pub(super) enum Stage {
     /// Until when it has to dial.
     Asked(Instant),
     There(Box<Peer>),
+    /// Its agent is gone, and the launcher will say how: until when that is waited for, and what is told else.
+    Left(Box<Left>),
+}
+
+/// A host whose agent is gone.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) until: Instant,
+    pub(super) why: String,
+    /// What the host called itself.
+    pub(super) host: String,
+    pub(super) pid: u32,
 }
 
 /// An agent that has dialled.
@@ -96,6 +110,7 @@ impl Hosts {
             agent: None,
             stage: Stage::Absent,
             state: String::new(),
+            ended: None,
             said: Vec::new(),
         };
         let places = plans.iter().map(place).collect();

@@ -51,6 +51,11 @@ pub(super) fn agent_gone(how: &str) -> String {
     )
 }
 
+/// An agent that is gone, and whose launcher says how that came.
+pub(super) fn agent_left(how: &str) -> String {
+    format!("its agent is gone: {how}")
+}
+
 /// An agent that has ended before it was there. `said`: what it has written.
 pub(super) fn agent_ended(how: &str, said: &str) -> String {
     let text = format!("its agent ended before it had dialled this client ({how})");

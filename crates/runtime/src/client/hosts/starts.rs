@@ -14,7 +14,7 @@ use crate::client::hosts::fetching::{FAR, FEW, LARGE};
 use crate::client::hosts::launching::News;
 use crate::client::hosts::outgoing::HostOut;
 use crate::client::hosts::peers::{Peer, Stage};
-use crate::client::hosts::remedies::{agent_ended, not_asked_for};
+use crate::client::hosts::remedies::{agent_ended, agent_left, not_asked_for};
 use crate::client::lifecycle::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
 use crate::launcher::Event;
@@ -39,6 +39,7 @@ impl Reactor {
             place.agent = Some(hosts.agents);
             place.stage = Stage::Asked(until);
             place.state.clear();
+            place.ended = None;
             place.said.clear();
             self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
             wanted.push((hosts.agents, plan));
@@ -93,7 +94,9 @@ impl Reactor {
                         self.lose_host(index, Cause::Failed(why));
                     }
                     // Its connection tells.
-                    Stage::There(_) | Stage::Absent => {}
+                    Stage::There(_) => place.ended = Some(how),
+                    Stage::Left(_) => self.lose_host(index, Cause::Failed(agent_left(&how))),
+                    Stage::Absent => {}
                 }
             }
         }
@@ -152,8 +155,12 @@ impl Reactor {
         let Joined { pid, processors, host, boot, addresses } = joined;
         let wishes = self.wishes.clone();
         let Some(hosts) = &mut self.hosts else { return };
-        let plan = hosts.plans[index].clone();
-        let wanted = if plan.workers == 0 { processors } else { plan.workers };
+        let mut plan = hosts.plans[index].clone();
+        let cores = hosts.launching.server(&plan).launcher.cores_of_worker();
+        let wanted = if plan.workers == 0 { (processors / cores).max(1) } else { plan.workers };
+        if cores > 1 {
+            plan.workers = wanted;
+        }
         let id = hosts.id(index);
         let serve = hosts.serve(&plan, &wishes);
         let many = hosts.places.len() > FEW;

@@ -10,7 +10,7 @@ use crate::servers::{Compression, LauncherKind, Server};
 impl Hosts {
     pub(super) fn serve<'a>(&'a self, plan: &Plan, common: &'a Wishes) -> Serve<'a> {
         let server = self.launching.server(plan);
-        let here = is_here(server);
+        let here = server.launcher.shares_files();
         let workers = &self.workers;
         let mut serve = Serve {
             version: VERSION,
@@ -51,7 +51,7 @@ impl Hosts {
     /// What Python workers of a server run; none: they are native.
     pub(super) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
         let python = self.workers.python.as_ref()?;
-        let usual = if is_here(server) { python.here.as_str() } else { "python3" };
+        let usual = if server.launcher.shares_files() { python.here.as_str() } else { "python3" };
         Some(server.python.as_deref().unwrap_or(usual))
     }
 }

@@ -12,7 +12,7 @@ fn nearly() -> impl Strategy<Value = String> {
         Just("hosts = ['a[1-3]:2', 'b']\n".to_owned()),
         Just("[[server.b]]\n".to_owned()),
         Just("environment = { A = 1 }\n".to_owned()),
-        "(hosts|workers|ports|command|launcher|heartbeat|addresses|environment) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
+        "(hosts|workers|ports|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
         "\\PC{0,20}",
     ];
     prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
@@ -38,7 +38,42 @@ fn launcher() -> impl Strategy<Value = LauncherKind> {
         prop::collection::vec(text(), 0..3).prop_map(|prefix| LauncherKind::Local { prefix }),
         words().prop_map(|command| LauncherKind::Ssh { command }),
         words().prop_map(|command| LauncherKind::Program { command }),
+        batch().prop_map(|batch| LauncherKind::Slurm(Box::new(batch))),
     ]
+}
+
+fn batch() -> impl Strategy<Value = Batch> {
+    let line = || prop::option::of("[a-z0-9 '\"#\\\\é&|%-]{1,9}");
+    let options = || prop::collection::vec("-[a-z =\"'-]{0,9}", 0..3);
+    let requests = [Request::Auto, Request::Array, Request::Job, Request::Step];
+    (
+        (0..4_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
+        (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),
+        (options(), options()),
+    )
+        .prop_map(move |(first, (wall_time, cores, exclusive, constraint), rest)| {
+            let (request, partition, account, memory, template) = first;
+            let (options, skip) = rest;
+            let (request, wall_time) = (requests[request], wall_time.map(Duration::from_secs));
+            Batch {
+                request,
+                partition,
+                account,
+                memory,
+                wall_time,
+                cores,
+                exclusive,
+                constraint,
+                options,
+                skip,
+                template,
+            }
+        })
+}
+
+/// The agents of a batch system's jobs.
+fn numbered(name: &str, count: usize) -> Vec<Host> {
+    (1..=count).map(|number| Host::named(format!("{name}-{number}"))).collect()
 }
 
 fn server() -> impl Strategy<Value = Server> {
@@ -61,6 +96,10 @@ fn server() -> impl Strategy<Value = Server> {
             let (name, launcher, hosts, workers) = first;
             let (python, program, directory, staging, environment) = texts;
             let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) = rest;
+            let hosts = match launcher {
+                LauncherKind::Slurm(_) => numbered(&name, hosts.len()),
+                _ => hosts,
+            };
             Server {
                 workers,
                 python,
@@ -98,7 +137,7 @@ proptest! {
 
     #[test]
     fn no_url_is_a_panic(
-        text in "(ssh://|local:|program:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
+        text in "(ssh://|local:|program:|slurm:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
         if let Ok(server) = from_url(&text) {
             prop_assert_eq!(read(&write(std::slice::from_ref(&server)), "").unwrap(), vec![server]);

@@ -44,6 +44,44 @@ grid.toml:12: server \"far\": there are no `hosts`: name them, as in hosts = [\"
 }
 
 #[test]
+fn what_batch_systems_are_asked_for() {
+    let text = "\
+[server.lab]
+launcher = 'slurm'
+nodes = 0
+memory = '16GB'
+wall_time = '30'
+cores = -1
+exclusive = 'yes'
+request = 'jobs'
+options = ['--qos=a', 'qos']
+partition = \"a\\nb\"
+[server.far]
+launcher = 'slurm'
+hosts = 'n1'
+command = 'sbatch'
+[server.near]
+hosts = 'n1'
+partition = 'long'
+nodes = 2
+";
+    let expected = "\
+grid.toml:3: server \"lab\": `nodes` is 0: write a whole number from 1 to 100000
+grid.toml:4: server \"lab\": `memory` is \"16GB\": write a size as in \"16G\": a number with K, M, G or T, or of megabytes
+grid.toml:5: server \"lab\": `wall_time` is \"30\": write a whole number of seconds, or a text as in \"08:00:00\" or \"2-12:00:00\"
+grid.toml:6: server \"lab\": `cores` is -1: write a whole number from 1 to 100000
+grid.toml:7: server \"lab\": `exclusive` is \"yes\": write true or false
+grid.toml:8: server \"lab\": `request` is \"jobs\": write one of \"auto\", \"array\", \"job\", \"step\": is \"job\" meant?
+grid.toml:9: server \"lab\": `options` is \"qos\": write options of one line, each with a dash in front
+grid.toml:10: server \"lab\": `partition` is \"a\\nb\": write a text of one line
+grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\", only for those that are told their hosts (here `nodes` says how many): take it out, or choose another `launcher`
+grid.toml:14: server \"far\": `command` has no meaning for the launcher \"slurm\", only for \"ssh\" and \"program\": take it out, or choose another `launcher`
+grid.toml:17: server \"near\": `partition` has no meaning for the launcher \"ssh\", only for \"slurm\": take it out, or choose another `launcher`
+grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\": take it out, or choose another `launcher`";
+    assert_eq!(told(text), expected);
+}
+
+#[test]
 fn what_is_no_toml() {
     let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
     assert_eq!(text.lines().count(), 2, "{text}");
@@ -113,7 +151,7 @@ fn values_that_keys_cannot_have() {
         ),
         (
             "launcher = 'shh'",
-            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\": is \"ssh\" meant?"
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\": is \"ssh\" meant?"
                 .into(),
         ),
         (

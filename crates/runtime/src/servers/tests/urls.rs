@@ -56,11 +56,34 @@ fn local_and_program() {
 }
 
 #[test]
+fn slurm() {
+    let server = from_url("slurm:").unwrap();
+    let batch = LauncherKind::Slurm(Box::default());
+    assert_eq!(server, Server::new("slurm", batch, vec![Host::named("slurm-1")]));
+    assert_eq!(server.start_timeout, QUEUE_TIMEOUT);
+    let url = "slurm://lab?nodes=2&partition=long&memory=4G&wall_time=1-00:00:00&cores=2\
+               &exclusive=true&options=--qos=a,b&options=--nice&request=job";
+    let batch = Batch {
+        request: Request::Job,
+        partition: Some("long".into()),
+        memory: Some("4G".into()),
+        wall_time: Some(Duration::from_secs(86_400)),
+        cores: 2,
+        exclusive: true,
+        options: texts(&["--qos=a,b", "--nice"]),
+        ..Batch::default()
+    };
+    let hosts = vec![Host::named("lab-1"), Host::named("lab-2")];
+    let expected = Server::new("lab", LauncherKind::Slurm(Box::new(batch)), hosts);
+    assert_eq!(from_url(url).unwrap(), expected);
+}
+
+#[test]
 fn what_is_wrong() {
     for (url, expected) in [
-        ("node1", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
-        ("http://a", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
-        ("ssh:", "is no URL of a server: write ssh://HOST, local: or program:COMMAND"),
+        ("node1", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
+        ("http://a", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
+        ("ssh:", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
         (

@@ -1,0 +1,95 @@
+//! Running the commands of a batch system: each has a bound, and ends when the client does.
+
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::super::agents::lock;
+use super::super::child::{Child, how, tie};
+
+/// How long a command may take. Those of Slurm try for a while if nobody answers.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long one may take to end that took too long.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// Runs one command after the other.
+#[derive(Debug, Default)]
+pub(in crate::launcher) struct Commands {
+    running: Mutex<Option<Arc<Child>>>,
+    ended: AtomicBool,
+}
+
+/// Why a command has not done what it was to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::launcher) enum Trouble {
+    /// It is not there, or cannot be started: why.
+    Absent(String),
+    /// The batch system does not answer, at least not now: its words.
+    Silent(String),
+    /// The batch system has refused: its words.
+    Refused(String),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Trouble::Absent(words) | Trouble::Silent(words) | Trouble::Refused(words)) = self;
+        f.write_str(words)
+    }
+}
+
+impl Commands {
+    /// Runs a command to its end, with this on its standard input; what it has written.
+    pub(in crate::launcher) fn run(
+        &self,
+        command: &mut Command,
+        input: &str,
+    ) -> Result<String, Trouble> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        tie(command);
+        let (child, pipes) = {
+            let mut running = lock(&self.running);
+            if self.ended.load(Ordering::Acquire) {
+                return Err(Trouble::Silent("this grid is being closed".to_owned()));
+            }
+            let (child, pipes) = Child::spawn(command).map_err(|error| {
+                Trouble::Absent(format!("`{name}` could not be started: {error}"))
+            })?;
+            *running = Some(Arc::clone(&child));
+            (child, pipes)
+        };
+        Arc::clone(&child).end_soon(LONGEST, LONGEST + LEAVING);
+        if let Some(mut stdin) = pipes.stdin {
+            // One that does not read it says why.
+            let _ = stdin.write_all(input.as_bytes());
+        }
+        let (mut output, mut error) = (Vec::new(), Vec::new());
+        // What it writes to its standard error is less than a pipe holds.
+        let _ = pipes.stdout.map(|mut pipe| pipe.read_to_end(&mut output));
+        let _ = pipes.stderr.map(|mut pipe| pipe.read_to_end(&mut error));
+        let status = child.wait();
+        *lock(&self.running) = None;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        let (output, error) = (text(output), text(error));
+        match status.map(|status| status.code()) {
+            Some(Some(0)) => Ok(output),
+            Some(None) => Err(Trouble::Silent(format!("`{name}` ended before it was done"))),
+            _ if error.is_empty() => {
+                Err(Trouble::Refused(format!("`{name}` ended with {}", how(status))))
+            }
+            _ => Err(Trouble::Refused(error)),
+        }
+    }
+
+    /// Ends what runs, and runs nothing more.
+    pub(in crate::launcher) fn end(&self) {
+        let running = lock(&self.running);
+        self.ended.store(true, Ordering::Release);
+        if let Some(child) = &*running {
+            child.kill();
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! The desk: one thread that submits, asks how jobs stand, and cancels.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::super::agents::{lock, never_started};
+use super::super::{COPIES, Event, QUEUED, Report, Start};
+use super::folder::{self, Folder};
+use super::watcher::Watcher;
+use super::{Commands, Placing, Stand, System, Task, Wanted};
+
+/// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
+/// question for all jobs, of which the batch system has many to answer.
+const SOON: Duration = Duration::from_millis(100);
+const WAITING: Duration = Duration::from_secs(5);
+/// As long a pause when all agents' jobs run.
+const RUNNING: Duration = Duration::from_secs(30);
+/// How often the end of a job is looked for that is known to come.
+const ENDING: Duration = Duration::from_millis(100);
+/// How often in a row the end of an agent that is gone is looked for.
+const LOOKS: u32 = 20;
+
+/// What the desk is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    Start(Vec<Start>),
+    Stop(u32),
+    /// An agent is gone: its end is looked for.
+    Look(u32),
+    Close,
+}
+
+/// An agent whose end has not been told.
+#[derive(Debug)]
+struct Member {
+    job: String,
+    /// Its own in its request, from 0.
+    number: usize,
+    folder: PathBuf,
+    /// What was told last.
+    state: String,
+    runs: bool,
+    /// It is to end.
+    stopped: bool,
+    /// How often its end is still looked for.
+    looks: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Desk<S> {
+    system: S,
+    placing: Placing,
+    patience: Duration,
+    report: Report,
+    commands: Arc<Commands>,
+    known: Arc<Mutex<HashSet<u32>>>,
+    members: HashMap<u32, Member>,
+    folder: Option<Folder>,
+    watcher: Option<Watcher>,
+    pause: Duration,
+}
+
+impl<S: System> Desk<S> {
+    pub(super) fn new(
+        system: S,
+        placing: Placing,
+        patience: Duration,
+        report: Report,
+        commands: &Arc<Commands>,
+        known: &Arc<Mutex<HashSet<u32>>>,
+    ) -> Desk<S> {
+        let (commands, known) = (Arc::clone(commands), Arc::clone(known));
+        let (members, folder, watcher, pause) = (HashMap::new(), None, None, SOON);
+        Desk { system, placing, patience, report, commands, known, members, folder, watcher, pause }
+    }
+
+    /// Takes orders until it is to close.
+    pub(super) fn serve(mut self, orders: &Receiver<Order>) {
+        let mut due = Instant::now();
+        loop {
+            let first = if self.members.is_empty() {
+                orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                orders.recv_timeout(due.saturating_duration_since(Instant::now()))
+            };
+            let mut open = !matches!(first, Err(RecvTimeoutError::Disconnected));
+            // Those that come together are one request to the batch system.
+            let all: Vec<Order> = first.into_iter().chain(orders.try_iter()).collect();
+            let mut stopped = Vec::new();
+            for order in all {
+                match order {
+                    Order::Start(starts) => {
+                        self.submit(starts);
+                        (self.pause, due) = (SOON, Instant::now() + SOON);
+                    }
+                    Order::Stop(agent) => stopped.push(agent),
+                    Order::Look(agent) => {
+                        if let Some(member) = self.members.get_mut(&agent) {
+                            member.looks = LOOKS;
+                        }
+                        due = Instant::now();
+                    }
+                    Order::Close => open = false,
+                }
+            }
+            if !open {
+                return self.close();
+            }
+            if !stopped.is_empty() {
+                self.stop(&stopped);
+            }
+            if due <= Instant::now() {
+                self.look();
+                due = Instant::now() + self.next();
+            }
+        }
+    }
+
+    /// When to ask again.
+    fn next(&mut self) -> Duration {
+        if self.members.values().any(|member| member.looks > 0) {
+            return ENDING;
+        }
+        let longest = match self.members.values().all(|member| member.runs) {
+            true => RUNNING,
+            false => WAITING,
+        };
+        self.pause = (self.pause * 3 / 2).min(longest);
+        self.pause
+    }
+
+    fn submit(&mut self, starts: Vec<Start>) {
+        match self.try_to_submit(&starts) {
+            Ok((job, folder)) => {
+                for (index, start) in starts.into_iter().enumerate() {
+                    let member = Member {
+                        job: job.clone(),
+                        number: index,
+                        folder: folder.clone(),
+                        state: String::new(),
+                        runs: false,
+                        stopped: false,
+                        looks: 0,
+                    };
+                    self.members.insert(start.agent, member);
+                    self.tell_state(start.agent, format!("{QUEUED} as job {job}"));
+                }
+            }
+            Err(why) => {
+                for start in starts {
+                    self.end(start.agent, Event::Failed(why.clone()));
+                }
+            }
+        }
+    }
+
+    /// The job, and the folder of its tickets.
+    fn try_to_submit(&mut self, starts: &[Start]) -> Result<(String, PathBuf), String> {
+        let tell = || {
+            for start in starts {
+                self.report.tell(start.agent, Event::State(COPIES.to_owned()));
+            }
+        };
+        let program = self.placing.program(tell)?;
+        let all = match &mut self.folder {
+            Some(all) => all,
+            none => none.insert(self.placing.open()?),
+        };
+        let watcher = match &mut self.watcher {
+            Some(watcher) => Some(watcher),
+            none => {
+                let start =
+                    Watcher::start(self.system.cancelling(), self.system.job_name(), all.path());
+                let start = start.map_err(|error| {
+                    format!("nothing could be started that sees to the jobs' ends: {error}")
+                })?;
+                Some(none.insert(start))
+            }
+        };
+        let numbered = starts.iter().enumerate();
+        let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
+        let folder = folder::text(&put)?;
+        let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
+        let job = self.system.submit(&self.commands, &wanted).map_err(|error| {
+            let _ = std::fs::remove_dir_all(&put);
+            error.to_string()
+        })?;
+        if let Some(watcher) = watcher {
+            watcher.knows(&job);
+        }
+        Ok((job, put))
+    }
+
+    /// Asks how all jobs stand, and tells what has changed.
+    fn look(&mut self) {
+        let mut jobs: Vec<&str> = self.members.values().map(|member| &*member.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        if jobs.is_empty() {
+            return;
+        }
+        let seen = match self.system.look(&self.commands, &jobs) {
+            Ok(seen) => seen,
+            Err(trouble) => {
+                let agents: Vec<u32> = self.members.keys().copied().collect();
+                for agent in agents {
+                    self.tell_state(agent, format!("cannot be asked after: {trouble}"));
+                    self.count_down(agent);
+                }
+                return;
+            }
+        };
+        let stands: HashMap<(&str, Option<usize>), &Stand> =
+            seen.iter().map(|one| ((&*one.task.job, one.task.number), &one.stand)).collect();
+        let mut told = Vec::new();
+        for (agent, member) in &self.members {
+            let of = |number| stands.get(&(&*member.job, number)).copied();
+            let stand = of(Some(member.number)).or_else(|| of(None)).cloned();
+            told.push((*agent, stand));
+        }
+        for (agent, stand) in told {
+            self.take(agent, stand);
+        }
+        // Those that could not be cancelled when they were to be.
+        let stopped = self.members.iter().filter(|(_, member)| member.stopped);
+        let stopped: Vec<u32> = stopped.map(|(agent, _)| *agent).collect();
+        if !stopped.is_empty() {
+            self.stop(&stopped);
+        }
+    }
+
+    fn take(&mut self, agent: u32, stand: Option<Stand>) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        let job = &member.job;
+        match stand {
+            Some(Stand::Queued(why)) => {
+                let state = match &*why {
+                    "" => format!("{QUEUED} as job {job}"),
+                    why => format!("{QUEUED} as job {job} ({why})"),
+                };
+                self.tell_state(agent, state);
+            }
+            Some(Stand::Runs(node)) => {
+                member.runs = true;
+                let state = match &*node {
+                    "" => format!("is starting (job {job})"),
+                    node => format!("is starting on {node} (job {job})"),
+                };
+                self.tell_state(agent, state);
+                self.count_down(agent);
+            }
+            Some(Stand::Ended(how)) => {
+                let said = folder::said(&member.folder, member.number);
+                if !said.is_empty() && !member.stopped {
+                    self.report.tell(agent, Event::Said(said));
+                }
+                self.end(agent, Event::Ended(how));
+            }
+            Some(Stand::Refused(why)) if member.stopped => self.end(agent, Event::Ended(why)),
+            Some(Stand::Refused(why)) => self.end(agent, Event::Failed(why)),
+            None => {
+                let how = format!("the batch system knows nothing of job {job} any longer");
+                self.end(agent, Event::Ended(how));
+            }
+        }
+    }
+
+    fn count_down(&mut self, agent: u32) {
+        if let Some(member) = self.members.get_mut(&agent) {
+            member.looks = member.looks.saturating_sub(1);
+        }
+    }
+
+    fn tell_state(&mut self, agent: u32, state: String) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        if member.state != state && !member.stopped {
+            member.state.clone_from(&state);
+            self.report.tell(agent, Event::State(state));
+        }
+    }
+
+    /// Tells the end of an agent.
+    fn end(&mut self, agent: u32, event: Event) {
+        if let Some(member) = self.members.remove(&agent)
+            && !self.members.values().any(|other| other.folder == member.folder)
+        {
+            // Tickets are of no use any longer.
+            let _ = std::fs::remove_dir_all(&member.folder);
+        }
+        // First: once its end is told, its number may be asked for again.
+        lock(&self.known).remove(&agent);
+        self.report.tell(agent, event);
+    }
+
+    /// Ends agents: their tasks, or their jobs if nobody else is in them.
+    fn stop(&mut self, agents: &[u32]) {
+        let mut tasks: Vec<Task> = Vec::new();
+        for agent in agents {
+            let Some(member) = self.members.get_mut(agent) else { continue };
+            member.stopped = true;
+            let (job, number) = (member.job.clone(), member.number);
+            let all = self.members.values().all(|other| other.job != job || other.stopped);
+            if all {
+                tasks.retain(|task| task.job != job);
+                tasks.push(Task { job, number: None });
+            } else if self.system.has_tasks() {
+                tasks.push(Task { job, number: Some(number) });
+            } else {
+                // It goes with its job. Its ticket is taken by nobody, so that it ends when it starts.
+                self.end(*agent, never_started());
+            }
+        }
+        // Those that are not cancelled now are so at the end.
+        let cancelled = tasks.is_empty() || self.system.cancel(&self.commands, &tasks).is_ok();
+        for agent in agents {
+            if let Some(member) = self.members.get(agent) {
+                let how = match (member.runs, cancelled) {
+                    (false, true) => never_started(),
+                    (true, true) => Event::Ended(format!("its job {} was ended", member.job)),
+                    (_, false) => continue,
+                };
+                self.end(*agent, how);
+            }
+        }
+    }
+
+    /// Ends all. Agents that run have been told to end, and have some time for that.
+    fn close(mut self) {
+        let until = Instant::now() + self.patience;
+        let queued = self.members.iter().filter(|(_, member)| !member.runs);
+        let queued: Vec<u32> = queued.map(|(agent, _)| *agent).collect();
+        if !queued.is_empty() {
+            // One that has begun meanwhile is cancelled as well.
+            self.stop(&queued);
+        }
+        let mut pause = SOON / 4;
+        while !self.members.is_empty() && Instant::now() + pause < until - self.patience / 3 {
+            std::thread::sleep(pause);
+            self.look();
+            pause = (pause * 2).min(SOON * 4);
+        }
+        let rest: Vec<u32> = self.members.keys().copied().collect();
+        if !rest.is_empty() {
+            self.stop(&rest);
+        }
+        let all_ended = self.members.is_empty();
+        let agents: Vec<u32> = self.members.keys().copied().collect();
+        for agent in agents {
+            self.end(agent, Event::Ended("nobody could be asked to end its job".to_owned()));
+        }
+        // Without these words the watcher does what could not be done here.
+        if let Some(watcher) = self.watcher.take().filter(|_| all_ended) {
+            watcher.done();
+            if let Some(folder) = &self.folder {
+                let _ = std::fs::remove_dir_all(folder.path());
+            }
+        }
+    }
+}

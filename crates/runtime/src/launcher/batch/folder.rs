@@ -1,0 +1,175 @@
+//! What nodes read: a folder that they share with this machine has the program, and a file with each
+//! agent's ticket, which nobody else can read.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use super::super::staging::Source;
+use crate::agent::Ticket;
+use crate::servers::Server;
+use crate::sys;
+
+/// How much of what an agent has written is told when it ends, bytes.
+const TOLD: u64 = 4096;
+
+/// Where things for nodes are kept.
+#[derive(Debug)]
+pub(in crate::launcher) struct Placing {
+    /// The program there; none: this one is copied into the folder.
+    program: Option<String>,
+    staging: Option<String>,
+    source: Source,
+}
+
+/// A folder of one client's, for its tickets.
+#[derive(Debug)]
+pub(in crate::launcher) struct Folder {
+    path: PathBuf,
+    requests: u32,
+}
+
+impl Placing {
+    pub(in crate::launcher) fn new(server: &Server, own_program: &Path) -> Placing {
+        Placing {
+            program: server.program.clone(),
+            staging: server.staging.clone(),
+            source: Source::new(own_program),
+        }
+    }
+
+    /// The folder that all is in.
+    pub(in crate::launcher) fn folder(&self) -> Result<PathBuf, String> {
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let nowhere = || {
+            "there is no home folder to keep the program and tickets in (HOME is not set): name a folder \
+             that the nodes share by `staging` in grid.toml"
+                .to_owned()
+        };
+        match self.staging.as_deref() {
+            Some(path) => match path.strip_prefix("~/") {
+                Some(rest) => Ok(home.ok_or_else(nowhere)?.join(rest)),
+                None => Ok(PathBuf::from(path)),
+            },
+            None => match std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()) {
+                Some(cache) => Ok(PathBuf::from(cache).join("gridrpc")),
+                None => Ok(home.ok_or_else(nowhere)?.join(".cache/gridrpc")),
+            },
+        }
+    }
+
+    /// The program that nodes run. This one is copied if it is not there yet, and `copies` hears of it.
+    pub(in crate::launcher) fn program(&self, copies: impl FnOnce()) -> Result<String, String> {
+        if let Some(program) = &self.program {
+            return Ok(program.clone());
+        }
+        let program = self.source.program()?;
+        let folder = self.folder()?.join(&program.hash);
+        let path = folder.join("gridrpc");
+        if !path.exists() {
+            copies();
+            let new = folder.join(format!("gridrpc.{}", word().map_err(|e| stuck(&folder, &e))?));
+            let copy = || {
+                make(&folder)?;
+                let mut file =
+                    OpenOptions::new().write(true).create_new(true).mode(0o700).open(&new)?;
+                program.send(&mut file)?;
+                drop(file);
+                fs::rename(&new, &path)
+            };
+            copy().map_err(|error| {
+                let _ = fs::remove_file(&new);
+                stuck(&folder, &error)
+            })?;
+        }
+        text(&path)
+    }
+
+    /// A new folder for tickets.
+    pub(in crate::launcher) fn open(&self) -> Result<Folder, String> {
+        let all = self.folder()?.join("jobs");
+        let open = || {
+            make(&all)?;
+            let path = all.join(word()?);
+            make(&path)?;
+            // Also where a mask of the user's would have others look in.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+            Ok(Folder { path, requests: 0 })
+        };
+        open().map_err(|error| stuck(&all, &error))
+    }
+}
+
+impl Folder {
+    pub(in crate::launcher) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the tickets of a request, in files of these names; the folder that they are in.
+    pub(in crate::launcher) fn put<'s>(
+        &mut self,
+        tickets: impl Iterator<Item = (String, &'s Ticket)>,
+    ) -> Result<PathBuf, String> {
+        self.requests += 1;
+        let folder = self.path.join(self.requests.to_string());
+        let put = || {
+            make(&folder)?;
+            for (name, ticket) in tickets {
+                let mut new = OpenOptions::new();
+                let mut file =
+                    new.write(true).create_new(true).mode(0o600).open(folder.join(name))?;
+                writeln!(file, "{}", ticket.encode())?;
+            }
+            Ok(())
+        };
+        put().map_err(|error| stuck(&folder, &error))?;
+        Ok(folder)
+    }
+}
+
+/// What an agent has written, at most the end of it. `number`: its own in its request.
+pub(super) fn said(folder: &Path, number: usize) -> Vec<u8> {
+    let read = || -> io::Result<Vec<u8>> {
+        // Where there is nothing of the agent's, the script of its job may say why.
+        let mut file = File::open(folder.join(format!("{number}.out")))
+            .or_else(|_| File::open(folder.join("job.out")))?;
+        let from = file.metadata()?.len().saturating_sub(TOLD);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(TOLD).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    // A node that does not share the folder has written it elsewhere.
+    read().unwrap_or_default()
+}
+
+/// A path as text, which scripts and options are.
+pub(in crate::launcher) fn text(path: &Path) -> Result<String, String> {
+    let text = path.to_str().filter(|text| !text.contains(char::is_control));
+    text.map(str::to_owned).ok_or_else(|| {
+        format!(
+            "the name of the folder `{}` has characters that no job script can have: name another one by \
+             `staging` in grid.toml",
+            path.display()
+        )
+    })
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// A word that nobody else comes upon.
+fn word() -> io::Result<String> {
+    let bytes = sys::random::<8>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn stuck(folder: &Path, error: &io::Error) -> String {
+    format!(
+        "the program and tickets for the nodes cannot be kept in `{}`: {error}; name another folder, which \
+         the nodes share, by `staging` in grid.toml",
+        folder.display()
+    )
+}

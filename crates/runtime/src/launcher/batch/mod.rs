@@ -1,0 +1,158 @@
+//! Agents that a batch system starts: what is alike for all of them. A system is told in [`System`] how it
+//! is asked; this asks, waits, tells what it hears, and sees that nothing stays behind.
+
+mod commands;
+mod desk;
+mod folder;
+mod script;
+mod watcher;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::agents::lock;
+use super::{Event, Launcher, Report, Start};
+
+pub(super) use commands::{Commands, Trouble};
+pub(super) use folder::{Folder, Placing, text};
+pub(super) use script::{Parts, filled, quoted};
+pub(super) use watcher::Watcher;
+
+use desk::{Desk, Order};
+
+/// How long the desk has to say that all is done, after what it ran has been ended.
+const LEAVING: Duration = Duration::from_secs(1);
+
+/// A batch system. Its methods run commands, and wait for them, in the desk's thread.
+pub(super) trait System: fmt::Debug + Send + 'static {
+    /// Submits one request for so many agents, whose tickets are in the folder under the numbers from 0 on.
+    /// The job, as the system names it.
+    fn submit(&mut self, commands: &Commands, what: &Wanted<'_>) -> Result<String, Trouble>;
+
+    /// How these jobs stand. Nothing is said of those that the system does not know any longer.
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble>;
+
+    /// Ends jobs, or tasks of them.
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble>;
+
+    /// Whether the agents of one request start and end each for itself.
+    fn has_tasks(&self) -> bool;
+
+    /// What all its jobs are called; no other client's are.
+    fn job_name(&self) -> &str;
+
+    /// Commands for `sh` that end the jobs in `$jobs` and those that are called `$name`, and fail if they
+    /// could not be told.
+    fn cancelling(&self) -> &'static str;
+}
+
+/// What is to be submitted.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) agents: usize,
+    /// The program that becomes the agent.
+    pub(super) program: &'a str,
+    /// Where tickets are, and what agents write goes.
+    pub(super) folder: &'a str,
+}
+
+/// A job, or one task of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Task {
+    pub(super) job: String,
+    /// Which of its tasks, from 0; none: all of it.
+    pub(super) number: Option<usize>,
+}
+
+/// What the system says of a task.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) task: Task,
+    pub(super) stand: Stand,
+}
+
+/// How a task stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// It waits: as what, and why.
+    Queued(String),
+    /// It runs, or begins to: where.
+    Runs(String),
+    /// It has run, and has ended: how.
+    Ended(String),
+    /// It will never run: why.
+    Refused(String),
+}
+
+/// Starts agents by a batch system.
+#[derive(Debug)]
+pub(super) struct Batch {
+    report: Report,
+    patience: Duration,
+    orders: Sender<Order>,
+    commands: Arc<Commands>,
+    /// Agents whose end will be told.
+    known: Arc<Mutex<HashSet<u32>>>,
+    /// Hears when the desk has closed.
+    closed: Receiver<()>,
+}
+
+impl Batch {
+    /// `patience`: how long all may take to end.
+    pub(super) fn new(
+        system: impl System,
+        placing: Placing,
+        patience: Duration,
+        report: Report,
+    ) -> Batch {
+        let ((orders, received), (done, closed)) = (mpsc::channel(), mpsc::channel());
+        let (commands, known) = (Arc::<Commands>::default(), Arc::default());
+        let desk = Desk::new(system, placing, patience, report.clone(), &commands, &known);
+        // Without a thread nobody takes orders, which is told of each agent.
+        let _ = std::thread::Builder::new().name("gridrpc-batch".into()).spawn(move || {
+            desk.serve(&received);
+            drop(done);
+        });
+        Batch { report, patience, orders, commands, known, closed }
+    }
+}
+
+impl Launcher for Batch {
+    fn start(&mut self, starts: Vec<Start>) {
+        lock(&self.known).extend(starts.iter().map(|start| start.agent));
+        if let Err(SendError(Order::Start(starts))) = self.orders.send(Order::Start(starts)) {
+            for start in starts {
+                lock(&self.known).remove(&start.agent);
+                let why = "no thread could be started for the batch system".to_owned();
+                self.report.tell(start.agent, Event::Failed(why));
+            }
+        }
+    }
+
+    fn stop(&mut self, agent: u32) {
+        let _ = self.orders.send(Order::Stop(agent));
+    }
+
+    fn lost(&mut self, agent: u32) -> bool {
+        lock(&self.known).contains(&agent) && self.orders.send(Order::Look(agent)).is_ok()
+    }
+
+    fn close(&mut self) {
+        let _ = self.orders.send(Order::Close);
+        // A channel that ends is what is waited for.
+        if self.closed.recv_timeout(self.patience + LEAVING) == Err(RecvTimeoutError::Timeout) {
+            // What does not answer is ended; the watcher goes on with what is left to do.
+            self.commands.end();
+            let _ = self.closed.recv_timeout(LEAVING);
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

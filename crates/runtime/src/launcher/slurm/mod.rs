@@ -1,0 +1,262 @@
+//! Agents that Slurm starts: by `sbatch` in jobs of their own, or by `srun` in the job that this is part of.
+
+mod reasons;
+mod refusals;
+mod step;
+mod words;
+
+use std::path::Path;
+use std::process::Command;
+
+use super::batch::{
+    Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled, quoted,
+};
+use super::{Launcher, Report};
+use crate::servers::{self, Request, Server};
+use crate::sys;
+
+use refusals::refusal;
+use words::{Row, ended, rows};
+
+/// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes.
+const COLUMNS: &str = "%F|%K|%T|%r|%N";
+
+/// Slurm, as the jobs of one server need it.
+#[derive(Debug)]
+struct Slurm {
+    batch: servers::Batch,
+    /// Workers of each agent; 0: as many as its node has processors for.
+    workers: u32,
+    name: String,
+}
+
+/// The launcher of a server.
+pub(super) fn open(
+    server: &Server,
+    batch: &servers::Batch,
+    own_program: &Path,
+    report: Report,
+) -> Box<dyn Launcher> {
+    let placing = Placing::new(server, own_program);
+    if batch.is_step() {
+        return Box::new(step::Step::new(server, batch, placing, report));
+    }
+    let slurm = Slurm::new(server, batch);
+    Box::new(Batch::new(slurm, placing, server.stop_timeout, report))
+}
+
+/// The job script of a server, as it would be submitted for all of its agents.
+///
+/// # Errors
+/// When the user's own script cannot be used, or there is no folder for the program.
+pub(super) fn script(
+    server: &Server,
+    batch: &servers::Batch,
+    own_program: &Path,
+) -> Result<String, String> {
+    let placing = Placing::new(server, own_program);
+    let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
+    let program = match &server.program {
+        Some(program) => program.clone(),
+        None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
+    };
+    let agents = server.hosts.len();
+    let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
+    slurm.script(&Wanted { agents, program: &program, folder: &folder })
+}
+
+impl Slurm {
+    fn new(server: &Server, batch: &servers::Batch) -> Slurm {
+        // Without it the watcher could only end jobs that it has been told of.
+        let random = sys::random::<4>().unwrap_or_default();
+        let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let server_name: String = server.name.chars().map(plain).take(40).collect();
+        let name = format!("gridrpc-{server_name}-{random}");
+        Slurm { batch: batch.clone(), workers: server.workers, name }
+    }
+
+    /// The options of a job, without their mark.
+    fn options(&self, agents: usize, folder: &str) -> Vec<String> {
+        let batch = &self.batch;
+        let array = self.is_array(agents);
+        let mut options = vec![format!("--job-name={}", self.name)];
+        let mut set = |option: String| options.push(option);
+        // `%` stands for something in names of files.
+        let output = folder.replace('%', "%%");
+        match (array, agents) {
+            (true, _) => {
+                set(format!("--array=0-{}", agents - 1));
+                set("--nodes=1".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/%a.out"))));
+            }
+            (false, 1) => {
+                set("--nodes=1".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/0.out"))));
+            }
+            (false, _) => {
+                set(format!("--nodes={agents}"));
+                // A node that fails takes only its own agent with it.
+                set("--no-kill".to_owned());
+                set(format!("--output={}", quoted(&format!("{output}/job.out"))));
+            }
+        }
+        set("--ntasks-per-node=1".to_owned());
+        if let Some(cores) = cores_of_agent(batch, self.workers) {
+            set(format!("--cpus-per-task={cores}"));
+        }
+        // Its ticket has been used: what comes back gets another one.
+        set("--no-requeue".to_owned());
+        let mut say = |option: &str, value: &Option<String>| {
+            if let Some(value) = value {
+                options.push(format!("--{option}={}", quoted(value)));
+            }
+        };
+        say("partition", &batch.partition);
+        say("account", &batch.account);
+        say("mem", &batch.memory);
+        say("constraint", &batch.constraint);
+        say("time", &batch.wall_time.map(|time| words::time(time.as_secs())));
+        if batch.exclusive {
+            options.push("--exclusive".to_owned());
+        }
+        let is_left_out = |option: &str| {
+            let name = option.split('=').next();
+            batch.skip.iter().any(|skipped| skipped.split('=').next() == name)
+        };
+        options.retain(|option| !is_left_out(option));
+        // Last: of several of a kind, that is the one that counts.
+        options.extend(batch.options.iter().cloned());
+        options
+    }
+
+    fn is_array(&self, agents: usize) -> bool {
+        agents > 1 && self.batch.request != Request::Job
+    }
+
+    fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        let Wanted { agents, program, folder } = *wanted;
+        let options = self.options(agents, folder);
+        let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
+        let (program, tickets) = (quoted(program), quoted(folder));
+        let agent = match (self.is_array(agents), agents) {
+            (true, _) => start(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
+            (false, 1) => start(&program, &tickets, "0"),
+            (false, _) => {
+                let start = start("\"$0\"", "\"$1\"", "$SLURM_PROCID");
+                let cores = cores_of_agent(&self.batch, self.workers);
+                let cores =
+                    cores.map(|cores| format!(" --cpus-per-task={cores}")).unwrap_or_default();
+                format!(
+                    "srun --nodes={agents} --ntasks={agents} --ntasks-per-node=1{cores} \\\n    \
+                     --no-kill --kill-on-bad-exit=0 --wait=0 --output={} \\\n    \
+                     sh -c {} {program} {tickets}",
+                    quoted(&format!("{}/%t.out", folder.replace('%', "%%"))),
+                    quoted(&start),
+                )
+            }
+        };
+        filled(self.batch.template.as_deref(), &Parts { options, agent })
+    }
+}
+
+/// Becomes the agent with this ticket.
+fn start(program: &str, tickets: &str, name: &str) -> String {
+    format!(
+        "exec {program} agent --ticket {tickets}/\"{name}\" \\\n    --processors \"$SLURM_CPUS_ON_NODE\""
+    )
+}
+
+/// How many processors an agent asks for; none: those that the site gives, or all of its node.
+fn cores_of_agent(batch: &servers::Batch, workers: u32) -> Option<u64> {
+    let cores = u64::from(batch.cores.max(1));
+    match workers {
+        0 if batch.exclusive || batch.cores == 0 => None,
+        workers => Some(u64::from(workers.max(1)) * cores),
+    }
+}
+
+/// One of Slurm's commands. What a job says to its steps is not for jobs that are submitted in it.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    for (variable, _) in std::env::vars_os() {
+        let text = variable.to_string_lossy();
+        let is_the_sites = matches!(&*text, "SLURM_CONF" | "SLURM_JWT" | "SLURM_CLUSTERS");
+        if text.starts_with("SLURM_") && !is_the_sites {
+            command.env_remove(&variable);
+        }
+    }
+    // What it says is read here.
+    command.env("LC_ALL", "C");
+    command
+}
+
+impl System for Slurm {
+    fn submit(&mut self, commands: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+        let script = self.script(wanted).map_err(Trouble::Refused)?;
+        let said = commands.run(command("sbatch").arg("--parsable"), &script);
+        let said = said.map_err(refusal)?;
+        // Behind a semicolon stands the cluster.
+        let job = said.lines().last().and_then(|line| line.split(';').next());
+        let job = job.map(str::trim).filter(|job| job.bytes().all(|byte| byte.is_ascii_digit()));
+        match job.filter(|job| !job.is_empty()) {
+            Some(job) => Ok(job.to_owned()),
+            None => Err(Trouble::Refused(format!("sbatch names no job: {said}"))),
+        }
+    }
+
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+        let mut squeue = command("squeue");
+        squeue.args(["--noheader", "--array", "--states=all", "--format", COLUMNS]);
+        squeue.arg(format!("--jobs={}", jobs.join(",")));
+        let said = match commands.run(&mut squeue, "") {
+            Ok(said) => said,
+            // It knows none of them.
+            Err(Trouble::Refused(words)) if words.contains("Invalid job id") => String::new(),
+            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
+            Err(trouble) => return Err(trouble),
+        };
+        let seen = rows(&said).map(|row| {
+            let stand = match row.stand() {
+                Some(stand) => stand,
+                None => self.end_of(commands, &row),
+            };
+            Seen { task: row.task(), stand }
+        });
+        Ok(seen.collect())
+    }
+
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+        let mut scancel = command("scancel");
+        scancel.arg("--quiet");
+        scancel.args(tasks.iter().map(words::name));
+        commands.run(&mut scancel, "").map(|_| ())
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.batch.request != Request::Job
+    }
+
+    fn job_name(&self) -> &str {
+        &self.name
+    }
+
+    fn cancelling(&self) -> &'static str {
+        "scancel --quiet --user=\"$(id -un)\" --name=\"$name\" &&\n    \
+         { [ -z \"$jobs\" ] || scancel --quiet $jobs; }"
+    }
+}
+
+impl Slurm {
+    /// How a job has ended.
+    fn end_of(&self, commands: &Commands, row: &Row<'_>) -> Stand {
+        let mut scontrol = command("scontrol");
+        scontrol.args(["--oneliner", "show", "job"]).arg(words::name(&row.task()));
+        // Without an answer the state alone has to do.
+        let told = commands.run(&mut scontrol, "").unwrap_or_default();
+        ended(row, &told)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Why Slurm has not taken a request, and what to do about it.
+
+use super::super::batch::Trouble;
+
+/// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
+const REMEDIES: [(&[&str], &str); 10] = [
+    (
+        &["invalid partition"],
+        "see by `sinfo` what partitions there are, and name one by `partition`, or none",
+    ),
+    (
+        &["invalid account", "account/partition"],
+        "see by `sacctmgr show associations user=$USER` what accounts there are, and name one by `account`",
+    ),
+    (
+        &["invalid qos"],
+        "see by `sacctmgr show qos` what there is, and name one by `options = [\"--qos=NAME\"]`",
+    ),
+    (
+        &["invalid feature", "invalid constraint"],
+        "see by `sinfo --format='%N %f'` what nodes have, and name it by `constraint`",
+    ),
+    (
+        &["time limit", "invalid wall time", "time specification"],
+        "ask for less by `wall_time`: `sinfo` shows what partitions give",
+    ),
+    (
+        &["memory specification", "memory required"],
+        "ask for less by `memory`: `sinfo --format='%N %m'` shows what nodes have",
+    ),
+    (
+        &["node count", "too many nodes", "job violates", "policy limit", "job submit limit"],
+        "ask for fewer `nodes`, `workers` or less `wall_time`: `sacctmgr show associations` shows what \
+         one may have",
+    ),
+    (
+        &["node configuration is not available", "cpu count per node", "more processors"],
+        "no node is as large as that: ask for fewer `workers` or `cores`, or less `memory`",
+    ),
+    (
+        &["invalid job array"],
+        "the site does not take arrays as large as that: ask for fewer `nodes`, or write \
+         request = \"job\"",
+    ),
+    (
+        &["unrecognized option", "invalid option", "unrecognised option"],
+        "see `options` in grid.toml: this Slurm has no such option",
+    ),
+];
+
+/// What is told of a request that was not taken.
+pub(super) fn refusal(trouble: Trouble) -> Trouble {
+    match trouble {
+        Trouble::Absent(why) => Trouble::Absent(format!(
+            "{why}; Slurm's commands are missing here: start this program on a login node of the cluster"
+        )),
+        Trouble::Silent(words) => Trouble::Silent(format!(
+            "Slurm does not answer: {words}; see by `scontrol ping` whether its controller is up"
+        )),
+        Trouble::Refused(words) => {
+            let words = told(&words);
+            let low = words.to_lowercase();
+            if low.contains("unable to contact") || low.contains("connection refused") {
+                return refusal(Trouble::Silent(words));
+            }
+            let fits = |parts: &&[&str]| parts.iter().any(|part| low.contains(part));
+            let remedy = REMEDIES.iter().find(|(parts, _)| fits(parts)).map(|(_, words)| *words);
+            let remedy = remedy.unwrap_or("`gridrpc script` shows what it was given");
+            Trouble::Refused(format!("Slurm has refused the job: {words}; {remedy}"))
+        }
+    }
+}
+
+/// The words of `sbatch` on one line, without its name.
+fn told(words: &str) -> String {
+    let lines = words.lines().map(|line| {
+        let line = line.trim();
+        let line = line.strip_prefix("sbatch: ").unwrap_or(line);
+        line.strip_prefix("error: ").unwrap_or(line)
+    });
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("Try \"sbatch")).collect();
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(words: &str) -> String {
+        refusal(Trouble::Refused(words.to_owned())).to_string()
+    }
+
+    #[test]
+    fn what_sbatch_says_becomes_advice() {
+        let text = refused(
+            "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: \
+             Invalid partition name specified",
+        );
+        assert!(
+            text.contains("refused the job: invalid partition specified: nope; Batch"),
+            "{text}"
+        );
+        assert!(text.contains("`sinfo`") && text.contains("`partition`"), "{text}");
+        let text =
+            refused("sbatch: unrecognized option '--bogus=9'\nTry \"sbatch --help\" for more");
+        assert!(text.contains("'--bogus=9'; see `options`"), "{text}");
+        let text = refused("sbatch: error: Something new");
+        assert!(text.contains("Something new; `gridrpc script`"), "{text}");
+    }
+
+    #[test]
+    fn a_controller_that_is_down_is_not_a_refusal() {
+        let words = "sbatch: error: Batch job submission failed: Unable to contact slurm controller \
+                     (connect failure)";
+        let trouble = refusal(Trouble::Refused(words.to_owned()));
+        assert!(matches!(trouble, Trouble::Silent(_)));
+        assert!(trouble.to_string().contains("`scontrol ping`"), "{trouble}");
+    }
+}

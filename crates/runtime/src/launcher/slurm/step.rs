@@ -1,0 +1,335 @@
+//! Agents in the job that this process is part of: one `srun` for all that are asked for together.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::agents::lock;
+use super::super::batch::{Folder, Placing, Watcher, quoted, text};
+use super::super::child::{Child, how, tie};
+use super::super::lines::{self, Lines};
+use super::super::{COPIES, Event, Launcher, Report, Start};
+use super::cores_of_agent;
+use super::words::{exited, labelled};
+use crate::servers::{self, Server};
+
+/// How many of the last lines of `srun` are kept for messages.
+const KEPT: usize = 5;
+/// How long processes may take to end that have been killed.
+const DYING: Duration = Duration::from_secs(1);
+
+/// Starts agents as steps of a job.
+#[derive(Debug)]
+pub(super) struct Step {
+    shared: Arc<Shared>,
+    /// Of this job, in Slurm's order.
+    nodes: Vec<String>,
+    patience: Duration,
+    /// What stands before the command that a task runs.
+    options: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    report: Report,
+    placing: Placing,
+    table: Mutex<Table>,
+    fewer: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Agents whose end has not been told, with their runs.
+    agents: HashMap<u32, u32>,
+    /// Runs whose process is there.
+    runs: HashMap<u32, Arc<Child>>,
+    /// Runs whose thread has not ended.
+    threads: usize,
+    count: u32,
+    closed: bool,
+    folder: Option<Folder>,
+    watcher: Option<Watcher>,
+}
+
+impl Step {
+    pub(super) fn new(
+        server: &Server,
+        batch: &servers::Batch,
+        placing: Placing,
+        report: Report,
+    ) -> Step {
+        let mut options: Vec<String> = [
+            "--ntasks-per-node=1",
+            // The client may be a step itself, whose processors it has not all to itself.
+            "--overlap",
+            "--label",
+            "--no-kill",
+            "--kill-on-bad-exit=0",
+            "--wait=0",
+            "--input=none",
+        ]
+        .map(str::to_owned)
+        .into();
+        if let Some(cores) = cores_of_agent(batch, server.workers) {
+            options.push(format!("--cpus-per-task={cores}"));
+        }
+        let nodes = servers::allocation();
+        let (table, fewer) = (Mutex::default(), Condvar::new());
+        let shared = Arc::new(Shared { report, placing, table, fewer });
+        Step { shared, nodes, patience: server.stop_timeout, options }
+    }
+
+    /// Where a host is in this job.
+    fn place(&self, host: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node == host)
+    }
+}
+
+impl Launcher for Step {
+    fn start(&mut self, starts: Vec<Start>) {
+        let (mut here, elsewhere): (Vec<Start>, Vec<Start>) =
+            starts.into_iter().partition(|start| self.place(&start.host).is_some());
+        for start in elsewhere {
+            let why = match self.nodes.len() {
+                0 => {
+                    "this program is not part of a Slurm job, in which it could start steps: write \
+                      another `request`"
+                        .to_owned()
+                }
+                count => format!(
+                    "the job that this program is part of has {count} nodes and no more: ask for fewer \
+                     `nodes`"
+                ),
+            };
+            self.shared.report.tell(start.agent, Event::Failed(why));
+        }
+        if here.is_empty() {
+            return;
+        }
+        // Tasks are numbered as the nodes are.
+        here.sort_by_key(|start| self.place(&start.host));
+        let run = {
+            let mut table = lock(&self.shared.table);
+            table.count += 1;
+            table.threads += 1;
+            let run = table.count;
+            table.agents.extend(here.iter().map(|start| (start.agent, run)));
+            run
+        };
+        let (shared, options) = (Arc::clone(&self.shared), self.options.clone());
+        let agents: Vec<u32> = here.iter().map(|start| start.agent).collect();
+        let thread = std::thread::Builder::new().name("gridrpc-step".into());
+        let started = thread.spawn(move || {
+            let agents = here.iter().map(|start| start.agent).collect();
+            let end = shared.run(run, &here, &options);
+            shared.over(run, agents, &end);
+        });
+        if let Err(error) = started {
+            let end = Event::Failed(format!("no thread could be started for it: {error}"));
+            self.shared.over(run, agents, &end);
+        }
+    }
+
+    fn stop(&mut self, agent: u32) {
+        let child = {
+            let mut table = lock(&self.shared.table);
+            let Some(run) = table.agents.remove(&agent) else { return };
+            // It shares its step with others: it ends as it has no client any longer.
+            let others = table.agents.values().any(|other| *other == run);
+            table.runs.get(&run).filter(|_| !others).cloned()
+        };
+        self.shared.report.tell(agent, Event::Ended("it was ended".to_owned()));
+        if let Some(child) = child {
+            child.end_soon(Duration::ZERO, self.patience);
+        }
+    }
+
+    fn lost(&mut self, agent: u32) -> bool {
+        lock(&self.shared.table).agents.contains_key(&agent)
+    }
+
+    fn close(&mut self) {
+        let begin = Instant::now();
+        lock(&self.shared.table).closed = true;
+        let runs =
+            || -> Vec<Arc<Child>> { lock(&self.shared.table).runs.values().cloned().collect() };
+        // Those that run have been told to end.
+        if !self.shared.are_over_before(begin + self.patience * 2 / 3) {
+            runs().iter().for_each(|child| child.ask());
+        }
+        if !self.shared.are_over_before(begin + self.patience) {
+            runs().iter().for_each(|child| child.kill());
+            self.shared.are_over_before(Instant::now() + DYING);
+        }
+        let mut table = lock(&self.shared.table);
+        if let Some(folder) = table.folder.take() {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+        if let Some(watcher) = table.watcher.take() {
+            drop(table);
+            watcher.done();
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Runs one `srun` to its end; what is to be told of the agents that have not ended before.
+    fn run(&self, run: u32, starts: &[Start], options: &[String]) -> Event {
+        let mut command = match self.command(starts, options) {
+            Ok(command) => command,
+            Err(why) => return Event::Failed(why),
+        };
+        let spawned = {
+            let mut table = lock(&self.table);
+            if table.closed {
+                return Event::Ended("it was stopped before it had started".to_owned());
+            }
+            let spawned = Child::spawn(&mut command);
+            if let Ok((child, _)) = &spawned {
+                table.runs.insert(run, Arc::clone(child));
+            }
+            spawned
+        };
+        let (child, pipes) = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                return Event::Failed(format!(
+                    "`srun` could not be started: {error}; see that Slurm's commands are in PATH here"
+                ));
+            }
+        };
+        for start in starts {
+            let state = format!("is starting on {}", start.host);
+            self.tell(start.agent, Event::State(state));
+        }
+        let mut last = VecDeque::new();
+        if let Some(mut stderr) = pipes.stderr {
+            let (mut whole, mut piece) = (Lines::default(), vec![0; 8 << 10]);
+            while let Ok(read @ 1..) = stderr.read(&mut piece) {
+                whole.push(&piece[..read], |line| self.hear(starts, line, &mut last));
+            }
+            whole.end(|line| self.hear(starts, line, &mut last));
+        }
+        let status = child.wait();
+        let last: Vec<String> = last.into_iter().collect();
+        match &last[..] {
+            [] => Event::Ended(format!("srun has ended: {}", how(status))),
+            lines => {
+                Event::Ended(format!("srun has ended ({}): {}", how(status), lines.join(" | ")))
+            }
+        }
+    }
+
+    /// Takes a line of `srun`'s standard error, where its tasks' comes as well.
+    fn hear(&self, starts: &[Start], line: &[u8], last: &mut VecDeque<String>) {
+        let words = lines::text(line);
+        if let Some((task, rest)) = labelled(&words) {
+            if let Some(start) = starts.get(task) {
+                self.tell(start.agent, Event::Said(format!("{rest}\n").into_bytes()));
+            }
+            return;
+        }
+        if let Some((tasks, how)) = exited(&words) {
+            for task in tasks {
+                if let Some(start) = starts.get(task) {
+                    self.end(start.agent, Event::Ended(format!("its step {how}")));
+                }
+            }
+        }
+        if last.len() == KEPT {
+            last.pop_front();
+        }
+        last.push_back(words);
+    }
+
+    /// The command for these agents, whose tickets lie where their nodes read them.
+    fn command(&self, starts: &[Start], options: &[String]) -> Result<Command, String> {
+        let copies = || {
+            for start in starts {
+                self.tell(start.agent, Event::State(COPIES.to_owned()));
+            }
+        };
+        let program = self.placing.program(copies)?;
+        let tickets = self.put(starts)?;
+        let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
+        let mut command = Command::new("srun");
+        command.arg(format!("--nodes={}", nodes.len()));
+        command.arg(format!("--ntasks={}", nodes.len()));
+        command.arg(format!("--nodelist={}", nodes.join(","))).args(options);
+        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURMD_NODENAME");
+        command.args(["sh", "-c", &start]);
+        command.env("LC_ALL", "C");
+        // Those of the step that this may be part of are not those of the new one.
+        for variable in ["SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND"] {
+            command.env_remove(variable);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        tie(&mut command);
+        Ok(command)
+    }
+
+    fn put(&self, starts: &[Start]) -> Result<PathBuf, String> {
+        let mut table = lock(&self.table);
+        let Table { folder, watcher, .. } = &mut *table;
+        let folder = match folder {
+            Some(folder) => folder,
+            none => none.insert(self.placing.open()?),
+        };
+        if watcher.is_none() {
+            // Steps end with the client; it only removes the folder.
+            let started = Watcher::start(":", "", folder.path());
+            let failed = |error: io::Error| {
+                format!("nothing could be started that sees to the tickets' end: {error}")
+            };
+            *watcher = Some(started.map_err(failed)?);
+        }
+        folder.put(starts.iter().map(|start| (start.host.clone(), &start.ticket)))
+    }
+
+    /// Tells of an agent whose end has not been told.
+    fn tell(&self, agent: u32, event: Event) {
+        let table = lock(&self.table);
+        if table.agents.contains_key(&agent) {
+            self.report.tell(agent, event);
+        }
+    }
+
+    fn end(&self, agent: u32, event: Event) {
+        let known = lock(&self.table).agents.remove(&agent).is_some();
+        if known {
+            self.report.tell(agent, event);
+        }
+    }
+
+    /// A run is over: what has not been told of its agents is told.
+    fn over(&self, run: u32, agents: Vec<u32>, event: &Event) {
+        lock(&self.table).runs.remove(&run);
+        for agent in agents {
+            self.end(agent, event.clone());
+        }
+        lock(&self.table).threads -= 1;
+        self.fewer.notify_all();
+    }
+
+    fn are_over_before(&self, until: Instant) -> bool {
+        let mut table = lock(&self.table);
+        while table.threads > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.fewer.wait_timeout(table, left);
+            table = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}

@@ -1,0 +1,233 @@
+//! What a batch system is asked for: the keys of a server that its jobs are made of.
+
+use std::time::Duration;
+
+use super::hosts::{MOST_WORKERS, Pattern, patterns};
+use super::keys::MOST_HOSTS;
+use super::problems::{Fault, Report};
+use super::values::Entry;
+use super::{Host, LauncherKind};
+
+/// How a batch system is asked for agents, and what for. What is not said, the site decides.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Batch {
+    /// In what form agents are asked for.
+    pub request: Request,
+    /// The partition, or queue.
+    pub partition: Option<String>,
+    /// Whose account is charged.
+    pub account: Option<String>,
+    /// Memory of each node, as the batch system writes it: `16G`.
+    pub memory: Option<String>,
+    /// How long a job may run.
+    pub wall_time: Option<Duration>,
+    /// Processors of each worker; 0: one.
+    pub cores: u32,
+    /// Whether nodes are not shared with other jobs.
+    pub exclusive: bool,
+    /// What nodes have to have, as the batch system writes it.
+    pub constraint: Option<String>,
+    /// Further options of the job, as they are.
+    pub options: Vec<String>,
+    /// Options that are left out though gridrpc would set them.
+    pub skip: Vec<String>,
+    /// A file with the job script, in the place of the usual one.
+    pub template: Option<String>,
+}
+
+/// In what form agents are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Request {
+    /// As a step where there is an allocation already, else as an array.
+    #[default]
+    Auto,
+    /// An array of jobs, one for each node: each starts when there is room for it.
+    Array,
+    /// One job of all nodes, which start together.
+    Job,
+    /// A step of the job that the client is part of.
+    Step,
+}
+
+const REQUESTS: [(&str, Request); 4] = [
+    ("auto", Request::Auto),
+    ("array", Request::Array),
+    ("job", Request::Job),
+    ("step", Request::Step),
+];
+
+/// The word of a table for what it stands for.
+pub(super) fn request_name(request: Request) -> &'static str {
+    REQUESTS.iter().find(|(_, one)| *one == request).map_or("auto", |(name, _)| name)
+}
+
+/// The keys that batch systems alone have.
+pub(super) const KEYS: [&str; 12] = [
+    "nodes",
+    "partition",
+    "account",
+    "memory",
+    "wall_time",
+    "cores",
+    "exclusive",
+    "constraint",
+    "request",
+    "options",
+    "skip",
+    "template",
+];
+
+/// What a table says of them. Values that were wrong are missing, and have been told.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    /// Those that are there, with their places.
+    given: Vec<(usize, &'static str)>,
+    nodes: Option<u32>,
+    request: Option<Request>,
+    partition: Option<String>,
+    account: Option<String>,
+    memory: Option<String>,
+    wall_time: Option<Duration>,
+    cores: Option<u32>,
+    exclusive: Option<bool>,
+    constraint: Option<String>,
+    options: Option<Vec<String>>,
+    skip: Option<Vec<String>>,
+    template: Option<String>,
+}
+
+impl Draft {
+    /// Takes the value of a key, if it is one of these.
+    pub(super) fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
+        let Some(key) = KEYS.into_iter().find(|key| *key == entry.key) else { return Ok(()) };
+        self.given.push((entry.at(), key));
+        match key {
+            "nodes" => self.nodes = Some(entry.count(MOST_HOSTS as u32)?),
+            "request" => self.request = Some(entry.choice(&REQUESTS)?),
+            "partition" => self.partition = Some(entry.line()?),
+            "account" => self.account = Some(entry.line()?),
+            "memory" => self.memory = Some(entry.memory()?),
+            "wall_time" => self.wall_time = Some(entry.wall_time()?),
+            "cores" => self.cores = Some(entry.count(MOST_WORKERS)?),
+            "exclusive" => self.exclusive = Some(entry.flag()?),
+            "constraint" => self.constraint = Some(entry.line()?),
+            "options" => self.options = Some(entry.options()?),
+            "skip" => self.skip = Some(entry.options()?),
+            _ => self.template = Some(entry.text()?),
+        }
+        Ok(())
+    }
+
+    /// Tells of keys that mean nothing to a launcher.
+    pub(super) fn refuse(&self, launcher: &'static str, report: &mut Report<'_>) {
+        for (at, key) in &self.given {
+            report.add(*at, Fault::NotForLauncher { key, launcher, fits: "\"slurm\"" });
+        }
+    }
+
+    /// The launcher, and the hosts of a server with this name; `defaults`: what stands in for what is
+    /// missing. `left` is how many hosts there may still be.
+    pub(super) fn launcher(
+        self,
+        name: &str,
+        at: usize,
+        defaults: Option<&Draft>,
+        left: &mut u64,
+        report: &mut Report<'_>,
+    ) -> (LauncherKind, Vec<Host>) {
+        let empty = Draft::default();
+        let other = defaults.unwrap_or(&empty);
+        let or = |own: Option<String>, other: &Option<String>| own.or_else(|| other.clone());
+        let batch = Batch {
+            request: self.request.or(other.request).unwrap_or_default(),
+            partition: or(self.partition, &other.partition),
+            account: or(self.account, &other.account),
+            memory: or(self.memory, &other.memory),
+            wall_time: self.wall_time.or(other.wall_time),
+            cores: self.cores.or(other.cores).unwrap_or(0),
+            exclusive: self.exclusive.or(other.exclusive).unwrap_or(false),
+            constraint: or(self.constraint, &other.constraint),
+            options: self.options.or_else(|| other.options.clone()).unwrap_or_default(),
+            skip: self.skip.or_else(|| other.skip.clone()).unwrap_or_default(),
+            template: or(self.template, &other.template),
+        };
+        let nodes = self.nodes.or(other.nodes);
+        let known = if batch.is_step() { allocation() } else { Vec::new() };
+        let count = nodes.map_or(known.len().max(1), |nodes| nodes as usize);
+        if count as u64 > *left {
+            report.add(at, Fault::TooManyHosts { most: MOST_HOSTS });
+            return (LauncherKind::Slurm(Box::new(batch)), Vec::new());
+        }
+        *left -= count as u64;
+        // Where nodes are not known before, each agent has a number.
+        let numbered = (known.len() + 1..=count).map(|number| format!("{name}-{number}"));
+        let hosts = known.into_iter().take(count).chain(numbered).map(Host::named).collect();
+        (LauncherKind::Slurm(Box::new(batch)), hosts)
+    }
+}
+
+impl Batch {
+    /// Whether agents are started within the job that this process is part of.
+    #[must_use]
+    pub fn is_step(&self) -> bool {
+        match self.request {
+            Request::Auto => std::env::var_os("SLURM_JOB_ID").is_some(),
+            Request::Step => true,
+            Request::Array | Request::Job => false,
+        }
+    }
+}
+
+/// The nodes of the job that this process is part of; empty if it is part of none.
+pub(crate) fn allocation() -> Vec<String> {
+    let nodes = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
+    // Slurm writes them as configurations do.
+    let hosts = patterns(&nodes).unwrap_or_default();
+    hosts.iter().flat_map(Pattern::hosts).map(|host| host.name).collect()
+}
+
+/// A time as people write that of a job, `D-HH:MM:SS` or `HH:MM:SS`.
+pub(super) fn clock_time(text: &str) -> Option<Duration> {
+    let number = |text: &str| {
+        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_number)
+    };
+    let (days, rest) = match text.split_once('-') {
+        Some((days, rest)) => (number(days)?, rest),
+        None => (0, text),
+    };
+    let parts: Vec<u64> = rest.split(':').map(number).collect::<Option<_>>()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    let is_clock = minutes < 60 && seconds < 60;
+    is_clock.then(|| Duration::from_secs(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
+}
+
+/// Whether a text is a size of memory.
+pub(super) fn is_memory(text: &str) -> bool {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
+    text.len() <= digits.len() + 1
+        && (1..=15).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_slurm_writes_them() {
+        let seconds = |text| clock_time(text).map(|time| time.as_secs());
+        assert_eq!(seconds("01:30:05"), Some(5405));
+        assert_eq!(seconds("2-00:00:01"), Some(172_801));
+        assert_eq!(seconds("100:00:00"), Some(360_000));
+        for wrong in ["", "30", "30:00", "1:60:00", "1:00:60", "-1:00:00", "a-1:00:00", "1:0x:00"] {
+            assert_eq!(seconds(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_has_one_unit_at_most() {
+        assert!(["0", "500", "500M", "16G", "1T"].into_iter().all(is_memory));
+        assert!(!["", "G", "16GB", "16 G", "1.5G", "-1", "16g"].into_iter().any(is_memory));
+    }
+}

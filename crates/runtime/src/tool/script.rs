@@ -1,0 +1,63 @@
+//! `gridrpc script`: the job script of a server, to be looked at.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use thiserror::Error;
+
+use crate::launcher;
+use crate::servers::{Problems, chosen};
+
+/// The file that is read when no other is named.
+const USUAL: &str = "grid.toml";
+
+/// Whose script is wanted.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The file that describes the grid; without it: grid.toml
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server: its name in the file, or a URL; needed if the file has several
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+}
+
+/// Why there is no script.
+#[derive(Debug, Error)]
+pub enum ScriptError {
+    /// The file is wrong, or has no such server.
+    #[error("{0}")]
+    File(#[from] Problems),
+    /// The file has not one server.
+    #[error("the file has {0} servers: name one by --server")]
+    NotOne(usize),
+    /// The server is started otherwise.
+    #[error("the server `{0}` has a launcher that submits no jobs: only \"slurm\" does")]
+    NoJobs(String),
+    /// The script cannot be made.
+    #[error("{0}")]
+    Script(String),
+    /// This program is not known.
+    #[error("this program cannot be found: {0}")]
+    Program(io::Error),
+}
+
+/// The script.
+///
+/// # Errors
+/// When the server has none.
+pub fn print(options: &Options) -> Result<String, ScriptError> {
+    let usual = Path::new(USUAL);
+    let file = match &options.config {
+        Some(file) => Some(file.as_path()),
+        None => (options.server.is_none() || usual.exists()).then_some(usual),
+    };
+    let words: Vec<String> = options.server.iter().cloned().collect();
+    let servers = chosen(&words, file)?;
+    let [server] = &servers[..] else { return Err(ScriptError::NotOne(servers.len())) };
+    let program = std::env::current_exe().map_err(ScriptError::Program)?;
+    let script = launcher::script(server, &program);
+    let script = script.ok_or_else(|| ScriptError::NoJobs(server.name.clone()))?;
+    script.map_err(ScriptError::Script)
+}

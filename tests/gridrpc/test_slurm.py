@@ -1,0 +1,331 @@
+"""Grids of workers that a real Slurm starts: one request, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import batches
+import remote
+from batches import Site, slurm_of
+from gridrpc import Grid, StartError, WorkerLost
+from grids import PROGRAM
+from processes import LONG, environment, start_script, until
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Four nodes of eight processors."""
+    with slurm_of(4, 8) as slurm:
+        yield Site(slurm, tmp_path_factory.mktemp("a shared folder"))
+
+
+@pytest.fixture(autouse=True)
+def clean(site: Site) -> Iterator[None]:
+    """Whatever a test does, it leaves no jobs."""
+    yield
+    try:
+        assert site.nothing_is_left()
+    finally:
+        site.slurm.cancel_all()
+
+
+class Everywhere:
+    """One call on each worker of a grid; they run until they are let go."""
+
+    def __init__(self, grid: Grid, folder: Path, *, idempotent: bool = False) -> None:
+        folder.mkdir(exist_ok=True)
+        self.gate = folder / "gate"
+        started = [folder / f"started{n}" for n in range(grid.workers)]
+        self.calls = [
+            grid.submit(
+                batches.tell_node_and_wait, str(file), str(self.gate), idempotent=idempotent
+            )
+            for file in started
+        ]
+        assert until(lambda: all(file.exists() for file in started))
+        self.nodes = [file.read_text() for file in started]
+
+    def let_go(self) -> list[str]:
+        """Where they have run."""
+        self.gate.touch()
+        return [call.result(LONG) for call in self.calls]
+
+
+def test_an_array_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=4, exclusive=True) as grid:
+        assert grid.workers == 8
+        nodes = Everywhere(grid, tmp_path).let_go()
+        assert sorted(nodes) == sorted(["n1", "n2", "n3", "n4"] * 2)
+        running = site.running()
+        assert len(running) == 4
+        # One request: all are tasks of one job.
+        assert len({task.split("_")[0] for task in running}) == 1
+
+
+def test_one_job_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=3, request="job") as grid:
+        nodes = Everywhere(grid, tmp_path).let_go()
+        assert sorted(nodes) == sorted(["n1", "n2", "n3"] * 2)
+        assert len(site.running()) == 1
+
+
+def test_workers_follow_the_processors_that_a_node_gives(site: Site, tmp_path: Path) -> None:
+    keys = {"nodes": 1, "workers": 0, "cores": 4, "exclusive": True}
+    with site.full_grid(tmp_path, **keys) as grid:
+        assert grid.workers == 2
+        assert grid.submit(os.getenv, "OMP_NUM_THREADS").result(LONG) == "4"
+
+
+STEPS = """
+import sys
+from pathlib import Path
+import batches, gridrpc
+from processes import until
+with gridrpc.Grid(config=sys.argv[1]) as grid:
+    grid.wait_until_ready(60)
+    folder = Path(sys.argv[2])
+    calls = [
+        grid.submit(batches.tell_node_and_wait, str(folder / f"s{n}"), str(folder / "gate"))
+        for n in range(grid.workers)
+    ]
+    assert until(lambda: all((folder / f"s{n}").exists() for n in range(grid.workers)))
+    (folder / "gate").touch()
+    print(*sorted(call.result() for call in calls))
+"""
+
+
+@pytest.mark.parametrize("prefix", [[], ["srun", "--ntasks=1", "--nodes=1"]], ids=["job", "step"])
+def test_in_an_allocation_agents_are_steps(site: Site, tmp_path: Path, prefix: list[str]) -> None:
+    (tmp_path / "grid.toml").write_text(site.server())
+    (tmp_path / "script.py").write_text(STEPS)
+    command = ["salloc", "--quiet", "--nodes=3", "--exclusive", *prefix, sys.executable]
+    command += ["script.py", "grid.toml", str(tmp_path)]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LONG,
+        check=False,
+    )  # fmt: skip
+    assert ran.stdout.split() == sorted(["n1", "n2", "n3"] * 2), ran.stderr
+
+
+def test_what_has_started_is_used_while_the_rest_is_queued(site: Site, tmp_path: Path) -> None:
+    site.slurm.hold("n4")
+    try:
+        with site.grid(tmp_path, nodes=4, exclusive=True) as grid:
+            assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+            assert until(lambda: len(site.running()) == 3)
+            (waits,) = site.queued()
+
+            def told() -> str:
+                with pytest.raises(TimeoutError) as caught:
+                    grid.wait_until_ready(0.1)
+                return str(caught.value)
+
+            # Where the job waits, and why, in words and in Slurm's own.
+            assert until(lambda: f"{waits.split('_')[0]} (" in told())
+            assert until(lambda: "is queued as job" in told() and ": Resources)" in told())
+            site.slurm.resume("n4")
+            grid.wait_until_ready(LONG)
+            assert grid.workers == 8
+    finally:
+        site.slurm.resume("n4")
+
+
+def test_what_does_not_start_in_time_is_cancelled_and_told_with_the_reason(
+    site: Site, tmp_path: Path
+) -> None:
+    with site.grid(tmp_path, partition="closed", nodes=2, start_timeout=2) as grid:
+        with pytest.raises(StartError) as caught:
+            grid.wait_until_ready(LONG)
+        assert "did not start its agent within 2 s" in str(caught.value)
+        assert "its partition is down: PartitionDown" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"partition": "nope"}, ["invalid partition specified: nope", "`sinfo`", "`partition`"]),
+        ({"workers": 9}, ["Requested node configuration is not available", "fewer `workers`"]),
+        ({"options": ["--bogus=9"]}, ["unrecognized option '--bogus=9'", "`options`"]),
+        ({"options": ["--time=never"]}, ["Invalid --time specification", "`wall_time`"]),
+        ({"template": "/no/script"}, ["`/no/script` cannot be read", "`template`"]),
+        ({"program": "/no/gridrpc"}, ["ended with status 127", "`staging`"]),
+        ({"staging": "/proc/gridrpc"}, ["cannot be kept in `/proc/gridrpc", "`staging`"]),
+    ],
+    ids=str,
+)
+def test_requests_that_cannot_be_are_told_with_a_remedy(
+    site: Site, tmp_path: Path, keys: dict[str, object], words: list[str]
+) -> None:
+    with site.grid(tmp_path, **keys) as grid, pytest.raises(StartError) as caught:
+        grid.wait_until_ready(LONG)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_a_job_that_somebody_cancels_is_told_so_and_comes_back(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=2, exclusive=True, workers=1) as grid:
+        work = Everywhere(grid, tmp_path)
+        (victim,) = [task for task in site.slurm.jobs() if task.endswith(work.nodes[0])]
+        site.slurm.run("scancel", victim.split()[0])
+        loss = work.calls[0].exception(LONG)
+        assert isinstance(loss, WorkerLost)
+        how = f"its job {victim.split()[0]} on {work.nodes[0]} was cancelled"
+        assert f"its agent is gone: {how}" in str(loss)
+        work.gate.touch()
+        assert work.calls[1].result(LONG) == work.nodes[1]
+        grid.wait_until_ready(LONG)
+        assert grid.workers == 2
+        assert len(Everywhere(grid, tmp_path / "again").let_go()) == 2
+
+
+def test_a_node_that_fails_is_told_so(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
+        work = Everywhere(grid, tmp_path)
+        site.slurm.fail(work.nodes[0])
+        try:
+            loss = work.calls[0].exception(LONG)
+            assert isinstance(loss, WorkerLost)
+            assert f"on {work.nodes[0]} ended since its node failed" in str(loss)
+            # Another job takes its place.
+            assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+        finally:
+            site.slurm.resume(work.nodes[0])
+
+
+def test_no_call_is_sent_to_an_agent_that_is_gone_while_it_is_asked_why(
+    site: Site, tmp_path: Path
+) -> None:
+    with site.full_grid(tmp_path, nodes=2, exclusive=True, workers=1) as grid:
+        # Slurm cannot say how the agent has ended.
+        site.slurm.stop_controller()
+        try:
+            agent, *_ = site.agents()
+            agent.kill()
+            assert until(lambda: "1 of 2 python workers ready" in repr(grid))
+            calls = [grid.submit(remote.add, n, n) for n in range(20)]
+            assert [call.result(LONG) for call in calls] == list(range(0, 40, 2))
+        finally:
+            site.slurm.start_controller()
+        grid.wait_until_ready(LONG)
+        assert len(Everywhere(grid, tmp_path).let_go()) == 2
+
+
+CLIENT = """
+import sys
+import gridrpc, remote
+grid = gridrpc.Grid(config="grid.toml")
+grid.submit(remote.add, 1, 1).result(60)
+print("works", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_client_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
+    """Neither those that run nor those that wait, nor its tickets."""
+    (tmp_path / "grid.toml").write_text(site.server(nodes=5, exclusive=True))
+    process = start_script(tmp_path, CLIENT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "works\n"
+    assert until(lambda: len(site.running()) == 4)
+    assert len(site.queued()) == 1
+    assert site.tickets()
+    process.kill()
+    process.communicate()
+    assert site.nothing_is_left()
+
+
+def test_tickets_are_for_nobody_else(site: Site, tmp_path: Path) -> None:
+    """They are in files that only their owner reads, and in no script and no command line."""
+    with site.grid(tmp_path, nodes=2, partition="closed"):
+        assert until(lambda: len(site.queued()) == 2)
+        tickets = site.tickets()
+        assert len(tickets) == 2
+        secrets = [file.read_text().strip() for file in tickets]
+        assert all(secret.startswith("gridrpc1.") for secret in secrets)
+        for file in tickets:
+            assert stat.S_IMODE(file.stat().st_mode) == 0o600
+            assert all(stat.S_IMODE(up.stat().st_mode) == 0o700 for up in file.parents[:2])
+        job = site.queued()[0].split("_")[0]
+        script = site.slurm.run("scontrol", "write", "batch_script", job, "-")
+        shown = [script, site.slurm.run("scontrol", "show", "job", job)]
+        shown += [
+            " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])
+        ]
+        assert not any("gridrpc1." in text for text in shown)
+
+
+def test_a_ticket_is_gone_when_its_agent_is_there(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=1):
+        assert site.tickets() == []
+
+
+TEMPLATE = """#!/bin/bash
+# The site's own.
+{{options}}
+#SBATCH --comment=hello
+export COLOUR=red
+{{agent}}
+"""
+
+
+def test_a_script_of_the_users_is_used(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text(TEMPLATE)
+    keys = {"nodes": 1, "template": str(tmp_path / "job.sh")}
+    with site.full_grid(tmp_path, **keys) as grid:
+        assert grid.submit(os.getenv, "COLOUR").result(LONG) == "red"
+        (job,) = site.running()
+        assert "Comment=hello" in site.slurm.run("scontrol", "show", "job", job)
+
+
+def test_the_script_can_be_printed_and_submitted_by_hand(site: Site, tmp_path: Path) -> None:
+    keys = {"nodes": 3, "partition": "small", "wall_time": 300, "options": ["--comment=x"]}
+    (tmp_path / "grid.toml").write_text(site.server(**keys))
+    ran = subprocess.run(
+        [PROGRAM, "script"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    lines = ran.stdout.splitlines()
+    assert lines[0] == "#!/bin/sh"
+    for line in ("--array=0-2", "--partition=small", "--time=00:05:00", "--comment=x"):
+        assert f"#SBATCH {line}" in lines
+    assert site.slurm.jobs() == []
+    (tmp_path / "script").write_text(ran.stdout)
+    # Slurm takes it, as a test of what it would do.
+    site.slurm.run("sbatch", "--test-only", str(tmp_path / "script"))
+
+
+def test_calls_go_on_while_slurm_does_not_answer(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=2) as grid:
+        site.slurm.stop_controller()
+        try:
+            assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+        finally:
+            site.slurm.start_controller()
+        assert grid.submit(remote.add, 2, 2).result(LONG) == 4
+
+
+def test_what_could_not_be_cancelled_when_it_was_closed_is_so_later(
+    site: Site, tmp_path: Path
+) -> None:
+    with site.grid(tmp_path, nodes=2, partition="closed", stop_timeout=1):
+        assert until(lambda: len(site.queued()) == 2)
+        site.slurm.stop_controller()
+    site.slurm.start_controller()
+    assert site.nothing_is_left()
+
+
+def test_ctrl_c_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(site.server(nodes=2))
+    process = start_script(tmp_path, CLIENT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "works\n"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=LONG)
+    assert site.nothing_is_left()
