@@ -76,7 +76,7 @@ class Site:
         return [
             process
             for process, words in found
-            if words[1:2] == ["agent"] and words[3].startswith(str(self.shared))
+            if words[1:2] == ["agent"] and str(self.shared) in " ".join(words)
         ]
 
     def tickets(self) -> list[Path]:

@@ -78,6 +78,32 @@ def test_one_job_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
         assert len(site.running()) == 1
 
 
+def test_a_direct_request_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=3, request="direct", options=["--comment='so so'"]) as grid:
+        nodes = Everywhere(grid, tmp_path).let_go()
+        assert sorted(nodes) == sorted(["n1", "n2", "n3"] * 2)
+        (job,) = site.running()
+        assert "Comment=so so" in site.slurm.run("scontrol", "show", "job", job)
+        # One that is lost comes back, in a job of its own.
+        site.agents()[0].kill()
+        assert until(lambda: len(site.running()) == 2)
+        grid.wait_until_ready(LONG)
+
+
+def test_a_direct_request_tells_why_it_waits(site: Site, tmp_path: Path) -> None:
+    site.slurm.hold("n4")
+    try:
+        with site.grid(tmp_path, nodes=4, request="direct", start_timeout=2) as grid:
+            with pytest.raises(StartError) as caught:
+                grid.wait_until_ready(LONG)
+            assert "did not start its agent within 2 s" in str(caught.value)
+            # One node is drained.
+            assert "is queued as job" in str(caught.value)
+            assert "DRAINED" in str(caught.value) or "Resources" in str(caught.value)
+    finally:
+        site.slurm.resume("n4")
+
+
 def test_workers_follow_the_processors_that_a_node_gives(site: Site, tmp_path: Path) -> None:
     keys = {"nodes": 1, "workers": 0, "cores": 4, "exclusive": True}
     with site.full_grid(tmp_path, **keys) as grid:
@@ -153,6 +179,10 @@ def test_what_does_not_start_in_time_is_cancelled_and_told_with_the_reason(
     ("keys", "words"),
     [
         ({"partition": "nope"}, ["invalid partition specified: nope", "`sinfo`", "`partition`"]),
+        (
+            {"request": "direct", "partition": "nope"},
+            ["invalid partition specified: nope", "`sinfo`"],
+        ),
         ({"workers": 9}, ["Requested node configuration is not available", "fewer `workers`"]),
         ({"options": ["--bogus=9"]}, ["unrecognized option '--bogus=9'", "`options`"]),
         ({"options": ["--time=never"]}, ["Invalid --time specification", "`wall_time`"]),
@@ -226,6 +256,22 @@ grid.submit(remote.add, 1, 1).result(60)
 print("works", flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.mark.parametrize("partition", ["batch", "closed"])
+def test_a_killed_client_leaves_no_direct_request(
+    site: Site, tmp_path: Path, partition: str
+) -> None:
+    table = site.server(name="small", nodes=1, request="direct")
+    other = site.server(name="other", nodes=2, request="direct", partition=partition)
+    (tmp_path / "grid.toml").write_text(f"{table}\n{other}")
+    process = start_script(tmp_path, CLIENT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "works\n"
+    assert until(lambda: len(site.slurm.jobs()) == 2)
+    process.kill()
+    process.communicate()
+    assert site.nothing_is_left()
 
 
 def test_a_killed_client_leaves_no_jobs(site: Site, tmp_path: Path) -> None:

@@ -47,13 +47,16 @@ pub enum Request {
     Job,
     /// A step of the job that the client is part of.
     Step,
+    /// One command that waits for nodes of its own, and ends with the client.
+    Direct,
 }
 
-const REQUESTS: [(&str, Request); 4] = [
+const REQUESTS: [(&str, Request); 5] = [
     ("auto", Request::Auto),
     ("array", Request::Array),
     ("job", Request::Job),
     ("step", Request::Step),
+    ("direct", Request::Direct),
 ];
 
 /// The word of a table for what it stands for.
@@ -173,7 +176,7 @@ impl Batch {
         match self.request {
             Request::Auto => std::env::var_os("SLURM_JOB_ID").is_some(),
             Request::Step => true,
-            Request::Array | Request::Job => false,
+            Request::Array | Request::Job | Request::Direct => false,
         }
     }
 }

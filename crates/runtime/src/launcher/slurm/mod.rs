@@ -38,10 +38,10 @@ pub(super) fn open(
     report: Report,
 ) -> Box<dyn Launcher> {
     let placing = Placing::new(server, own_program);
-    if batch.is_step() {
-        return Box::new(step::Step::new(server, batch, placing, report));
-    }
     let slurm = Slurm::new(server, batch);
+    if batch.is_step() || batch.request == Request::Direct {
+        return Box::new(step::Step::new(server, slurm, placing, report));
+    }
     Box::new(Batch::new(slurm, placing, server.stop_timeout, report))
 }
 
@@ -107,27 +107,51 @@ impl Slurm {
         }
         // Its ticket has been used: what comes back gets another one.
         set("--no-requeue".to_owned());
-        let mut say = |option: &str, value: &Option<String>| {
-            if let Some(value) = value {
-                options.push(format!("--{option}={}", quoted(value)));
-            }
+        options.extend(self.limits().iter().map(|(name, value)| match &**value {
+            "" => format!("--{name}"),
+            value => format!("--{name}={}", quoted(value)),
+        }));
+        options.retain(|option| !self.is_left_out(option));
+        // Last: of several of a kind, that is the one that counts.
+        options.extend(batch.options.iter().cloned());
+        options
+    }
+
+    /// The options of a command that waits for nodes of its own.
+    fn direct_options(&self) -> Vec<String> {
+        let limits = self.limits();
+        let limits = limits.iter().map(|(name, value)| match &**value {
+            "" => format!("--{name}"),
+            value => format!("--{name}={value}"),
+        });
+        let mut options: Vec<String> =
+            [format!("--job-name={}", self.name)].into_iter().chain(limits).collect();
+        options.retain(|option| !self.is_left_out(option));
+        let own = self.batch.options.iter();
+        // A script's line is divided into words by Slurm.
+        options.extend(own.flat_map(|own| shlex::split(own).unwrap_or_else(|| vec![own.clone()])));
+        options
+    }
+
+    /// What a job is to have and may do: names of options, and values that are not empty if there are any.
+    fn limits(&self) -> Vec<(&'static str, String)> {
+        let batch = &self.batch;
+        let mut limits = Vec::new();
+        let mut say = |name, value: &Option<String>| {
+            limits.extend(value.iter().map(|value| (name, value.clone())));
         };
         say("partition", &batch.partition);
         say("account", &batch.account);
         say("mem", &batch.memory);
         say("constraint", &batch.constraint);
         say("time", &batch.wall_time.map(|time| words::time(time.as_secs())));
-        if batch.exclusive {
-            options.push("--exclusive".to_owned());
-        }
-        let is_left_out = |option: &str| {
-            let name = option.split('=').next();
-            batch.skip.iter().any(|skipped| skipped.split('=').next() == name)
-        };
-        options.retain(|option| !is_left_out(option));
-        // Last: of several of a kind, that is the one that counts.
-        options.extend(batch.options.iter().cloned());
-        options
+        say("exclusive", &batch.exclusive.then(String::new));
+        limits
+    }
+
+    fn is_left_out(&self, option: &str) -> bool {
+        let name = option.split('=').next();
+        self.batch.skip.iter().any(|skipped| skipped.split('=').next() == name)
     }
 
     fn is_array(&self, agents: usize) -> bool {

@@ -4,7 +4,7 @@
 //! is of, and whose jobs count.
 
 /// Reasons that are not limits, and what they mean.
-const REASONS: [(&str, &str); 29] = [
+const REASONS: [(&str, &str); 30] = [
     ("Resources", "waiting for resources"),
     ("Priority", "jobs of higher priority are before it"),
     ("Dependency", "waiting for another job"),
@@ -15,6 +15,8 @@ const REASONS: [(&str, &str); 29] = [
     ("PartitionNodeLimit", "it wants more nodes than its partition gives a job, or has up"),
     ("PartitionTimeLimit", "it wants more time than its partition gives a job: see `wall_time`"),
     ("ReqNodeNotAvail", "nodes that it needs are down, drained or reserved"),
+    // What follows are words already.
+    ("Nodes", "nodes that it needs are not to be had"),
     ("NodeDown", "a node that it needs is down"),
     ("BadConstraints", "no node has what it wants: see `constraint`, `memory`, `cores`"),
     ("FrontEndDown", "no node can start it"),
@@ -140,6 +142,11 @@ mod tests {
         let text = reason("ReqNodeNotAvail, UnavailableNodes:n[1-4]");
         assert!(text.starts_with("nodes that it needs are down"), "{text}");
         assert!(text.ends_with("UnavailableNodes:n[1-4]"), "{text}");
+        let text = reason("Nodes required for job are DOWN, DRAINED or reserved");
+        assert!(
+            text.starts_with("nodes that it needs are not to be had: Nodes required"),
+            "{text}"
+        );
         assert_eq!(reason("OuterSpace"), "Slurm says OuterSpace");
         assert_eq!(reason("None"), "");
     }

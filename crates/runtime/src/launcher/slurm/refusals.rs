@@ -71,14 +71,21 @@ pub(super) fn refusal(trouble: Trouble) -> Trouble {
     }
 }
 
-/// The words of `sbatch` on one line, without its name.
+/// Whether these words of `srun` say that it got no nodes, or no step.
+pub(super) fn is_refusal(words: &str) -> bool {
+    let parts =
+        ["Unable to allocate", "Unable to create step", "unrecognized option", "Invalid --"];
+    parts.iter().any(|part| words.contains(part))
+}
+
+/// The words of `sbatch` or `srun` on one line, without its name.
 fn told(words: &str) -> String {
     let lines = words.lines().map(|line| {
         let line = line.trim();
-        let line = line.strip_prefix("sbatch: ").unwrap_or(line);
+        let line = line.strip_prefix("sbatch: ").or(line.strip_prefix("srun: ")).unwrap_or(line);
         line.strip_prefix("error: ").unwrap_or(line)
     });
-    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("Try \"sbatch")).collect();
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("Try \"s")).collect();
     lines.join("; ")
 }
 

@@ -1,6 +1,7 @@
-//! Agents in the job that this process is part of: one `srun` for all that are asked for together.
+//! Agents that `srun` starts, one for all that are asked for together: in the job that this process is part
+//! of, or in a job that this `srun` waits for itself and that ends with it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,18 +9,24 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::super::agents::lock;
-use super::super::batch::{Folder, Placing, Watcher, quoted, text};
+use super::super::batch::{
+    Commands, Folder, Placing, Stand, System as _, Trouble, Watcher, quoted, text,
+};
 use super::super::child::{Child, how, tie};
 use super::super::lines::{self, Lines};
-use super::super::{COPIES, Event, Launcher, Report, Start};
-use super::cores_of_agent;
-use super::words::{exited, labelled};
-use crate::servers::{self, Server};
+use super::super::{COPIES, Event, Launcher, QUEUED, Report, Start};
+use super::refusals::{is_refusal, refusal};
+use super::words::{allocating, exited, labelled};
+use super::{Slurm, cores_of_agent};
+use crate::servers::{self, Request, Server};
 
 /// How many of the last lines of `srun` are kept for messages.
 const KEPT: usize = 5;
 /// How long processes may take to end that have been killed.
 const DYING: Duration = Duration::from_secs(1);
+/// How soon it is asked why a job waits, and again after pauses that grow up to the longest.
+const SOON: Duration = Duration::from_millis(100);
+const LATE: Duration = Duration::from_secs(5);
 
 /// Starts agents as steps of a job.
 #[derive(Debug)]
@@ -28,14 +35,19 @@ pub(super) struct Step {
     /// Of this job, in Slurm's order.
     nodes: Vec<String>,
     patience: Duration,
-    /// What stands before the command that a task runs.
-    options: Vec<String>,
 }
 
 #[derive(Debug)]
 struct Shared {
     report: Report,
     placing: Placing,
+    slurm: Slurm,
+    /// Whether it waits for nodes of its own.
+    direct: bool,
+    /// What stands before the command that a task runs.
+    options: Vec<String>,
+    /// Asks after jobs.
+    commands: Commands,
     table: Mutex<Table>,
     fewer: Condvar,
 }
@@ -48,6 +60,8 @@ struct Table {
     runs: HashMap<u32, Arc<Child>>,
     /// Runs whose thread has not ended.
     threads: usize,
+    /// Runs that wait for nodes.
+    waiting: HashSet<u32>,
     count: u32,
     closed: bool,
     folder: Option<Folder>,
@@ -55,16 +69,10 @@ struct Table {
 }
 
 impl Step {
-    pub(super) fn new(
-        server: &Server,
-        batch: &servers::Batch,
-        placing: Placing,
-        report: Report,
-    ) -> Step {
+    pub(super) fn new(server: &Server, slurm: Slurm, placing: Placing, report: Report) -> Step {
+        let direct = slurm.batch.request == Request::Direct;
         let mut options: Vec<String> = [
             "--ntasks-per-node=1",
-            // The client may be a step itself, whose processors it has not all to itself.
-            "--overlap",
             "--label",
             "--no-kill",
             "--kill-on-bad-exit=0",
@@ -73,13 +81,20 @@ impl Step {
         ]
         .map(str::to_owned)
         .into();
-        if let Some(cores) = cores_of_agent(batch, server.workers) {
+        if let Some(cores) = cores_of_agent(&slurm.batch, server.workers) {
             options.push(format!("--cpus-per-task={cores}"));
         }
-        let nodes = servers::allocation();
-        let (table, fewer) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { report, placing, table, fewer });
-        Step { shared, nodes, patience: server.stop_timeout, options }
+        let nodes = if direct {
+            options.extend(slurm.direct_options());
+            server.hosts.iter().map(|host| host.name.clone()).collect()
+        } else {
+            // The client may be a step itself, whose processors it has not all to itself.
+            options.push("--overlap".to_owned());
+            servers::allocation()
+        };
+        let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
+        let shared = Shared { report, placing, slurm, direct, options, commands, table, fewer };
+        Step { shared: Arc::new(shared), nodes, patience: server.stop_timeout }
     }
 
     /// Where a host is in this job.
@@ -119,12 +134,12 @@ impl Launcher for Step {
             table.agents.extend(here.iter().map(|start| (start.agent, run)));
             run
         };
-        let (shared, options) = (Arc::clone(&self.shared), self.options.clone());
+        let shared = Arc::clone(&self.shared);
         let agents: Vec<u32> = here.iter().map(|start| start.agent).collect();
         let thread = std::thread::Builder::new().name("gridrpc-step".into());
         let started = thread.spawn(move || {
             let agents = here.iter().map(|start| start.agent).collect();
-            let end = shared.run(run, &here, &options);
+            let end = shared.run(run, &here);
             shared.over(run, agents, &end);
         });
         if let Err(error) = started {
@@ -154,6 +169,10 @@ impl Launcher for Step {
     fn close(&mut self) {
         let begin = Instant::now();
         lock(&self.shared.table).closed = true;
+        // Those that wait have nobody to end.
+        for child in self.shared.waiting() {
+            child.ask();
+        }
         let runs =
             || -> Vec<Arc<Child>> { lock(&self.shared.table).runs.values().cloned().collect() };
         // Those that run have been told to end.
@@ -164,6 +183,7 @@ impl Launcher for Step {
             runs().iter().for_each(|child| child.kill());
             self.shared.are_over_before(Instant::now() + DYING);
         }
+        self.shared.commands.end();
         let mut table = lock(&self.shared.table);
         if let Some(folder) = table.folder.take() {
             let _ = std::fs::remove_dir_all(folder.path());
@@ -183,8 +203,8 @@ impl Drop for Step {
 
 impl Shared {
     /// Runs one `srun` to its end; what is to be told of the agents that have not ended before.
-    fn run(&self, run: u32, starts: &[Start], options: &[String]) -> Event {
-        let mut command = match self.command(starts, options) {
+    fn run(self: &Arc<Shared>, run: u32, starts: &[Start]) -> Event {
+        let mut command = match self.command(starts) {
             Ok(command) => command,
             Err(why) => return Event::Failed(why),
         };
@@ -208,21 +228,27 @@ impl Shared {
             }
         };
         for start in starts {
-            let state = format!("is starting on {}", start.host);
+            let state = match self.direct {
+                true => "is asked for by srun".to_owned(),
+                false => format!("is starting on {}", start.host),
+            };
             self.tell(start.agent, Event::State(state));
         }
         let mut last = VecDeque::new();
         if let Some(mut stderr) = pipes.stderr {
             let (mut whole, mut piece) = (Lines::default(), vec![0; 8 << 10]);
             while let Ok(read @ 1..) = stderr.read(&mut piece) {
-                whole.push(&piece[..read], |line| self.hear(starts, line, &mut last));
+                whole.push(&piece[..read], |line| self.hear(run, starts, line, &mut last));
             }
-            whole.end(|line| self.hear(starts, line, &mut last));
+            whole.end(|line| self.hear(run, starts, line, &mut last));
         }
         let status = child.wait();
         let last: Vec<String> = last.into_iter().collect();
         match &last[..] {
             [] => Event::Ended(format!("srun has ended: {}", how(status))),
+            lines if lines.iter().any(|line| is_refusal(line)) => {
+                Event::Failed(refusal(Trouble::Refused(lines.join("\n"))).to_string())
+            }
             lines => {
                 Event::Ended(format!("srun has ended ({}): {}", how(status), lines.join(" | ")))
             }
@@ -230,8 +256,27 @@ impl Shared {
     }
 
     /// Takes a line of `srun`'s standard error, where its tasks' comes as well.
-    fn hear(&self, starts: &[Start], line: &[u8], last: &mut VecDeque<String>) {
+    fn hear(
+        self: &Arc<Shared>,
+        run: u32,
+        starts: &[Start],
+        line: &[u8],
+        last: &mut VecDeque<String>,
+    ) {
         let words = lines::text(line);
+        if let Some((job, waits)) = allocating(&words).filter(|_| self.direct) {
+            let state = match waits {
+                true => format!("{QUEUED} as job {job}"),
+                false => format!("is starting (job {job})"),
+            };
+            self.tell_run(run, &state);
+            if waits {
+                self.ask_after(run, job.to_owned());
+            } else {
+                lock(&self.table).waiting.remove(&run);
+            }
+            return;
+        }
         if let Some((task, rest)) = labelled(&words) {
             if let Some(start) = starts.get(task) {
                 self.tell(start.agent, Event::Said(format!("{rest}\n").into_bytes()));
@@ -252,7 +297,7 @@ impl Shared {
     }
 
     /// The command for these agents, whose tickets lie where their nodes read them.
-    fn command(&self, starts: &[Start], options: &[String]) -> Result<Command, String> {
+    fn command(&self, starts: &[Start]) -> Result<Command, String> {
         let copies = || {
             for start in starts {
                 self.tell(start.agent, Event::State(COPIES.to_owned()));
@@ -261,17 +306,19 @@ impl Shared {
         let program = self.placing.program(copies)?;
         let tickets = self.put(starts)?;
         let nodes: Vec<&str> = starts.iter().map(|start| &*start.host).collect();
-        let mut command = Command::new("srun");
+        let mut command = if self.direct { super::command("srun") } else { Command::new("srun") };
         command.arg(format!("--nodes={}", nodes.len()));
-        command.arg(format!("--ntasks={}", nodes.len()));
-        command.arg(format!("--nodelist={}", nodes.join(","))).args(options);
-        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURMD_NODENAME");
-        command.args(["sh", "-c", &start]);
-        command.env("LC_ALL", "C");
-        // Those of the step that this may be part of are not those of the new one.
-        for variable in ["SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND"] {
-            command.env_remove(variable);
+        command.arg(format!("--ntasks={}", nodes.len())).args(&self.options);
+        if !self.direct {
+            command.arg(format!("--nodelist={}", nodes.join(",")));
+            command.env("LC_ALL", "C");
+            // Those of the step that this may be part of are not those of the new one.
+            for variable in ["SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK", "SLURM_CPU_BIND"] {
+                command.env_remove(variable);
+            }
         }
+        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURM_PROCID");
+        command.args(["sh", "-c", &start]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         tie(&mut command);
         Ok(command)
@@ -292,7 +339,47 @@ impl Shared {
             };
             *watcher = Some(started.map_err(failed)?);
         }
-        folder.put(starts.iter().map(|start| (start.host.clone(), &start.ticket)))
+        let numbered = starts.iter().enumerate();
+        folder.put(numbered.map(|(number, start)| (number.to_string(), &start.ticket)))
+    }
+
+    /// The processes that wait for nodes.
+    fn waiting(&self) -> Vec<Arc<Child>> {
+        let table = lock(&self.table);
+        table.waiting.iter().filter_map(|run| table.runs.get(run).cloned()).collect()
+    }
+
+    /// Tells why a job waits, as long as it does, in a thread.
+    fn ask_after(self: &Arc<Shared>, run: u32, job: String) {
+        lock(&self.table).waiting.insert(run);
+        let shared = Arc::clone(self);
+        let asks = move || {
+            let mut pause = SOON;
+            loop {
+                std::thread::sleep(pause);
+                pause = (pause * 3 / 2).min(LATE);
+                if !lock(&shared.table).waiting.contains(&run) {
+                    return;
+                }
+                let seen = shared.slurm.look(&shared.commands, &[&job]).unwrap_or_default();
+                let stand = seen.into_iter().next().map(|seen| seen.stand);
+                let Some(Stand::Queued(why)) = stand else { continue };
+                // It may have got its nodes meanwhile.
+                if !why.is_empty() && lock(&shared.table).waiting.contains(&run) {
+                    shared.tell_run(run, &format!("{QUEUED} as job {job} ({why})"));
+                }
+            }
+        };
+        // Without a thread the reason is not told.
+        let _ = std::thread::Builder::new().name("gridrpc-asks".into()).spawn(asks);
+    }
+
+    /// Tells how far all agents of a run have come.
+    fn tell_run(&self, run: u32, state: &str) {
+        let table = lock(&self.table);
+        for agent in table.agents.iter().filter(|(_, its)| **its == run).map(|(agent, _)| *agent) {
+            self.report.tell(agent, Event::State(state.to_owned()));
+        }
     }
 
     /// Tells of an agent whose end has not been told.
@@ -312,7 +399,11 @@ impl Shared {
 
     /// A run is over: what has not been told of its agents is told.
     fn over(&self, run: u32, agents: Vec<u32>, event: &Event) {
-        lock(&self.table).runs.remove(&run);
+        {
+            let mut table = lock(&self.table);
+            table.runs.remove(&run);
+            table.waiting.remove(&run);
+        }
         for agent in agents {
             self.end(agent, event.clone());
         }

@@ -87,6 +87,13 @@ pub(super) fn time(seconds: u64) -> String {
     if days == 0 { clock } else { format!("{days}-{clock}") }
 }
 
+/// What `srun` says of its own job: which that is, and whether it waits.
+pub(super) fn allocating(line: &str) -> Option<(&str, bool)> {
+    let (job, rest) = line.strip_prefix("srun: job ")?.split_once(' ')?;
+    let waits = rest.starts_with("queued");
+    (waits || rest.starts_with("has been allocated")).then_some((job, waits))
+}
+
 /// A line of a task's, as `srun --label` writes it: which task, and what it says.
 pub(super) fn labelled(line: &str) -> Option<(usize, &str)> {
     let (label, rest) = line.trim_start().split_once(": ")?;
@@ -164,6 +171,10 @@ mod tests {
         assert_eq!(labelled("12: gridrpc: no way"), Some((12, "gridrpc: no way")));
         assert_eq!(labelled(" 1: x"), Some((1, "x")));
         assert_eq!(labelled("srun: Job step creation"), None);
+        let waits = "srun: job 12 queued and waiting for resources";
+        assert_eq!(allocating(waits), Some(("12", true)));
+        assert_eq!(allocating("srun: job 12 has been allocated resources"), Some(("12", false)));
+        assert_eq!(allocating("srun: error: no"), None);
         let (tasks, how) = exited("srun: error: n2: task 1: Exited with exit code 127").unwrap();
         assert_eq!(tasks, [1]);
         assert!(how.starts_with("ended with status 127: the program"), "{how}");

@@ -71,7 +71,7 @@ grid.toml:4: server \"lab\": `memory` is \"16GB\": write a size as in \"16G\": a
 grid.toml:5: server \"lab\": `wall_time` is \"30\": write a whole number of seconds, or a text as in \"08:00:00\" or \"2-12:00:00\"
 grid.toml:6: server \"lab\": `cores` is -1: write a whole number from 1 to 100000
 grid.toml:7: server \"lab\": `exclusive` is \"yes\": write true or false
-grid.toml:8: server \"lab\": `request` is \"jobs\": write one of \"auto\", \"array\", \"job\", \"step\": is \"job\" meant?
+grid.toml:8: server \"lab\": `request` is \"jobs\": write one of \"auto\", \"array\", \"job\", \"step\", \"direct\": is \"job\" meant?
 grid.toml:9: server \"lab\": `options` is \"qos\": write options of one line, each with a dash in front
 grid.toml:10: server \"lab\": `partition` is \"a\\nb\": write a text of one line
 grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\", only for those that are told their hosts (here `nodes` says how many): take it out, or choose another `launcher`
