@@ -11,7 +11,7 @@ use gridrpc_core::WorkerId;
 use gridrpc_wire::Message;
 
 use crate::client::call::Call;
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::payload::{Incoming, Payload};
 
 /// What the callbacks of a call do.

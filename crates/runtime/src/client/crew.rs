@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gridrpc_core::{Refusal, Reservation, ServerId, Standing, Time};
 
-use crate::client::grid::{Grid, GridError, check_workers};
+use crate::client::error::GridError;
+use crate::client::grid::{Grid, check_workers};
 use crate::client::state::State;
 use crate::sys;
 

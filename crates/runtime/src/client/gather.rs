@@ -9,7 +9,7 @@ use std::time::Duration;
 use gridrpc_core::{CallId, Time, WorkerId};
 
 use crate::client::call::Call;
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::client::hosts::kept::{Keeper, KeptPart, KeptResult};
 use crate::gathered::Table;
 use crate::loan::Source;

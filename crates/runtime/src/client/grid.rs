@@ -1,175 +1,38 @@
 //! A grid as its client sees it.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use gridrpc_core::{
-    BlobId, FunctionId, Loss, Refusal, Reservation, ServerId, Settings, Task, Time,
-};
+use gridrpc_core::{BlobId, Loss, Refusal, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use thiserror::Error;
 
 use crate::client::arrays;
 use crate::client::call::Call;
-use crate::client::callbacks::{Callbacks, Runner};
-use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
-use crate::client::gather::Dependency;
-use crate::client::hosts::kept::KeptRequests;
-use crate::client::hosts::{self, Servers};
+use crate::client::callbacks::Runner;
+use crate::client::common::Common;
+use crate::client::config::Config;
+use crate::client::error::GridError;
+use crate::client::function::FunctionRef;
+use crate::client::hosts;
 use crate::client::launch::Forked;
-use crate::client::names::{self, Names};
-use crate::client::output::Output;
 use crate::client::reactor::Reactor;
-use crate::client::seat::{Seat, Wake};
+use crate::client::request::{Request, SubmitError};
+use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
 use crate::client::sync::now;
 use crate::client::upstream::Upstream;
 use crate::forks;
-use crate::loan::{Sink, Source};
 use crate::nesting;
 use crate::patience::Patience;
-use crate::payload::{Payload, PayloadBuilder};
-use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
+use crate::payload::PayloadBuilder;
+use crate::segment::Pool;
 use crate::sys;
 use crate::worker::progress::ProgressMemory;
-
-/// What the program that starts workers is told before it starts any.
-#[derive(Clone, Debug, Default)]
-pub struct Preparation {
-    /// Working directory; empty: the client's.
-    pub directory: String,
-    /// Where modules are looked for.
-    pub path: Vec<String>,
-    /// Modules to import.
-    pub modules: Vec<String>,
-}
-
-/// The program that starts workers.
-#[derive(Clone, Debug, Default)]
-pub struct Launch {
-    /// Its file.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Environment variables set for it.
-    pub environment: Vec<(OsString, OsString)>,
-    /// What it is told first.
-    pub preparation: Preparation,
-}
-
-/// What a grid is to be.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// What starts the workers.
-    pub launch: Launch,
-    /// The bounds of the core.
-    pub settings: Settings,
-    /// Sections of so many bytes and more go through shared memory.
-    pub shared_threshold: usize,
-    /// Free shared memory kept for later calls, bytes.
-    pub keep_free: u64,
-    /// Where the workers' output goes.
-    pub output: Output,
-    /// Hosts with more workers.
-    pub servers: Option<Servers>,
-}
-
-impl Config {
-    /// A grid of this machine alone.
-    #[must_use]
-    pub fn here(launch: Launch, settings: Settings) -> Config {
-        Config {
-            launch,
-            settings,
-            shared_threshold: 32 << 10,
-            keep_free: 512 << 20,
-            output: Output::Plain,
-            servers: None,
-        }
-    }
-}
-
-/// Why a grid cannot do what it was asked.
-#[derive(Debug, Error)]
-pub enum GridError {
-    /// The call was refused.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The system refused something.
-    #[error("{what}: {error}{}", sys::limit_of(.error))]
-    System {
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        error: io::Error,
-    },
-    /// The process was forked: the grid belongs to its parent.
-    #[error("this grid belongs to the process that opened it; open another one after a fork")]
-    Forked,
-    /// The configuration makes no sense.
-    #[error("{0}")]
-    Config(String),
-    /// Nothing is called so that calls could be bound to.
-    #[error("there is no server {name:?}: the names that this grid knows are {}", names::listed(.known))]
-    UnknownServer {
-        /// What it was called.
-        name: String,
-        /// What servers and hosts are called.
-        known: Vec<String>,
-    },
-    /// Too many grids lie in each other.
-    #[error("{0}")]
-    TooDeep(String),
-    /// Workers are given up that could not be started, and those left are fewer than were wanted.
-    #[error("too few workers could be started: {0}")]
-    TooFewWorkers(Arc<Loss>),
-}
-
-/// A call to be submitted.
-#[derive(Debug)]
-pub struct Request {
-    /// What to run.
-    pub function: Arc<FunctionRef>,
-    /// Its arguments, from [`Grid::payload`].
-    pub payload: Payload,
-    /// The shared data that they refer to.
-    pub blobs: Vec<BlobId>,
-    /// After which time the call fails.
-    pub deadline: Option<Duration>,
-    /// Whether it may be run again when its worker is lost.
-    pub idempotent: bool,
-    /// Of the calls that wait for a worker, those with a higher priority go first.
-    pub priority: i32,
-    /// The server that has to run it, from [`Grid::server`]; none: whoever has room.
-    pub server: Option<ServerId>,
-    /// The reserved worker that has to run it.
-    pub on: Option<Reservation>,
-    /// What its function may call back.
-    pub callbacks: Option<Callbacks>,
-    /// Where streamed sections of its result are to lie, by number.
-    pub sinks: Vec<(u16, Arc<Sink>)>,
-    /// Calls whose results it needs, in the order in which its pickle counts them.
-    pub after: Vec<Dependency>,
-}
-
-/// Why a call was not taken.
-#[derive(Debug, Error)]
-pub enum SubmitError {
-    /// Too many calls, or bytes of their data, wait for workers. The request comes back.
-    #[error("too many calls wait for workers")]
-    Full(Box<Request>),
-    /// It cannot be taken at all.
-    #[error(transparent)]
-    Failed(#[from] GridError),
-}
 
 /// How a grid is getting on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,197 +43,6 @@ pub struct Counts {
     pub queued: usize,
     /// Calls that have not ended.
     pub live: usize,
-}
-
-/// What the client's threads share.
-#[derive(Debug)]
-pub(crate) struct Common {
-    pub(crate) state: Mutex<State>,
-    /// Signalled when there may be room for calls, or the number of ready workers has changed.
-    pub(crate) changed: Condvar,
-    pub(crate) alarm: EventFd,
-    pub(crate) pool: Arc<Pool>,
-    /// Where shared data lie.
-    pub(crate) shared_pool: Arc<Pool>,
-    unused: Unused,
-    /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
-    /// they are sent what lies in the caller's memory.
-    shared_memory: bool,
-    shared_threshold: usize,
-    /// Files of modules for hosts, if there are any.
-    staged: Option<StagedFiles>,
-    /// What is wanted of the results that hosts keep.
-    pub(crate) kept_requests: KeptRequests,
-    /// What calls can be bound to.
-    pub(crate) names: Names,
-    /// Whom this grid works for, if it is an agent's.
-    pub(crate) upstream: Option<Arc<dyn Upstream>>,
-}
-
-impl Common {
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Something to put a payload together with.
-    pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
-        PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
-    }
-
-    /// Releases the lock, sends what has been pushed and tells those who wait.
-    pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
-        let unsent = state.take_unsent();
-        // Whoever leads may wait for just the calls that end here.
-        let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
-        let wake = state.needs_reactor() || ends;
-        if wake {
-            // One signal is enough until the reactor has looked.
-            state.reactor_sleeps_until = None;
-        }
-        let to_run = std::mem::take(&mut state.to_run);
-        let aftermath = state.aftermath();
-        drop(state);
-        unsent.flush();
-        let (freed, unwanted) = aftermath.settle();
-        if let Some(upstream) = &self.upstream {
-            upstream.settle();
-        }
-        if !to_run.is_empty() {
-            self.tell_to_run(to_run);
-        }
-        for call in unwanted {
-            self.cancel(&call);
-        }
-        if freed {
-            let gone = self.shared_pool.gone();
-            if !gone.is_empty() {
-                // Workers keep no memory that nobody will use.
-                let mut state = self.lock();
-                state.drop_segments(&gone, true);
-                let unsent = state.take_unsent();
-                drop(state);
-                unsent.flush();
-            }
-        }
-        if wake {
-            self.wake();
-        }
-    }
-
-    /// Whether there is memory that is, or was, for sharing.
-    pub(crate) fn has_memory(&self) -> bool {
-        self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
-    }
-
-    /// Gives up memory that has been free for some time.
-    pub(crate) fn give_up_old(&self) {
-        if !self.has_memory() {
-            return;
-        }
-        self.pool.give_up_old();
-        self.shared_pool.give_up_old();
-        arrays::give_up_old();
-        let mut gone = self.pool.gone();
-        gone.extend(self.shared_pool.gone());
-        if !gone.is_empty() {
-            let mut state = self.lock();
-            state.drop_segments(&gone, true);
-            self.finish(state);
-        }
-    }
-
-    /// Makes a function known.
-    pub(crate) fn register(
-        &self,
-        name: &str,
-        form: FunctionForm,
-        body: Vec<u8>,
-    ) -> Arc<FunctionRef> {
-        let staged = match &self.staged {
-            // A file that cannot be read is told of by whoever is to load it.
-            Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
-            _ => None,
-        };
-        let mut state = self.lock();
-        let body = Arc::new(Source::owned(body));
-        let function = Function { name: name.to_owned(), form, body, staged };
-        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let id = if let Some(id) = free {
-            state.core.replace_function(id);
-            state.functions[id.0 as usize] = function;
-            id
-        } else {
-            state.functions.push(function);
-            FunctionId((state.functions.len() - 1) as u32)
-        };
-        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
-    }
-
-    /// Submits a call; `bounded`: only if there is room for it.
-    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
-        let bytes = request.payload.bytes;
-        let mut state = self.lock();
-        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
-        {
-            drop(state);
-            return Err(SubmitError::Full(Box::new(request)));
-        }
-        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { server, on, callbacks, sinks, after, .. } = request;
-        let id = function.id();
-        let ids: Option<Vec<_>> =
-            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
-        let call = Call::new(function, payload, callbacks, sinks, after);
-        let now = Time(call.profile().submit);
-        let task = Task {
-            function: id,
-            bytes,
-            blobs,
-            deadline: deadline
-                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
-            idempotent,
-            priority,
-            server,
-            on,
-            payload: Arc::clone(&call),
-        };
-        self.drop_segments(&mut state);
-        if let Some(worker) = state.core.asks_for_progress(now, id) {
-            state.note_progress(now, worker);
-        }
-        let taken = state.drive(|core, out| match &ids {
-            None => core.submit(now, task, out),
-            Some(after) => core.submit_after(now, task, after, out),
-        });
-        let id = match taken {
-            Ok(id) => id,
-            Err(refusal) => {
-                drop(state);
-                return Err(SubmitError::Failed(refusal.into()));
-            }
-        };
-        call.named(id);
-        state.submitting = true;
-        let ready = std::mem::take(&mut state.to_gather);
-        self.finish(state);
-        self.gather(ready);
-        Ok(call)
-    }
-
-    fn drop_segments(&self, state: &mut State) {
-        let gone = self.pool.gone();
-        if !gone.is_empty() {
-            // They go with whatever is sent next: the worker only holds on to memory longer.
-            state.drop_segments(&gone, false);
-        }
-    }
-}
-
-impl Wake for Common {
-    fn wake(&self) {
-        // Fails only when the counter is full, and then the reactor is awake.
-        let _ = self.alarm.write(1);
-    }
 }
 
 /// Shared data as its owners hold it.
@@ -443,20 +115,7 @@ impl Grid {
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
-        let common = Arc::new(Common {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            alarm,
-            pool: Pool::new(config.keep_free),
-            shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
-            unused: Unused::default(),
-            shared_memory: workers > 0,
-            shared_threshold: config.shared_threshold,
-            staged: config.servers.as_ref().map(|_| StagedFiles::default()),
-            kept_requests: KeptRequests::default(),
-            names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
-            upstream,
-        });
+        let common = Common::new(&config, state, alarm, upstream);
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
         let reactor =

@@ -13,7 +13,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, pipe2};
 
-use crate::client::grid::Launch;
+use crate::client::config::Launch;
 use crate::client::sync::{Time, now};
 use crate::link::{Receiver, Sender, Socket};
 use crate::nesting;

@@ -12,8 +12,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::borrowed::Mapped;
+use crate::client::common::Common;
 use crate::client::deadlines::{Asked, Due, Process};
-use crate::client::grid::Common;
 use crate::client::launch::{Pair, Spawner, do_not_block, output_pipe, pair};
 use crate::client::outgoing::WorkerOut;
 use crate::client::output::{self, Output, Passing, Stream, Upward};

@@ -6,8 +6,11 @@
 mod arrays;
 mod call;
 mod callbacks;
+mod common;
+mod config;
 mod crew;
 mod deadlines;
+mod error;
 mod function;
 mod gather;
 mod grid;
@@ -21,6 +24,7 @@ mod outgoing;
 mod output;
 mod printer;
 mod reactor;
+mod request;
 mod seat;
 mod shared;
 mod shortage;
@@ -32,13 +36,14 @@ pub(crate) use arrays::tell;
 pub use arrays::{SharedArray, find as find_shared};
 pub use call::{Call, Outcome, Profile, Watch, Watcher};
 pub use callbacks::{CallbackHandler, Callbacks};
+pub use config::{Config, Launch, Preparation};
+pub use error::GridError;
 pub use function::FunctionRef;
 pub use gather::{Dependency, Hold};
-pub use grid::{
-    Config, Counts, Grid, GridError, Launch, Preparation, Request, SubmitError, Waiter,
-};
+pub use grid::{Counts, Grid, Waiter};
 pub use hosts::{PythonWorkers, RemoteWorkers, Servers};
 pub use launch::Forked;
 pub use output::Output;
 pub(crate) use printer::Printer;
+pub use request::{Request, SubmitError};
 pub use shared::SharedData;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use gridrpc_core::{Refusal, ServerId, WorkerId};
 
-use crate::client::grid::{Grid, GridError};
+use crate::client::error::GridError;
+use crate::client::grid::Grid;
 use crate::client::state::State;
 use crate::servers::Server;
 use crate::sys;

@@ -8,7 +8,9 @@ use gridrpc_wire::FunctionForm;
 
 use crate::client::call::{Call, Outcome, Watcher};
 use crate::client::callbacks::Wanted;
-use crate::client::grid::{Common, Request, SubmitError};
+use crate::client::common::Common;
+use crate::client::function::FunctionRef;
+use crate::client::request::{Request, SubmitError};
 use crate::nested::{CANCEL, DONE, SUBMIT, WAIT, decode, encode};
 use crate::payload::{Incoming, Outgoing, Payload};
 use crate::sys::monotonic_ns;
@@ -125,12 +127,7 @@ impl Common {
         }
     }
 
-    fn nested_function(
-        &self,
-        name: &str,
-        form: FunctionForm,
-        body: &[u8],
-    ) -> Arc<crate::client::FunctionRef> {
+    fn nested_function(&self, name: &str, form: FunctionForm, body: &[u8]) -> Arc<FunctionRef> {
         let key = (name.to_owned(), body.to_vec());
         let mut state = self.lock();
         if let Some(known) = state.nested_functions.get(&key) {

@@ -7,7 +7,7 @@ use gridrpc_wire::{Message, Stamps};
 
 use crate::client::call::{Call, Outcome};
 use crate::client::callbacks::Wanted;
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
 use crate::client::hosts::kept::{Keeper, KeptPart, KeptResult, again};

@@ -9,7 +9,7 @@ use gridrpc_core::{CallId, Core, Task, WorkerId};
 use gridrpc_wire::Message;
 
 use crate::client::call::Call;
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::client::seat::Wake;
 use crate::client::state::State;
 use crate::client::sync::now;

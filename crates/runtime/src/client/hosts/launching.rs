@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::client::hosts::doors::Doors;
 use crate::client::seat::Wake as _;
 use crate::launcher::{self, Event, Launcher, Report, Start};

@@ -7,7 +7,7 @@ use std::time::Instant;
 use gridrpc_core::WorkerId;
 use gridrpc_wire::Message;
 
-use crate::client::grid::Common;
+use crate::client::common::Common;
 use crate::client::hosts::clock::Clock;
 use crate::client::hosts::conversation::Conversation;
 use crate::client::hosts::fetching::Fetching;

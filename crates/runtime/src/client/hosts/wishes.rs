@@ -2,7 +2,7 @@
 
 use gridrpc_wire::{Serve, VERSION};
 
-use crate::client::Config;
+use crate::client::config::Config;
 use crate::client::hosts::launching::Plan;
 use crate::client::hosts::peers::Hosts;
 use crate::servers::{Compression, LauncherKind, Server};

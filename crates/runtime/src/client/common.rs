@@ -1,0 +1,237 @@
+//! What the threads of a client share: the state under its lock, memory, and what is done when the lock is free.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use gridrpc_core::{FunctionId, Task, Time};
+use gridrpc_wire::FunctionForm;
+use nix::sys::eventfd::EventFd;
+
+use crate::client::arrays;
+use crate::client::call::Call;
+use crate::client::config::Config;
+use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
+use crate::client::gather::Dependency;
+use crate::client::hosts::kept::KeptRequests;
+use crate::client::names::Names;
+use crate::client::request::{Request, SubmitError};
+use crate::client::seat::Wake;
+use crate::client::state::State;
+use crate::client::upstream::Upstream;
+use crate::loan::Source;
+use crate::payload::PayloadBuilder;
+use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
+
+/// What the client's threads share.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) state: Mutex<State>,
+    /// Signalled when there may be room for calls, or the number of ready workers has changed.
+    pub(crate) changed: Condvar,
+    pub(crate) alarm: EventFd,
+    pub(crate) pool: Arc<Pool>,
+    /// Where shared data lie.
+    pub(crate) shared_pool: Arc<Pool>,
+    unused: Unused,
+    /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
+    /// they are sent what lies in the caller's memory.
+    shared_memory: bool,
+    pub(super) shared_threshold: usize,
+    /// Files of modules for hosts, if there are any.
+    staged: Option<StagedFiles>,
+    /// What is wanted of the results that hosts keep.
+    pub(crate) kept_requests: KeptRequests,
+    /// What calls can be bound to.
+    pub(crate) names: Names,
+    /// Whom this grid works for, if it is an agent's.
+    pub(crate) upstream: Option<Arc<dyn Upstream>>,
+}
+
+impl Common {
+    /// What is shared in a grid of this configuration.
+    pub(super) fn new(
+        config: &Config,
+        state: State,
+        alarm: EventFd,
+        upstream: Option<Arc<dyn Upstream>>,
+    ) -> Arc<Common> {
+        let workers = config.settings.workers;
+        Arc::new(Common {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            alarm,
+            pool: Pool::new(config.keep_free),
+            shared_pool: Pool::numbered_from(FIRST_OF_SHARED_DATA, config.keep_free),
+            unused: Unused::default(),
+            shared_memory: workers > 0,
+            shared_threshold: config.shared_threshold,
+            staged: config.servers.as_ref().map(|_| StagedFiles::default()),
+            kept_requests: KeptRequests::default(),
+            names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
+            upstream,
+        })
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something to put a payload together with.
+    pub(crate) fn payload(&self) -> PayloadBuilder<'_> {
+        PayloadBuilder::new(&self.pool, self.shared_memory, self.shared_threshold)
+    }
+
+    /// Releases the lock, sends what has been pushed and tells those who wait.
+    pub(crate) fn finish(&self, mut state: MutexGuard<'_, State>) {
+        let unsent = state.take_unsent();
+        // Whoever leads may wait for just the calls that end here.
+        let ends = state.reactor_sleeps_until.is_some() && state.has_ended();
+        let wake = state.needs_reactor() || ends;
+        if wake {
+            // One signal is enough until the reactor has looked.
+            state.reactor_sleeps_until = None;
+        }
+        let to_run = std::mem::take(&mut state.to_run);
+        let aftermath = state.aftermath();
+        drop(state);
+        unsent.flush();
+        let (freed, unwanted) = aftermath.settle();
+        if let Some(upstream) = &self.upstream {
+            upstream.settle();
+        }
+        if !to_run.is_empty() {
+            self.tell_to_run(to_run);
+        }
+        for call in unwanted {
+            self.cancel(&call);
+        }
+        if freed {
+            let gone = self.shared_pool.gone();
+            if !gone.is_empty() {
+                // Workers keep no memory that nobody will use.
+                let mut state = self.lock();
+                state.drop_segments(&gone, true);
+                let unsent = state.take_unsent();
+                drop(state);
+                unsent.flush();
+            }
+        }
+        if wake {
+            self.wake();
+        }
+    }
+
+    /// Whether there is memory that is, or was, for sharing.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
+    }
+
+    /// Gives up memory that has been free for some time.
+    pub(crate) fn give_up_old(&self) {
+        if !self.has_memory() {
+            return;
+        }
+        self.pool.give_up_old();
+        self.shared_pool.give_up_old();
+        arrays::give_up_old();
+        let mut gone = self.pool.gone();
+        gone.extend(self.shared_pool.gone());
+        if !gone.is_empty() {
+            let mut state = self.lock();
+            state.drop_segments(&gone, true);
+            self.finish(state);
+        }
+    }
+
+    /// Makes a function known.
+    pub(crate) fn register(
+        &self,
+        name: &str,
+        form: FunctionForm,
+        body: Vec<u8>,
+    ) -> Arc<FunctionRef> {
+        let staged = match &self.staged {
+            // A file that cannot be read is told of by whoever is to load it.
+            Some(files) if form == FunctionForm::Library => Staged::read(files, &body).ok(),
+            _ => None,
+        };
+        let mut state = self.lock();
+        let body = Arc::new(Source::owned(body));
+        let function = Function { name: name.to_owned(), form, body, staged };
+        let free = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let id = if let Some(id) = free {
+            state.core.replace_function(id);
+            state.functions[id.0 as usize] = function;
+            id
+        } else {
+            state.functions.push(function);
+            FunctionId((state.functions.len() - 1) as u32)
+        };
+        FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
+    }
+
+    /// Submits a call; `bounded`: only if there is room for it.
+    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
+        let bytes = request.payload.bytes;
+        let mut state = self.lock();
+        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        {
+            drop(state);
+            return Err(SubmitError::Full(Box::new(request)));
+        }
+        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
+        let Request { server, on, callbacks, sinks, after, .. } = request;
+        let id = function.id();
+        let ids: Option<Vec<_>> =
+            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
+        let call = Call::new(function, payload, callbacks, sinks, after);
+        let now = Time(call.profile().submit);
+        let task = Task {
+            function: id,
+            bytes,
+            blobs,
+            deadline: deadline
+                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
+            idempotent,
+            priority,
+            server,
+            on,
+            payload: Arc::clone(&call),
+        };
+        self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(now, id) {
+            state.note_progress(now, worker);
+        }
+        let taken = state.drive(|core, out| match &ids {
+            None => core.submit(now, task, out),
+            Some(after) => core.submit_after(now, task, after, out),
+        });
+        let id = match taken {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(state);
+                return Err(SubmitError::Failed(refusal.into()));
+            }
+        };
+        call.named(id);
+        state.submitting = true;
+        let ready = std::mem::take(&mut state.to_gather);
+        self.finish(state);
+        self.gather(ready);
+        Ok(call)
+    }
+
+    fn drop_segments(&self, state: &mut State) {
+        let gone = self.pool.gone();
+        if !gone.is_empty() {
+            // They go with whatever is sent next: the worker only holds on to memory longer.
+            state.drop_segments(&gone, false);
+        }
+    }
+}
+
+impl Wake for Common {
+    fn wake(&self) {
+        // Fails only when the counter is full, and then the reactor is awake.
+        let _ = self.alarm.write(1);
+    }
+}

@@ -1,0 +1,65 @@
+//! What a grid is to be, as whoever opens it says.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use gridrpc_core::Settings;
+
+use crate::client::hosts::Servers;
+use crate::client::output::Output;
+
+/// What the program that starts workers is told before it starts any.
+#[derive(Clone, Debug, Default)]
+pub struct Preparation {
+    /// Working directory; empty: the client's.
+    pub directory: String,
+    /// Where modules are looked for.
+    pub path: Vec<String>,
+    /// Modules to import.
+    pub modules: Vec<String>,
+}
+
+/// The program that starts workers.
+#[derive(Clone, Debug, Default)]
+pub struct Launch {
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Environment variables set for it.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it is told first.
+    pub preparation: Preparation,
+}
+
+/// What a grid is to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What starts the workers.
+    pub launch: Launch,
+    /// The bounds of the core.
+    pub settings: Settings,
+    /// Sections of so many bytes and more go through shared memory.
+    pub shared_threshold: usize,
+    /// Free shared memory kept for later calls, bytes.
+    pub keep_free: u64,
+    /// Where the workers' output goes.
+    pub output: Output,
+    /// Hosts with more workers.
+    pub servers: Option<Servers>,
+}
+
+impl Config {
+    /// A grid of this machine alone.
+    #[must_use]
+    pub fn here(launch: Launch, settings: Settings) -> Config {
+        Config {
+            launch,
+            settings,
+            shared_threshold: 32 << 10,
+            keep_free: 512 << 20,
+            output: Output::Plain,
+            servers: None,
+        }
+    }
+}
