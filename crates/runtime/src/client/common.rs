@@ -2,24 +2,23 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use gridrpc_core::{FunctionId, Task, Time};
+use gridrpc_core::{FunctionId, Time};
 use gridrpc_wire::FunctionForm;
-use nix::sys::eventfd::EventFd;
 
+use crate::client::alarm::Alarm;
 use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::config::Config;
 use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
-use crate::client::gather::Dependency;
-use crate::client::hosts::kept::KeptRequests;
+use crate::client::hosts::keeper::KeptRequests;
 use crate::client::names::Names;
-use crate::client::request::{Request, SubmitError};
 use crate::client::seat::Wake;
 use crate::client::state::State;
 use crate::client::upstream::Upstream;
 use crate::loan::Source;
 use crate::payload::PayloadBuilder;
 use crate::segment::{FIRST_OF_SHARED_DATA, Pool};
+use crate::sys::monotonic_ns;
 
 /// What the client's threads share.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ pub(crate) struct Common {
     pub(crate) state: Mutex<State>,
     /// Signalled when there may be room for calls, or the number of ready workers has changed.
     pub(crate) changed: Condvar,
-    pub(crate) alarm: EventFd,
+    pub(crate) alarm: Arc<Alarm>,
     pub(crate) pool: Arc<Pool>,
     /// Where shared data lie.
     pub(crate) shared_pool: Arc<Pool>,
@@ -39,7 +38,7 @@ pub(crate) struct Common {
     /// Files of modules for hosts, if there are any.
     staged: Option<StagedFiles>,
     /// What is wanted of the results that hosts keep.
-    pub(crate) kept_requests: KeptRequests,
+    pub(crate) kept_requests: Arc<KeptRequests>,
     /// What calls can be bound to.
     pub(crate) names: Names,
     /// Whom this grid works for, if it is an agent's.
@@ -51,10 +50,11 @@ impl Common {
     pub(super) fn new(
         config: &Config,
         state: State,
-        alarm: EventFd,
+        alarm: Arc<Alarm>,
         upstream: Option<Arc<dyn Upstream>>,
     ) -> Arc<Common> {
         let workers = config.settings.workers;
+        let kept_requests = KeptRequests::new(Arc::clone(&alarm));
         Arc::new(Common {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -65,7 +65,7 @@ impl Common {
             shared_memory: workers > 0,
             shared_threshold: config.shared_threshold,
             staged: config.servers.as_ref().map(|_| StagedFiles::default()),
-            kept_requests: KeptRequests::default(),
+            kept_requests,
             names: Names::new(workers, config.servers.as_ref().map_or(&[], |all| &all.list)),
             upstream,
         })
@@ -120,6 +120,16 @@ impl Common {
         }
     }
 
+    /// Gives up a call. Returns whether it had not ended yet.
+    pub(crate) fn cancel(&self, call: &Call) -> bool {
+        let Some(id) = call.id() else { return false };
+        let mut state = self.lock();
+        let now = Time(monotonic_ns());
+        let cancelled = state.drive(|core, out| core.cancel(now, id, out));
+        self.finish(state);
+        cancelled
+    }
+
     /// Whether there is memory that is, or was, for sharing.
     pub(crate) fn has_memory(&self) -> bool {
         self.pool.has_any() || self.shared_pool.has_any() || arrays::have_memory()
@@ -168,70 +178,10 @@ impl Common {
         };
         FunctionRef::new(id, name.to_owned(), form, Arc::clone(&self.unused))
     }
-
-    /// Submits a call; `bounded`: only if there is room for it.
-    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
-        let bytes = request.payload.bytes;
-        let mut state = self.lock();
-        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
-        {
-            drop(state);
-            return Err(SubmitError::Full(Box::new(request)));
-        }
-        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { server, on, callbacks, sinks, after, .. } = request;
-        let id = function.id();
-        let ids: Option<Vec<_>> =
-            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
-        let call = Call::new(function, payload, callbacks, sinks, after);
-        let now = Time(call.profile().submit);
-        let task = Task {
-            function: id,
-            bytes,
-            blobs,
-            deadline: deadline
-                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
-            idempotent,
-            priority,
-            server,
-            on,
-            payload: Arc::clone(&call),
-        };
-        self.drop_segments(&mut state);
-        if let Some(worker) = state.core.asks_for_progress(now, id) {
-            state.note_progress(now, worker);
-        }
-        let taken = state.drive(|core, out| match &ids {
-            None => core.submit(now, task, out),
-            Some(after) => core.submit_after(now, task, after, out),
-        });
-        let id = match taken {
-            Ok(id) => id,
-            Err(refusal) => {
-                drop(state);
-                return Err(SubmitError::Failed(refusal.into()));
-            }
-        };
-        call.named(id);
-        state.submitting = true;
-        let ready = std::mem::take(&mut state.to_gather);
-        self.finish(state);
-        self.gather(ready);
-        Ok(call)
-    }
-
-    fn drop_segments(&self, state: &mut State) {
-        let gone = self.pool.gone();
-        if !gone.is_empty() {
-            // They go with whatever is sent next: the worker only holds on to memory longer.
-            state.drop_segments(&gone, false);
-        }
-    }
 }
 
 impl Wake for Common {
     fn wake(&self) {
-        // Fails only when the counter is full, and then the reactor is awake.
-        let _ = self.alarm.write(1);
+        self.alarm.wake();
     }
 }

@@ -1,59 +1,18 @@
 //! Calls that need the results of other calls: when those are there, they become part of the arguments.
 
-use std::any::Any;
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gridrpc_core::{CallId, Time, WorkerId};
 
-use crate::client::call::Call;
+use crate::client::call::{Call, Hold};
 use crate::client::common::Common;
-use crate::client::hosts::kept::{Keeper, KeptPart, KeptResult};
+use crate::client::hosts::keeper::{Keeper, KeptPart, KeptResult};
 use crate::gathered::Table;
 use crate::loan::Source;
 use crate::payload::{Incoming, Keeps, PayloadBuilder};
 use crate::sys::monotonic_ns;
-
-/// A call whose result another one needs: its result is kept for that one, whoever else takes it.
-#[derive(Debug)]
-pub struct Hold(Arc<Call>);
-
-impl Hold {
-    /// None: its result has been taken already, and cannot be given again.
-    #[must_use]
-    pub fn new(call: &Arc<Call>) -> Option<Hold> {
-        call.hold().then(|| Hold(Arc::clone(call)))
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.0.let_go();
-    }
-}
-
-/// A call whose result is an argument of another.
-pub struct Dependency {
-    /// The call.
-    pub call: Arc<Hold>,
-    /// What the binding knows it by; dropped when the result has been passed on.
-    pub owner: Box<dyn Any + Send + Sync>,
-}
-
-impl fmt::Debug for Dependency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.call.fmt(f)
-    }
-}
-
-impl Dependency {
-    /// Its name in the grid.
-    pub(crate) fn id(&self) -> Option<CallId> {
-        self.call.0.id()
-    }
-}
 
 /// A result that a call needs: here, on a host, or both.
 struct Needed {

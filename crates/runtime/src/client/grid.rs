@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use gridrpc_core::{BlobId, Loss, Refusal, Time};
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, Message};
-use nix::sys::eventfd::{EfdFlags, EventFd};
 
+use crate::client::alarm::Alarm;
 use crate::client::arrays;
 use crate::client::call::Call;
 use crate::client::callbacks::Runner;
@@ -108,14 +108,12 @@ impl Grid {
         }
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
-        let alarm =
-            EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)
-                .map_err(|errno| system("making an event descriptor")(errno.into()))?;
+        let alarm = Alarm::new().map_err(system("making an event descriptor"))?;
         let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
-        let common = Common::new(&config, state, alarm, upstream);
+        let common = Common::new(&config, state, Arc::new(alarm), upstream);
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
         let reactor =

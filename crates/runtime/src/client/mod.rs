@@ -3,7 +3,9 @@
 //! Callers write to idle workers themselves; one thread per grid, the reactor, reads all
 //! answers, keeps the timers and starts and buries workers.
 
+mod alarm;
 mod arrays;
+mod binding;
 mod call;
 mod callbacks;
 mod common;
@@ -34,12 +36,12 @@ pub(crate) mod upstream;
 
 pub(crate) use arrays::tell;
 pub use arrays::{SharedArray, find as find_shared};
-pub use call::{Call, Outcome, Profile, Watch, Watcher};
-pub use callbacks::{CallbackHandler, Callbacks};
+pub use call::{
+    Call, CallbackHandler, Callbacks, Dependency, Hold, Outcome, Profile, Watch, Watcher,
+};
 pub use config::{Config, Launch, Preparation};
 pub use error::GridError;
 pub use function::FunctionRef;
-pub use gather::{Dependency, Hold};
 pub use grid::{Counts, Grid, Waiter};
 pub use hosts::{PythonWorkers, RemoteWorkers, Servers};
 pub use launch::Forked;

@@ -3,14 +3,10 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
-use gridrpc_core::{Refusal, ServerId, WorkerId};
+use gridrpc_core::{ServerId, WorkerId};
 
-use crate::client::error::GridError;
-use crate::client::grid::Grid;
-use crate::client::state::State;
 use crate::servers::Server;
 use crate::sys;
 
@@ -48,8 +44,31 @@ impl Names {
         Names { first: workers, servers, here: workers > 0, known }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<String, ServerId>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether there are other executors than this machine's own workers.
+    pub(crate) fn has_hosts(&self) -> bool {
+        !self.servers.is_empty()
+    }
+
+    /// What this name means; `add` makes a server of hosts that have not been called by it before.
+    ///
+    /// # Errors
+    /// All names, when it is none of them.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        add: impl FnOnce(Vec<WorkerId>) -> ServerId,
+    ) -> Result<ServerId, Vec<String>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(id) = known.get(name) {
+            return Ok(*id);
+        }
+        let id = match self.meaning(name) {
+            Some(Meaning::Here) => ServerId::HERE,
+            Some(Meaning::Hosts(hosts)) => add(hosts),
+            None => return Err(self.all()),
+        };
+        known.insert(name.to_owned(), id);
+        Ok(id)
     }
 
     /// The hosts of which this holds, given their server's name and their own.
@@ -102,59 +121,6 @@ pub(crate) fn listed(known: &[String]) -> String {
         let _ = write!(text, "{}{name:?}", if index > 0 { ", " } else { "" });
     }
     if others.is_empty() { format!("{last:?}") } else { format!("{text} and {last:?}") }
-}
-
-impl Grid {
-    /// What calls can be bound to by this name: a server, a host, or this machine's own workers,
-    /// "localhost", if it has any.
-    ///
-    /// # Errors
-    /// When there is nothing of this name.
-    pub fn server(&self, name: &str) -> Result<ServerId, GridError> {
-        self.check_process()?;
-        let names = &self.common.names;
-        let mut known = names.known();
-        if let Some(id) = known.get(name) {
-            return Ok(*id);
-        }
-        let id = match names.meaning(name) {
-            Some(Meaning::Here) => ServerId::HERE,
-            Some(Meaning::Hosts(hosts)) => self.common.lock().core.add_server(name, hosts),
-            None => {
-                let known = names.all();
-                return Err(GridError::UnknownServer { name: name.to_owned(), known });
-            }
-        };
-        known.insert(name.to_owned(), id);
-        Ok(id)
-    }
-
-    /// Waits, at most so long, until a worker of a server has answered. Returns whether one has.
-    ///
-    /// # Errors
-    /// When none can be started, or the grid has been closed.
-    pub fn wait_for_server(&self, id: ServerId, timeout: Duration) -> Result<bool, GridError> {
-        self.check_process()?;
-        let state = self.common.lock();
-        let waiting = |state: &mut State| {
-            !state.closing && state.core.broken().is_none() && state.core.ready_on(id) == Ok(0)
-        };
-        let waited = self.common.changed.wait_timeout_while(state, timeout, waiting);
-        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        if let Some(loss) = state.core.broken() {
-            return Err(Refusal::NoWorkers(Arc::clone(loss)).into());
-        }
-        if state.closing {
-            return Err(Refusal::Closed.into());
-        }
-        Ok(state.core.ready_on(id)? > 0)
-    }
-
-    /// Whether there are other executors than this machine's own workers.
-    #[must_use]
-    pub fn has_hosts(&self) -> bool {
-        !self.common.names.servers.is_empty()
-    }
 }
 
 #[cfg(test)]

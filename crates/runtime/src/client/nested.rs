@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{CallId, Cause, Claim, End, Loss, Time, WorkerId};
+use gridrpc_core::{CallId, Cause, Claim, End, Loss, WorkerId};
 use gridrpc_wire::FunctionForm;
 
 use crate::client::call::{Call, Outcome, Watcher};
@@ -11,21 +11,9 @@ use crate::client::callbacks::Wanted;
 use crate::client::common::Common;
 use crate::client::function::FunctionRef;
 use crate::client::request::{Request, SubmitError};
+use crate::client::state::Waiting;
 use crate::nested::{CANCEL, DONE, SUBMIT, WAIT, decode, encode};
 use crate::payload::{Incoming, Outgoing, Payload};
-use crate::sys::monotonic_ns;
-
-/// A function in a worker waits for a call that it has made.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    pub(crate) worker: WorkerId,
-    /// The call that the worker runs.
-    pub(crate) root: Arc<Call>,
-    /// The one that it waits for.
-    pub(crate) child: Arc<Call>,
-    /// Calls do not keep those who watch them.
-    _told: Arc<Told>,
-}
 
 /// Notices the end of a call that a worker waits for.
 #[derive(Debug)]
@@ -160,8 +148,8 @@ impl Common {
             return Some(self.to_be_run(&call));
         }
         let told = Arc::new(Told { common: Arc::clone(self), child: id });
-        let _told = Arc::clone(&told);
-        let waiting = Waiting { worker, root: Arc::clone(root), child: Arc::clone(&child), _told };
+        let watcher = Arc::<Told>::clone(&told);
+        let waiting = Waiting::new(worker, Arc::clone(root), Arc::clone(&child), watcher);
         state.nested.insert(id, waiting);
         let ready = std::mem::take(&mut state.to_gather);
         self.finish(state);
@@ -251,16 +239,6 @@ impl Common {
             answer.pass_on(section).map_err(told)?;
         }
         Ok(answer.finish())
-    }
-
-    /// Gives up a call. Returns whether it had not ended yet.
-    pub(crate) fn cancel(&self, call: &Call) -> bool {
-        let Some(id) = call.id() else { return false };
-        let mut state = self.lock();
-        let now = Time(monotonic_ns());
-        let cancelled = state.drive(|core, out| core.cancel(now, id, out));
-        self.finish(state);
-        cancelled
     }
 }
 

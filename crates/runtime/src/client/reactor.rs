@@ -361,7 +361,7 @@ impl Reactor {
         match token {
             Token::Wake => {
                 // Only its waking matters.
-                let _ = self.common.alarm.read();
+                self.common.alarm.clear();
             }
             Token::Spawner => self.hear_spawner(),
             Token::Host { index, generation } => {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Reservation, ServerId};
+use gridrpc_core::{BlobId, Reservation, ServerId, Task, Time};
 use thiserror::Error;
 
-use crate::client::callbacks::Callbacks;
+use crate::client::call::{Call, Callbacks, Dependency};
+use crate::client::common::Common;
 use crate::client::error::GridError;
 use crate::client::function::FunctionRef;
-use crate::client::gather::Dependency;
+use crate::client::state::State;
 use crate::loan::Sink;
 use crate::payload::Payload;
 
@@ -49,4 +50,65 @@ pub enum SubmitError {
     /// It cannot be taken at all.
     #[error(transparent)]
     Failed(#[from] GridError),
+}
+
+impl Common {
+    /// Submits a call; `bounded`: only if there is room for it.
+    pub(crate) fn submit(&self, request: Request, bounded: bool) -> Result<Arc<Call>, SubmitError> {
+        let bytes = request.payload.bytes;
+        let mut state = self.lock();
+        if bounded && !state.core.has_room(bytes) && !state.closing && state.core.broken().is_none()
+        {
+            drop(state);
+            return Err(SubmitError::Full(Box::new(request)));
+        }
+        let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
+        let Request { server, on, callbacks, sinks, after, .. } = request;
+        let id = function.id();
+        let ids: Option<Vec<_>> =
+            (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
+        let call = Call::new(function, payload, callbacks, sinks, after);
+        let now = Time(call.profile().submit);
+        let task = Task {
+            function: id,
+            bytes,
+            blobs,
+            deadline: deadline
+                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
+            idempotent,
+            priority,
+            server,
+            on,
+            payload: Arc::clone(&call),
+        };
+        self.drop_segments(&mut state);
+        if let Some(worker) = state.core.asks_for_progress(now, id) {
+            state.note_progress(now, worker);
+        }
+        let taken = state.drive(|core, out| match &ids {
+            None => core.submit(now, task, out),
+            Some(after) => core.submit_after(now, task, after, out),
+        });
+        let id = match taken {
+            Ok(id) => id,
+            Err(refusal) => {
+                drop(state);
+                return Err(SubmitError::Failed(refusal.into()));
+            }
+        };
+        call.named(id);
+        state.submitting = true;
+        let ready = std::mem::take(&mut state.to_gather);
+        self.finish(state);
+        self.gather(ready);
+        Ok(call)
+    }
+
+    fn drop_segments(&self, state: &mut State) {
+        let gone = self.pool.gone();
+        if !gone.is_empty() {
+            // They go with whatever is sent next: the worker only holds on to memory longer.
+            state.drop_segments(&gone, false);
+        }
+    }
 }

@@ -11,11 +11,10 @@ use gridrpc_wire::{Message, WireError};
 
 use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
-use crate::client::call::{Call, Outcome};
+use crate::client::call::{Call, Outcome, Watcher};
 use crate::client::function::{Function, FunctionRef};
 use crate::client::hosts::kept::KeptCalls;
 use crate::client::hosts::{HostsOut, Terms};
-use crate::client::nested::Waiting;
 use crate::client::outgoing::{Unsent, WorkerOut, WorkersOut};
 use crate::client::shared::SharedData;
 use crate::payload::Payload;
@@ -78,6 +77,30 @@ pub(crate) struct State {
     pub(crate) closing_heard: bool,
     /// Until when the reactor sleeps; `None` while it is awake.
     pub(crate) reactor_sleeps_until: Option<Time>,
+}
+
+/// A function in a worker waits for a call that it has made.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) worker: WorkerId,
+    /// The call that the worker runs.
+    pub(crate) root: Arc<Call>,
+    /// The one that it waits for.
+    pub(crate) child: Arc<Call>,
+    /// Calls do not keep those who watch them.
+    _told: Arc<dyn Watcher>,
+}
+
+impl Waiting {
+    /// `told` notices the end of `child`.
+    pub(super) fn new(
+        worker: WorkerId,
+        root: Arc<Call>,
+        child: Arc<Call>,
+        told: Arc<dyn Watcher>,
+    ) -> Waiting {
+        Waiting { worker, root, child, _told: told }
+    }
 }
 
 /// What to do when the lock has been released.

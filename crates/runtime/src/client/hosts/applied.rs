@@ -10,7 +10,8 @@ use crate::client::callbacks::Wanted;
 use crate::client::common::Common;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
-use crate::client::hosts::kept::{Keeper, KeptPart, KeptResult, again};
+use crate::client::hosts::keeper::{Keeper, KeptPart, KeptResult};
+use crate::client::hosts::kept::again;
 use crate::client::hosts::losses::called;
 use crate::client::state::State;
 use crate::payload::Incoming;
@@ -167,7 +168,7 @@ impl<'a> Applied<'a> {
         let executor = state.hosts.answered_by(call, self.id);
         state.hosts.keeps(self.id, call);
         let again = again(&state.core, CallId(call));
-        let keeper = Keeper::new(self.id, call, self.common);
+        let keeper = Keeper::new(self.id, call, &self.common.kept_requests);
         // Without its keeper, the host is told to drop it.
         let Some(executor) = executor else { return };
         let replied = state.drive(|core, out| core.replied(now, executor, CallId(call), took, out));

@@ -5,7 +5,7 @@ use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stam
 
 use crate::borrowed::Mapped;
 use crate::client::call::Outcome;
-use crate::client::hosts::kept::KeptPart;
+use crate::client::hosts::keeper::KeptPart;
 use crate::link::{LinkError, Received, Receiver};
 use crate::payload::{Incoming, take_sections};
 use crate::transport::addresses::with_port;

@@ -7,12 +7,14 @@ pub(crate) mod doors;
 mod fetching;
 mod guests;
 mod inbound;
+pub(crate) mod keeper;
 pub(crate) mod kept;
 mod launching;
 mod losses;
 mod outgoing;
 mod peers;
 mod remedies;
+mod results;
 mod starts;
 mod wishes;
 

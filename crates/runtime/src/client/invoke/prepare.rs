@@ -12,7 +12,7 @@ use gridrpc_idl::{Dimension, Expr, Function, Kind, Mode, Type, Values, extents};
 use gridrpc_wire::{Array, DType, Order, Value, encode_values};
 
 use crate::client::arrays::{self, SharedArray};
-use crate::client::callbacks::Callbacks;
+use crate::client::call::Callbacks;
 use crate::client::grid::Grid;
 use crate::client::invoke::given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 use crate::client::invoke::landing::{Destination, Landing, Plan, Room};

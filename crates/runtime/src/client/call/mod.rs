@@ -1,0 +1,12 @@
+//! One call as its caller sees it: what was sent, what came of it, and who waits for it.
+
+mod handle;
+mod handler;
+mod needed;
+mod outcome;
+mod watch;
+
+pub use handle::{Call, Dependency, Hold};
+pub use handler::{CallbackHandler, Callbacks};
+pub use outcome::{Outcome, Profile};
+pub use watch::{Watch, Watcher};

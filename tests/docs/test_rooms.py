@@ -1,0 +1,204 @@
+"""No two files of the client's side need each other, directly or by way of others.
+
+What a file needs is read from the paths in it, after `use` or elsewhere, and followed through
+what `mod.rs` files hand on: `crate::client::Grid` is grid.rs. Calls of methods are not looked at:
+where the methods of one type are written in several files, those may call each other.
+"""
+
+from __future__ import annotations
+
+import re
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[2] / "crates/runtime/src/client"
+
+#: A module by its names below the root, the root being ().
+Module = tuple[str, ...]
+
+USE = re.compile(r"(\bpub(?:\([^)]*\))?\s+)?\buse\s+([^;]+);")
+PATH = re.compile(r"\b(?:crate::client|(?:super::)*super|self)(?:::\w+)+")
+
+
+def without_tests(text: str) -> str:
+    """The code that is not for tests alone, without comments."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    while (start := text.find("#[cfg(test)]")) >= 0:
+        depth, end = 0, start
+        for end in range(start + len("#[cfg(test)]"), len(text)):
+            depth += {"{": 1, "[": 1, "(": 1, "}": -1, "]": -1, ")": -1}.get(text[end], 0)
+            if depth == 0 and text[end] in "};":
+                break
+        text = text[:start] + text[end + 1 :]
+    return text
+
+
+def leaves(tree: str) -> list[tuple[list[str], str]]:
+    """The paths of a `use`, each with the name that it has from there on."""
+    tree = tree.strip()
+    if (group := re.fullmatch(r"(.*?)\{(.*)\}", tree, re.DOTALL)) is None:
+        path, _, alias = re.sub(r"\s+as\s+", "=", tree).partition("=")
+        parts = [part.strip() for part in path.split("::") if part]
+        if parts[-1] == "self":
+            parts.pop()
+        return [(parts, alias or parts[-1])]
+    depth, branches = 0, [""]
+    for letter in group[2]:
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and depth == 0:
+            branches.append("")
+        else:
+            branches[-1] += letter
+    named = [group[1] + branch.strip() for branch in branches if branch.strip()]
+    return [leaf for path in named for leaf in leaves(path)]
+
+
+class Rooms:
+    """The files below a folder, and what they need of each other."""
+
+    def __init__(self, root: Path) -> None:
+        self.code: dict[Module, str] = {}
+        self.names: dict[Module, str] = {}
+        for file in sorted(root.rglob("*.rs")):
+            parts = file.relative_to(root).with_suffix("").parts
+            module = parts[:-1] if parts[-1] == "mod" else parts
+            self.code[module] = without_tests(file.read_text(encoding="utf-8"))
+            self.names[module] = file.relative_to(root).as_posix()
+        self.handed_on: dict[Module, dict[str, Module]] = {}
+        self.brought_in: dict[Module, dict[str, Module]] = {}
+        for module, code in self.code.items():
+            self.handed_on[module], self.brought_in[module] = {}, {}
+            for use in USE.finditer(code):
+                kind = self.handed_on if use[1] else self.brought_in
+                for written, name in leaves(use[2]):
+                    path = self.from_root(module, written)
+                    if path is not None:
+                        assert name != "*", f"{self.names[module]}: name what it uses of {path}"
+                        kind[module][name] = path
+
+    def from_root(self, module: Module, parts: list[str]) -> Module | None:
+        """A path as it is written in a file, from the root; None: it leads elsewhere."""
+        if parts[:2] == ["crate", "client"]:
+            return tuple(parts[2:])
+        if parts[0] in ("self", "super"):
+            for at, part in enumerate(parts):
+                if part not in ("self", "super"):
+                    return (*module, *parts[at:])
+                if part == "super":
+                    if not module:
+                        return None
+                    module = module[:-1]
+            return module
+        return (*module, *parts) if (*module, parts[0]) in self.code else None
+
+    def home(self, path: Module) -> Module:
+        """The file in which what has this path is written."""
+        module: Module = ()
+        for at, name in enumerate(path):
+            if (*module, name) in self.code:
+                module = (*module, name)
+                continue
+            further = self.handed_on[module].get(name) or self.brought_in[module].get(name)
+            return module if further is None else self.home((*further, *path[at + 1 :]))
+        return module
+
+    def needs(self, module: Module) -> dict[Module, str]:
+        """The files that this one needs, each with something that it needs of it."""
+        code = USE.sub("", self.code[module])
+        code = re.sub(r"\bpub\([^)]*\)|\bmod \w+;", "", code)
+        paths = [self.from_root(module, path[0].split("::")) for path in PATH.finditer(code)]
+        known = self.brought_in[module] | self.handed_on[module]
+        for name, path in known.items():
+            if name in self.handed_on[module] and not re.search(rf"\b{name}\b", code):
+                # It only shows others the way.
+                continue
+            within = [] if path not in self.code else re.findall(rf"\b{name}::(\w+)", code)
+            paths += [(*path, item) for item in within] or [path]
+        needed = {self.home(path): "::".join(path) for path in paths if path}
+        needed.pop(module, None)
+        return needed
+
+    def circle(self) -> str | None:
+        """Files that need each other, if there are any."""
+        needs = {module: self.needs(module) for module in self.code}
+        try:
+            TopologicalSorter(needs).prepare()
+        except CycleError as error:
+            # Each comes behind one that needs it in turn.
+            around: list[Module] = error.args[1][::-1]
+            told = [
+                f"{self.names[one]} needs {needs[one][other]} of {self.names[other]}"
+                for one, other in pairwise(around)
+            ]
+            return "\n".join(told)
+        return None
+
+
+def test_no_files_of_the_client_need_each_other() -> None:
+    rooms = Rooms(CLIENT)
+    # What is known for certain is seen.
+    assert {("call", "handle"), ("common",), ("reactor",)} <= rooms.needs(("grid",)).keys()
+    assert ("grid",) in rooms.needs(("crew",))
+    circle = rooms.circle()
+    assert circle is None, f"files need each other in a circle:\n{circle}"
+
+
+def write(root: Path, **files: str) -> Rooms:
+    for name, text in files.items():
+        path = root / (name.replace("__", "/") + ".rs")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return Rooms(root)
+
+
+@pytest.mark.parametrize(
+    "back",
+    [
+        "use crate::client::upper::Upper;",
+        "use crate::client::Handle;",
+        "use crate::client::{room, sync::now as time, upper::{self, Upper as Top}};",
+        "use super::upper;",
+        "fn ask(of: &crate::client::Handle) {}",
+        "fn ask(of: &super::Handle) {}",
+        "use crate::client::room; fn ask(of: &room::Below) {}",
+    ],
+)
+def test_circles_are_found_however_they_are_written(tmp_path: Path, back: str) -> None:
+    rooms = write(
+        tmp_path,
+        mod="mod lower;\nmod room;\nmod upper;\npub use upper::Upper as Handle;",
+        upper="use crate::client::{lower::Lower};",
+        room__mod="mod below;\npub(super) use below::Below;",
+        room__below="use super::super::upper;",
+        sync="",
+        lower=f"pub struct Lower;\n{back}",
+    )
+    circle = rooms.circle()
+    assert circle is not None
+    assert "upper.rs needs lower::Lower of lower.rs" in circle
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/// See [`crate::client::Handle`].\n// use crate::client::upper::Upper;",
+        "#[cfg(test)]\nmod tests {\n    use crate::client::Handle;\n    fn f() { g([1; 2]); }\n}",
+        "#[cfg(test)]\nuse super::upper::Upper;",
+        "pub(in crate::client) fn f() {}",
+        "use crate::upper::Upper;\nuse std::sync::Arc;",
+        "use crate::client::room;",
+    ],
+)
+def test_what_is_no_need_makes_no_circle(tmp_path: Path, text: str) -> None:
+    rooms = write(
+        tmp_path,
+        mod="mod lower;\nmod room;\nmod upper;\npub use upper::Upper as Handle;",
+        upper="use crate::client::lower::Lower;",
+        room__mod="mod above;\npub(super) use above::Above;",
+        room__above="use crate::client::Handle;",
+        lower=f"pub struct Lower;\n{text}",
+    )
+    assert rooms.circle() is None
