@@ -7,10 +7,9 @@ use gridrpc_wire::FunctionForm;
 
 use crate::client::alarm::Alarm;
 use crate::client::arrays;
-use crate::client::call::Call;
+use crate::client::call::{Call, KeptRequests};
 use crate::client::config::Config;
 use crate::client::function::{Function, FunctionRef, Staged, StagedFiles, Unused};
-use crate::client::hosts::keeper::KeptRequests;
 use crate::client::names::Names;
 use crate::client::seat::Wake;
 use crate::client::state::State;

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use gridrpc_core::{CallId, Time, WorkerId};
 
-use crate::client::call::{Call, Hold};
+use crate::client::call::{Call, Hold, Keeper, KeptPart, KeptResult};
 use crate::client::common::Common;
-use crate::client::hosts::keeper::{Keeper, KeptPart, KeptResult};
 use crate::gathered::Table;
 use crate::loan::Source;
 use crate::payload::{Incoming, Keeps, PayloadBuilder};

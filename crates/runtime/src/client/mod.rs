@@ -22,7 +22,6 @@ mod launch;
 mod lifecycle;
 mod names;
 mod nested;
-mod outgoing;
 mod output;
 mod printer;
 mod reactor;
@@ -39,11 +38,10 @@ pub use arrays::{SharedArray, find as find_shared};
 pub use call::{
     Call, CallbackHandler, Callbacks, Dependency, Hold, Outcome, Profile, Watch, Watcher,
 };
-pub use config::{Config, Launch, Preparation};
+pub use config::{Config, Launch, Preparation, PythonWorkers, RemoteWorkers, Servers};
 pub use error::GridError;
 pub use function::FunctionRef;
 pub use grid::{Counts, Grid, Waiter};
-pub use hosts::{PythonWorkers, RemoteWorkers, Servers};
 pub use launch::Forked;
 pub use output::Output;
 pub(crate) use printer::Printer;

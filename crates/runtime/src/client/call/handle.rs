@@ -10,10 +10,10 @@ use gridrpc_core::{CallId, End};
 use gridrpc_wire::{FunctionForm, Stamps};
 
 use crate::client::call::handler::Callbacks;
+use crate::client::call::keeper::KeptResult;
 use crate::client::call::outcome::{Kept, Outcome, Profile, moved};
 use crate::client::call::watch::Watcher;
 use crate::client::function::FunctionRef;
-use crate::client::hosts::keeper::KeptResult;
 use crate::loan::Sink;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;

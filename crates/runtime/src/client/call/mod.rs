@@ -2,11 +2,13 @@
 
 mod handle;
 mod handler;
+mod keeper;
 mod needed;
 mod outcome;
 mod watch;
 
 pub use handle::{Call, Dependency, Hold};
 pub use handler::{CallbackHandler, Callbacks};
+pub(crate) use keeper::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
 pub use outcome::{Outcome, Profile};
 pub use watch::{Watch, Watcher};

@@ -7,8 +7,8 @@ use std::time::Duration;
 use gridrpc_wire::Stamps;
 
 use crate::client::call::handle::{Beside, Call, Hold, Inner};
+use crate::client::call::keeper::KeptResult;
 use crate::client::call::outcome::{Kept, Missing, Outcome};
-use crate::client::hosts::keeper::KeptResult;
 use crate::payload::{Incoming, Payload};
 use crate::sys::monotonic_ns;
 

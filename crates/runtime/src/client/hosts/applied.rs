@@ -5,15 +5,14 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_wire::{Message, Stamps};
 
-use crate::client::call::{Call, Outcome};
+use crate::client::call::{Call, Keeper, KeptPart, KeptResult, Outcome};
 use crate::client::callbacks::Wanted;
 use crate::client::common::Common;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
-use crate::client::hosts::keeper::{Keeper, KeptPart, KeptResult};
-use crate::client::hosts::kept::again;
 use crate::client::hosts::losses::called;
 use crate::client::state::State;
+use crate::client::state::kept::again;
 use crate::payload::Incoming;
 use crate::sys::monotonic_ns;
 

@@ -4,8 +4,7 @@ use gridrpc_core::{Cause, Loss};
 use gridrpc_wire::{HostEnd, HostLoss, Message, Place, RemoteError, Section, Stamps, VERSION};
 
 use crate::borrowed::Mapped;
-use crate::client::call::Outcome;
-use crate::client::hosts::keeper::KeptPart;
+use crate::client::call::{KeptPart, Outcome};
 use crate::link::{LinkError, Received, Receiver};
 use crate::payload::{Incoming, take_sections};
 use crate::transport::addresses::with_port;

@@ -8,11 +8,11 @@ use gridrpc_core::WorkerId;
 use gridrpc_wire::Message;
 
 use crate::client::common::Common;
+use crate::client::config::{RemoteWorkers, Servers};
 use crate::client::hosts::clock::Clock;
 use crate::client::hosts::conversation::Conversation;
 use crate::client::hosts::fetching::Fetching;
 use crate::client::hosts::launching::{Inbox, Launching, Plan, plans};
-use crate::client::hosts::{RemoteWorkers, Servers};
 use crate::link::Outbound;
 use crate::sys::monotonic_ns;
 

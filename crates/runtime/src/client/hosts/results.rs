@@ -5,10 +5,9 @@ use std::sync::Arc;
 use gridrpc_core::WorkerId;
 use gridrpc_wire::Message;
 
-use crate::client::call::Call;
-use crate::client::hosts::keeper::KeptRequest;
-use crate::client::hosts::kept::KeptCall;
+use crate::client::call::{Call, KeptRequest};
 use crate::client::state::State;
+use crate::client::state::kept::KeptCall;
 use crate::client::sync::now;
 
 impl State {

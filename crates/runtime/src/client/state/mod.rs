@@ -1,5 +1,8 @@
 //! What the threads of a client share under one lock: the core, and the queues of what is to be sent.
 
+pub(crate) mod kept;
+pub(crate) mod outgoing;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -13,10 +16,9 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags};
 
 use crate::client::call::{Call, Outcome, Watcher};
 use crate::client::function::{Function, FunctionRef};
-use crate::client::hosts::kept::KeptCalls;
-use crate::client::hosts::{HostsOut, Terms};
-use crate::client::outgoing::{Unsent, WorkerOut, WorkersOut};
 use crate::client::shared::SharedData;
+use crate::client::state::kept::KeptCalls;
+use crate::client::state::outgoing::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
 use crate::payload::Payload;
 use crate::sys::{Mapping, monotonic_ns};
 
@@ -56,11 +58,11 @@ pub(crate) struct State {
     /// Calls whose arguments are to be put together when the lock is free.
     pub(crate) to_gather: Vec<(CallId, Arc<Call>)>,
     /// Calls that functions in workers wait for.
-    pub(super) nested: HashMap<CallId, Waiting>,
+    pub(crate) nested: HashMap<CallId, Waiting>,
     /// Those that such a worker is to run itself; it is told when the lock is free.
-    pub(super) to_run: Vec<(CallId, Arc<Call>)>,
+    pub(crate) to_run: Vec<(CallId, Arc<Call>)>,
     /// Functions of such calls, by name and pickle.
-    pub(super) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
+    pub(crate) nested_functions: HashMap<(String, Vec<u8>), Arc<FunctionRef>>,
     /// The ways out to hosts.
     pub(crate) hosts: HostsOut,
     /// The calls whose results they keep.
@@ -93,7 +95,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// `told` notices the end of `child`.
-    pub(super) fn new(
+    pub(crate) fn new(
         worker: WorkerId,
         root: Arc<Call>,
         child: Arc<Call>,

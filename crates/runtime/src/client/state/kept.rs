@@ -18,14 +18,14 @@ pub(crate) fn again(core: &Core<Arc<Call>>, id: CallId) -> Option<Task<()>> {
 
 /// A call whose result a host keeps.
 #[derive(Debug)]
-pub(super) struct KeptCall {
-    pub(super) call: Weak<Call>,
+pub(crate) struct KeptCall {
+    pub(crate) call: Weak<Call>,
     host: WorkerId,
-    pub(super) again: Option<Task<()>>,
+    pub(crate) again: Option<Task<()>>,
     /// It has been fetched.
     here: bool,
     /// Calls whose arguments can be put together when it has been fetched.
-    pub(super) waiting: Vec<(CallId, Arc<Call>)>,
+    pub(crate) waiting: Vec<(CallId, Arc<Call>)>,
 }
 
 /// The calls whose results hosts keep, by number.
@@ -73,14 +73,14 @@ impl KeptCalls {
     }
 
     /// A host is to drop the result of a call.
-    pub(super) fn forget(&mut self, host: WorkerId, id: u64) {
+    pub(crate) fn forget(&mut self, host: WorkerId, id: u64) {
         if self.0.get(&id).is_some_and(|kept| kept.host == host) {
             self.0.remove(&id);
         }
     }
 
     /// Takes out the calls whose results this host keeps.
-    pub(super) fn take_of(&mut self, host: WorkerId) -> Vec<KeptCall> {
+    pub(crate) fn take_of(&mut self, host: WorkerId) -> Vec<KeptCall> {
         self.0.extract_if(|_, kept| kept.host == host).map(|(_, kept)| kept).collect()
     }
 }

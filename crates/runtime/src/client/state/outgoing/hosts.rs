@@ -10,8 +10,8 @@ use gridrpc_wire::{FunctionForm, HostCall, Message, Place, Section, WireError};
 
 use crate::client::call::Call;
 use crate::client::function::Function;
-use crate::client::hosts::guests::Guests;
 use crate::client::shared::SharedData;
+use crate::client::state::outgoing::guests::Guests;
 use crate::link::Outbound;
 use crate::loan::Source;
 use crate::payload::Payload;
