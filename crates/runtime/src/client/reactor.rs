@@ -13,8 +13,8 @@ use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags, EpollTimeout};
 
 use crate::borrowed::Mapped;
 use crate::client::call::{Call, Outcome};
-use crate::client::callbacks::{Runner, Wanted};
 use crate::client::common::Common;
+use crate::client::common::callbacks::{Runner, Wanted};
 use crate::client::config::Config;
 use crate::client::deadlines::{Deadlines, Due, Process, Routine};
 use crate::client::hosts::{Hosts, Wishes};

@@ -6,8 +6,8 @@ use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_wire::{Message, Stamps};
 
 use crate::client::call::{Call, Keeper, KeptPart, KeptResult, Outcome};
-use crate::client::callbacks::Wanted;
 use crate::client::common::Common;
+use crate::client::common::callbacks::Wanted;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
 use crate::client::hosts::losses::called;

@@ -7,7 +7,7 @@ use std::time::Instant;
 use gridrpc_core::Cause;
 use gridrpc_wire::Message;
 
-use crate::client::callbacks::Wanted;
+use crate::client::common::callbacks::Wanted;
 use crate::client::hosts::applied::Applied;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::HostEvent;

@@ -3,12 +3,12 @@
 use gridrpc_idl::{Function, Kind, Mode, Type, Values};
 use gridrpc_wire::{Array, Chunk, DType, Order, Value};
 
+use crate::client::common::request::Request;
 use crate::client::grid::Grid;
 use crate::client::invoke::chunk_landing::ChunkLanding;
 use crate::client::invoke::given::{Given, PrepareError};
 use crate::client::invoke::prepare::{CallOptions, bytes, derived, element, fits, request};
 use crate::client::invoke::target::Target;
-use crate::client::request::Request;
 use crate::typed::{Scalar, Sizes, add_text, dtype, integer_fits};
 
 /// Arguments and results of an item in a chunk, at most, bytes: larger ones travel better alone.

@@ -13,11 +13,11 @@ use gridrpc_wire::{Array, DType, Order, Value, encode_values};
 
 use crate::client::arrays::{self, SharedArray};
 use crate::client::call::Callbacks;
+use crate::client::common::request::Request;
 use crate::client::grid::Grid;
 use crate::client::invoke::given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 use crate::client::invoke::landing::{Destination, Landing, Plan, Room};
 use crate::client::invoke::target::Target;
-use crate::client::request::Request;
 use crate::loan::{Sink, Source};
 use crate::payload::{Payload, PayloadBuilder};
 use crate::sys;

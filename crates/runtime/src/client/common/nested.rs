@@ -7,10 +7,10 @@ use gridrpc_core::{CallId, Cause, Claim, End, Loss, WorkerId};
 use gridrpc_wire::FunctionForm;
 
 use crate::client::call::{Call, Outcome, Watcher};
-use crate::client::callbacks::Wanted;
 use crate::client::common::Common;
+use crate::client::common::callbacks::Wanted;
+use crate::client::common::request::{Request, SubmitError};
 use crate::client::function::FunctionRef;
-use crate::client::request::{Request, SubmitError};
 use crate::client::state::Waiting;
 use crate::nested::{CANCEL, DONE, SUBMIT, WAIT, decode, encode};
 use crate::payload::{Incoming, Outgoing, Payload};

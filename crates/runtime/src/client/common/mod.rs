@@ -1,5 +1,10 @@
 //! What the threads of a client share: the state under its lock, memory, and what is done when the lock is free.
 
+pub(crate) mod callbacks;
+mod gather;
+mod nested;
+pub(crate) mod request;
+
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_core::{FunctionId, Time};
@@ -33,7 +38,7 @@ pub(crate) struct Common {
     /// Whether sections lie in shared memory, and from how many bytes on. If all workers are on hosts,
     /// they are sent what lies in the caller's memory.
     shared_memory: bool,
-    pub(super) shared_threshold: usize,
+    pub(crate) shared_threshold: usize,
     /// Files of modules for hosts, if there are any.
     staged: Option<StagedFiles>,
     /// What is wanted of the results that hosts keep.
@@ -46,7 +51,7 @@ pub(crate) struct Common {
 
 impl Common {
     /// What is shared in a grid of this configuration.
-    pub(super) fn new(
+    pub(crate) fn new(
         config: &Config,
         state: State,
         alarm: Arc<Alarm>,
