@@ -1,4 +1,5 @@
-"""No two files of the client's side need each other, directly or by way of others.
+"""No two files of the client's side need each other, directly or by way of others, and no two
+folders.
 
 What a file needs is read from the paths in it, after `use` or elsewhere, and followed through
 what `mod.rs` files hand on: `crate::client::Grid` is grid.rs. Calls of methods are not looked at:
@@ -121,20 +122,36 @@ class Rooms:
         needed.pop(module, None)
         return needed
 
+    def told(self, one: Module) -> dict[Module, str]:
+        """What is said of each file that this one needs."""
+        needs = self.needs(one).items()
+        return {
+            other: f"{self.names[one]} needs {item} of {self.names[other]}" for other, item in needs
+        }
+
     def circle(self) -> str | None:
         """Files that need each other, if there are any."""
-        needs = {module: self.needs(module) for module in self.code}
-        try:
-            TopologicalSorter(needs).prepare()
-        except CycleError as error:
-            # Each comes behind one that needs it in turn.
-            around: list[Module] = error.args[1][::-1]
-            told = [
-                f"{self.names[one]} needs {needs[one][other]} of {self.names[other]}"
-                for one, other in pairwise(around)
-            ]
-            return "\n".join(told)
-        return None
+        return circle_of({one: self.told(one) for one in self.code})
+
+    def circle_of_rooms(self) -> str | None:
+        """Rooms that need each other: folders, and files that are in none."""
+        needs: dict[Module, dict[Module, str]] = {}
+        for one in self.code:
+            others = {other[:1]: text for other, text in self.told(one).items()}
+            needs.setdefault(one[:1], {}).update(others)
+            needs[one[:1]].pop(one[:1], None)
+        return circle_of(needs)
+
+
+def circle_of(needs: dict[Module, dict[Module, str]]) -> str | None:
+    """What is said of needs that lead back to where they come from, if some do."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        # Each comes behind one that needs it in turn.
+        around: list[Module] = error.args[1][::-1]
+        return "\n".join(needs[one][other] for one, other in pairwise(around))
+    return None
 
 
 def test_no_files_of_the_client_need_each_other() -> None:
@@ -144,6 +161,11 @@ def test_no_files_of_the_client_need_each_other() -> None:
     assert ("grid",) in rooms.needs(("crew",))
     circle = rooms.circle()
     assert circle is None, f"files need each other in a circle:\n{circle}"
+
+
+def test_no_rooms_of_the_client_need_each_other() -> None:
+    circle = Rooms(CLIENT).circle_of_rooms()
+    assert circle is None, f"rooms need each other in a circle:\n{circle}"
 
 
 def write(root: Path, **files: str) -> Rooms:
@@ -202,3 +224,18 @@ def test_what_is_no_need_makes_no_circle(tmp_path: Path, text: str) -> None:
         lower=f"pub struct Lower;\n{text}",
     )
     assert rooms.circle() is None
+
+
+def test_circles_of_rooms_are_found_where_no_files_need_each_other(tmp_path: Path) -> None:
+    rooms = write(
+        tmp_path,
+        mod="mod room;\nmod upper;",
+        room__mod="mod above;\nmod below;",
+        room__above="use crate::client::upper::Upper;",
+        room__below="",
+        upper="use crate::client::room::below::Below;",
+    )
+    assert rooms.circle() is None
+    circle = rooms.circle_of_rooms()
+    assert circle is not None
+    assert "room/above.rs needs upper::Upper of upper.rs" in circle

@@ -18,9 +18,9 @@ use crate::client::common::request::{Request, SubmitError};
 use crate::client::config::Config;
 use crate::client::error::GridError;
 use crate::client::function::FunctionRef;
-use crate::client::hosts;
-use crate::client::launch::Forked;
+use crate::client::hosts::launching;
 use crate::client::reactor::Reactor;
+use crate::client::reactor::spawner::Forked;
 use crate::client::seat::Seat;
 use crate::client::shared::{SharedData, hash};
 use crate::client::state::State;
@@ -97,7 +97,7 @@ impl Grid {
         upstream: Option<Arc<dyn Upstream>>,
     ) -> Result<Grid, GridError> {
         if let Some(servers) = &config.servers {
-            config.settings.hosts = hosts::expected(&servers.list);
+            config.settings.hosts = launching::expected(&servers.list);
         }
         let workers = config.settings.workers;
         nesting::check().map_err(GridError::TooDeep)?;

@@ -14,7 +14,7 @@ use super::names;
 use super::report::{Complaint, HostReport, Point, Start, Workers};
 use super::routes::{News, Routes};
 use super::there::There;
-use crate::client::hosts::told;
+use crate::client::hosts::conversation::told;
 use crate::launcher::{self, Event};
 use crate::link::LinkError;
 use crate::servers::{LauncherKind, Server};

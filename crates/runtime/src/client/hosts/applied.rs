@@ -10,39 +10,39 @@ use crate::client::common::Common;
 use crate::client::common::callbacks::Wanted;
 use crate::client::hosts::clock::Offset;
 use crate::client::hosts::conversation::{EndThere, HostEvent, refused};
-use crate::client::hosts::losses::called;
+use crate::client::hosts::peers::called;
 use crate::client::state::State;
 use crate::client::state::kept::again;
 use crate::payload::Incoming;
 use crate::sys::monotonic_ns;
 
 /// Who has said something, and what is to be done about it when the lock is free.
-pub(super) struct Applied<'a> {
-    pub(super) id: WorkerId,
+pub(crate) struct Applied<'a> {
+    pub(crate) id: WorkerId,
     /// The host as its owner names it; empty: this machine.
-    pub(super) name: &'a str,
-    pub(super) offset: Offset,
-    pub(super) common: &'a Arc<Common>,
+    pub(crate) name: &'a str,
+    pub(crate) offset: Offset,
+    pub(crate) common: &'a Arc<Common>,
     /// Calls that have ended.
-    pub(super) answered: Vec<(Arc<Call>, Outcome, Stamps)>,
+    pub(crate) answered: Vec<(Arc<Call>, Outcome, Stamps)>,
     /// Calls whose results stay there.
-    pub(super) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
+    pub(crate) kept: Vec<(Arc<Call>, KeptResult, Stamps)>,
     /// Calls whose results had stayed there.
-    pub(super) fetched: Vec<(Arc<Call>, Vec<Incoming>)>,
+    pub(crate) fetched: Vec<(Arc<Call>, Vec<Incoming>)>,
     /// What is of no use to anybody.
-    pub(super) unwanted: Vec<Outcome>,
+    pub(crate) unwanted: Vec<Outcome>,
     /// Callbacks.
-    pub(super) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<Wanted>,
     /// What concerns no call.
-    pub(super) later: Vec<HostEvent>,
+    pub(crate) later: Vec<HostEvent>,
     /// What it has said that fits nothing that it was asked.
-    pub(super) broken: Option<String>,
+    pub(crate) broken: Option<String>,
     /// Workers have come or gone.
-    pub(super) changed: bool,
+    pub(crate) changed: bool,
 }
 
 impl<'a> Applied<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         id: WorkerId,
         name: &'a str,
         offset: Offset,
@@ -65,7 +65,7 @@ impl<'a> Applied<'a> {
     }
 
     /// Applies one message.
-    pub(super) fn apply(&mut self, state: &mut State, event: HostEvent) {
+    pub(crate) fn apply(&mut self, state: &mut State, event: HostEvent) {
         let now = Time(monotonic_ns());
         let id = self.id;
         match event {

@@ -28,7 +28,7 @@ impl Reading {
 
 /// A host's clock.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// It is the same clock as this one, as far as is known.
     same: bool,
     readings: VecDeque<Reading>,
@@ -36,14 +36,14 @@ pub(super) struct Clock {
 
 /// How far a clock is ahead of this one, and by how much that may be wrong, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Offset {
+pub(crate) struct Offset {
     ahead: i64,
-    pub(super) error: u64,
+    pub(crate) error: u64,
 }
 
 impl Offset {
     /// The time on this clock that the other one had as `theirs`.
-    pub(super) fn here(self, theirs: u64) -> u64 {
+    pub(crate) fn here(self, theirs: u64) -> u64 {
         theirs.saturating_add_signed(self.ahead.saturating_neg())
     }
 }
@@ -51,12 +51,12 @@ impl Offset {
 impl Clock {
     /// `same`: both hosts run the same kernel, and so read the same clock, unless one of them is in a time
     /// namespace.
-    pub(super) fn new(same: bool) -> Clock {
+    pub(crate) fn new(same: bool) -> Clock {
         Clock { same, readings: VecDeque::new() }
     }
 
     /// The other clock was read between these two times.
-    pub(super) fn heard(&mut self, asked: u64, heard: u64, theirs: u64) {
+    pub(crate) fn heard(&mut self, asked: u64, heard: u64, theirs: u64) {
         let error = heard.saturating_sub(asked).div_ceil(2);
         let middle = asked + error;
         let ahead = i64::try_from(i128::from(theirs) - i128::from(middle)).unwrap_or(0);
@@ -71,7 +71,7 @@ impl Clock {
     }
 
     /// The best that is known now. Nothing is known before the first reading.
-    pub(super) fn offset(&self, now: u64) -> Offset {
+    pub(crate) fn offset(&self, now: u64) -> Offset {
         if self.same {
             return Offset::default();
         }

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use crate::link::Coming;
 
 /// With so many hosts and fewer, large answers do not get into each other's way.
-pub(super) const FEW: usize = 16;
+pub(crate) const FEW: usize = 16;
 /// Where a message needs longer than this to go there and back, answers wait for no turn: they do not meet,
 /// and asking costs more than it brings.
-pub(super) const FAR: Duration = Duration::from_millis(10);
+pub(crate) const FAR: Duration = Duration::from_millis(10);
 /// Answers with so many streamed bytes and more wait for their turn.
-pub(super) const LARGE: usize = 32 << 10;
+pub(crate) const LARGE: usize = 32 << 10;
 /// As many may be on their way.
 const AT_ONCE: usize = 16;
 /// More may be on their way as long as they have less than so many bytes to go.
@@ -43,7 +43,7 @@ struct UnderWay {
 
 /// What waits, first come first served, and what has been asked for.
 #[derive(Debug, Default)]
-pub(super) struct Fetching {
+pub(crate) struct Fetching {
     /// The last answer that each host has announced.
     announced: HashMap<usize, u32>,
     waiting: VecDeque<(Answer, usize)>,
@@ -52,7 +52,7 @@ pub(super) struct Fetching {
 
 impl Fetching {
     /// Something has come from a host, of which these answers have not come in whole.
-    pub(super) fn heard(
+    pub(crate) fn heard(
         &mut self,
         now: Instant,
         host: usize,
@@ -81,14 +81,14 @@ impl Fetching {
     }
 
     /// A host is gone: nothing of it is on its way any more.
-    pub(super) fn forget(&mut self, host: usize) {
+    pub(crate) fn forget(&mut self, host: usize) {
         self.announced.remove(&host);
         self.waiting.retain(|(answer, _)| answer.host != host);
         self.under_way.retain(|one| one.answer.host != host);
     }
 
     /// The next host that is to send an answer, if there is room for one.
-    pub(super) fn next(&mut self, now: Instant) -> Option<usize> {
+    pub(crate) fn next(&mut self, now: Instant) -> Option<usize> {
         let in_time = || self.under_way.iter().filter(|one| one.until > now);
         let left: usize = in_time().map(|one| one.left).sum();
         if in_time().count() >= AT_ONCE && left >= FEW_BYTES {
@@ -100,12 +100,12 @@ impl Fetching {
     }
 
     /// Whether no answer waits.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// When the next answer keeps others waiting no more.
-    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         if self.waiting.is_empty() {
             return None;
         }

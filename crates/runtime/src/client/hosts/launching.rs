@@ -36,12 +36,12 @@ impl Inbox {
 
 /// A host, as it is to be started.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Which of the servers it belongs to.
-    pub(super) server: usize,
-    pub(super) name: String,
+    pub(crate) server: usize,
+    pub(crate) name: String,
     /// How many workers; 0: as many as it has processors.
-    pub(super) workers: u32,
+    pub(crate) workers: u32,
 }
 
 /// The hosts of these servers, in their order.
@@ -65,7 +65,7 @@ pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
 
 /// Asks for agents.
 #[derive(Debug)]
-pub(super) struct Launching {
+pub(crate) struct Launching {
     servers: Vec<Server>,
     program: PathBuf,
     tell: Report,
@@ -74,7 +74,7 @@ pub(super) struct Launching {
 }
 
 impl Launching {
-    pub(super) fn new(
+    pub(crate) fn new(
         servers: Vec<Server>,
         program: PathBuf,
         inbox: Arc<Inbox>,
@@ -93,12 +93,12 @@ impl Launching {
         Launching { servers, program, tell, doors, launchers }
     }
 
-    pub(super) fn server(&self, plan: &Plan) -> &Server {
+    pub(crate) fn server(&self, plan: &Plan) -> &Server {
         &self.servers[plan.server]
     }
 
     /// Asks for these agents, all of a server in one request. Returns those that cannot even be asked for.
-    pub(super) fn start(&mut self, wanted: &[(u32, Plan)]) -> Vec<(u32, io::Error)> {
+    pub(crate) fn start(&mut self, wanted: &[(u32, Plan)]) -> Vec<(u32, io::Error)> {
         let mut failed = Vec::new();
         let mut starts: HashMap<usize, Vec<Start>> = HashMap::new();
         for (agent, plan) in wanted {
@@ -122,12 +122,12 @@ impl Launching {
     }
 
     /// An agent is gone. Whether its launcher will say how that came.
-    pub(super) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
+    pub(crate) fn lost(&mut self, agent: u32, plan: &Plan) -> bool {
         self.launchers[plan.server].as_mut().is_some_and(|launcher| launcher.lost(agent))
     }
 
     /// Ends an agent, wherever it is, and lets it in no more.
-    pub(super) fn stop(&mut self, agent: u32, plan: &Plan) {
+    pub(crate) fn stop(&mut self, agent: u32, plan: &Plan) {
         self.doors.revoke(agent);
         if let Some(launcher) = &mut self.launchers[plan.server] {
             launcher.stop(agent);
@@ -135,7 +135,7 @@ impl Launching {
     }
 
     /// Ends all agents, and waits until they are gone.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.doors.close();
         let launchers = self.launchers.iter_mut().filter_map(Option::take);
         std::thread::scope(|scope| {
@@ -145,7 +145,7 @@ impl Launching {
         });
     }
 
-    pub(super) fn start_timeout(&self, plan: &Plan) -> Duration {
+    pub(crate) fn start_timeout(&self, plan: &Plan) -> Duration {
         self.server(plan).start_timeout
     }
 }

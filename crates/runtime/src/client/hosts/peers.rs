@@ -19,35 +19,35 @@ use crate::sys::monotonic_ns;
 /// All hosts of a grid, as the reactor knows them.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    pub(super) first: u32,
-    pub(super) plans: Vec<Plan>,
-    pub(super) places: Vec<Place>,
-    pub(super) launching: Launching,
-    pub(super) inbox: Arc<Inbox>,
-    pub(super) workers: RemoteWorkers,
+    pub(crate) first: u32,
+    pub(crate) plans: Vec<Plan>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) launching: Launching,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) workers: RemoteWorkers,
     /// Large answers.
-    pub(super) fetching: Fetching,
+    pub(crate) fetching: Fetching,
     /// How many agents have been asked for.
-    pub(super) agents: u32,
+    pub(crate) agents: u32,
 }
 
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Counts the connections that this host has had.
-    pub(super) generation: u32,
+    pub(crate) generation: u32,
     /// The agent that was asked for, and has not ended.
-    pub(super) agent: Option<u32>,
-    pub(super) stage: Stage,
+    pub(crate) agent: Option<u32>,
+    pub(crate) stage: Stage,
     /// How far its start has come, as the launcher says.
-    pub(super) state: String,
+    pub(crate) state: String,
     /// How its agent has ended, if the launcher knew before its connection did.
-    pub(super) ended: Option<String>,
+    pub(crate) ended: Option<String>,
     /// The last of what the agent and its launcher have said.
-    pub(super) said: Vec<u8>,
+    pub(crate) said: Vec<u8>,
 }
 
 #[derive(Debug)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     Absent,
     /// Until when it has to dial.
     Asked(Instant),
@@ -58,38 +58,38 @@ pub(super) enum Stage {
 
 /// A host whose agent is gone.
 #[derive(Debug)]
-pub(super) struct Left {
-    pub(super) until: Instant,
-    pub(super) why: String,
+pub(crate) struct Left {
+    pub(crate) until: Instant,
+    pub(crate) why: String,
     /// What the host called itself.
-    pub(super) host: String,
-    pub(super) pid: u32,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
 }
 
 /// An agent that has dialled.
 #[derive(Debug)]
-pub(super) struct Peer {
-    pub(super) conversation: Conversation,
-    pub(super) up: Arc<Outbound>,
+pub(crate) struct Peer {
+    pub(crate) conversation: Conversation,
+    pub(crate) up: Arc<Outbound>,
     /// What the host calls itself.
-    pub(super) host: String,
-    pub(super) pid: u32,
-    pub(super) joined: bool,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    pub(crate) joined: bool,
     /// Whether it waits with large answers until they are fetched.
-    pub(super) holds: bool,
-    pub(super) heard: Instant,
-    pub(super) asked: Instant,
+    pub(crate) holds: bool,
+    pub(crate) heard: Instant,
+    pub(crate) asked: Instant,
     /// Questions that have not been answered: number, and when they were put, ns.
-    pub(super) pings: VecDeque<(u64, u64)>,
-    pub(super) pinged: u64,
+    pub(crate) pings: VecDeque<(u64, u64)>,
+    pub(crate) pinged: u64,
     /// The shortest way there and back so far, ns.
-    pub(super) round_trip: u64,
-    pub(super) clock: Clock,
+    pub(crate) round_trip: u64,
+    pub(crate) clock: Clock,
 }
 
 impl Peer {
     /// Asks whether it is there, and what its clock says.
-    pub(super) fn ask(&mut self) {
+    pub(crate) fn ask(&mut self) {
         self.pinged += 1;
         let number = self.pinged;
         self.pings.push_back((number, monotonic_ns()));
@@ -118,12 +118,12 @@ impl Hosts {
         Hosts { first, plans, places, launching, inbox, workers, fetching, agents: 0 }
     }
 
-    pub(super) fn index(&self, id: WorkerId) -> Option<usize> {
+    pub(crate) fn index(&self, id: WorkerId) -> Option<usize> {
         let index = id.0.checked_sub(self.first)? as usize;
         (index < self.places.len()).then_some(index)
     }
 
-    pub(super) fn id(&self, index: usize) -> WorkerId {
+    pub(crate) fn id(&self, index: usize) -> WorkerId {
         WorkerId(self.first + index as u32)
     }
 
@@ -135,5 +135,14 @@ impl Hosts {
     /// Whether all agents are gone.
     pub(crate) fn are_gone(&self) -> bool {
         self.places.iter().all(|place| matches!(place.stage, Stage::Absent))
+    }
+}
+
+/// A host as its owner names it, and as it names itself if that differs.
+pub(crate) fn called(name: &str, host: &str) -> String {
+    match (name, host) {
+        ("", host) => host.to_owned(),
+        (name, host) if host == name || host.is_empty() => name.to_owned(),
+        _ => format!("{name} ({host})"),
     }
 }

@@ -1,8 +1,11 @@
 //! Why a host has no workers though its agent is there, and what to do about it.
 
 use std::io;
+use std::time::Duration;
 
 use gridrpc_core::{Cause, Loss};
+
+use crate::launcher::QUEUED;
 
 /// What its Python says that belongs to an installation of another minor version: _versions.py.
 const OTHER_PYTHON: &str = "is of another minor version than the client's Python";
@@ -12,7 +15,7 @@ const OWN: &str = "gridrpc: ";
 
 /// Why no worker can be started on a host, for people. `python`: what workers run there; empty: they are
 /// native.
-pub(super) fn no_workers(python: &str, loss: &Loss) -> String {
+pub(crate) fn no_workers(python: &str, loss: &Loss) -> String {
     let said = |words: &str| loss.stderr.lines().rev().find(|line| line.contains(words));
     if let Some(line) = said(OTHER_PYTHON) {
         let line = line.trim_start_matches("gridrpc: ");
@@ -44,7 +47,7 @@ pub(super) fn no_workers(python: &str, loss: &Loss) -> String {
 }
 
 /// An agent whose connection has ended though it was wanted.
-pub(super) fn agent_gone(how: &str) -> String {
+pub(crate) fn agent_gone(how: &str) -> String {
     format!(
         "its agent is gone ({how}): somebody has killed it, as the kernel does where memory is short, or \
          the host goes down"
@@ -52,12 +55,29 @@ pub(super) fn agent_gone(how: &str) -> String {
 }
 
 /// An agent that is gone, and whose launcher says how that came.
-pub(super) fn agent_left(how: &str) -> String {
+pub(crate) fn agent_left(how: &str) -> String {
     format!("its agent is gone: {how}")
 }
 
+/// An agent that has not dialled. `state`: how far its start has come.
+pub(crate) fn not_come(timeout: Duration, state: &str) -> String {
+    let seconds = timeout.as_secs_f64();
+    if state.starts_with(QUEUED) {
+        return format!(
+            "the batch system did not start its agent within {seconds} s; last heard: it {state}; ask for \
+             less, or wait longer (see `start_timeout` in the configuration of the server)"
+        );
+    }
+    let state = if state.is_empty() { String::new() } else { format!("; last heard: {state}") };
+    format!(
+        "its agent did not dial this client within {seconds} s{state}: a firewall may keep it from doing \
+         so (see `addresses`, `ports` and `start_timeout` in the configuration of the server, and \
+         `gridrpc doctor`)"
+    )
+}
+
 /// An agent that has ended before it was there. `said`: what it has written.
-pub(super) fn agent_ended(how: &str, said: &str) -> String {
+pub(crate) fn agent_ended(how: &str, said: &str) -> String {
     let text = format!("its agent ended before it had dialled this client ({how})");
     // What the program writes last before it ends: why, in some lines.
     let why = said.rfind(OWN).map(|at| &said[at + OWN.len()..]);
@@ -67,7 +87,7 @@ pub(super) fn agent_ended(how: &str, said: &str) -> String {
 }
 
 /// An agent that could not be asked for, since there is no door for it.
-pub(super) fn not_asked_for(error: &io::Error) -> String {
+pub(crate) fn not_asked_for(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => format!(
             "its agent could not dial this client: {error}; name other `ports` in the configuration of the \
@@ -78,7 +98,7 @@ pub(super) fn not_asked_for(error: &io::Error) -> String {
 }
 
 /// An agent whose messages are not this client's. `version`: of its gridrpc, if it could tell.
-pub(super) fn other_version(version: Option<&str>) -> String {
+pub(crate) fn other_version(version: Option<&str>) -> String {
     let own = env!("CARGO_PKG_VERSION");
     let theirs = match version {
         Some(version) => {

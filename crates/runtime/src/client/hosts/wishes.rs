@@ -8,7 +8,7 @@ use crate::client::hosts::peers::Hosts;
 use crate::servers::{Compression, LauncherKind, Server};
 
 impl Hosts {
-    pub(super) fn serve<'a>(&'a self, plan: &Plan, common: &'a Wishes) -> Serve<'a> {
+    pub(crate) fn serve<'a>(&'a self, plan: &Plan, common: &'a Wishes) -> Serve<'a> {
         let server = self.launching.server(plan);
         let here = server.launcher.shares_files();
         let workers = &self.workers;
@@ -49,7 +49,7 @@ impl Hosts {
     }
 
     /// What Python workers of a server run; none: they are native.
-    pub(super) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
+    pub(crate) fn python<'a>(&'a self, server: &'a Server) -> Option<&'a str> {
         let python = self.workers.python.as_ref()?;
         let usual = if server.launcher.shares_files() { python.here.as_str() } else { "python3" };
         Some(server.python.as_deref().unwrap_or(usual))
@@ -57,7 +57,7 @@ impl Hosts {
 }
 
 /// Whether a server's agents run on this machine, as this user sees it.
-pub(super) fn is_here(server: &Server) -> bool {
+pub(crate) fn is_here(server: &Server) -> bool {
     matches!(server.launcher, LauncherKind::Local { .. })
 }
 

@@ -37,6 +37,11 @@ pub(crate) struct Pair {
     pub(crate) theirs: Arc<OwnedFd>,
 }
 
+/// How often a full kernel queue of descriptors in flight is tried again, and after how long.
+const FULL_TRIES: u32 = 2000;
+const FULL_WAIT: Duration = Duration::from_millis(1);
+/// How long the spawner has for an answer before somebody looks to it, ns.
+pub(super) const ANSWER: u64 = 2_000_000_000;
 /// How long a process may take to end that has been killed.
 const DYING: Duration = Duration::from_secs(2);
 
@@ -206,4 +211,19 @@ pub(crate) fn pair() -> io::Result<Pair> {
     let (ours, theirs) = pair.map_err(|errno| sys::naming("socketpair", errno.into()))?;
     do_not_block(&ours)?;
     Ok(Pair { ours: Arc::new(Unix(ours)), theirs: Arc::new(theirs) })
+}
+
+/// Sends all: the spawner does nothing but read.
+pub(super) fn flush_control(sender: &mut Sender) -> io::Result<()> {
+    for _ in 0..FULL_TRIES {
+        match sender.flush() {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Too many descriptors in flight: the spawner is about to take some.
+            Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {}
+            Err(error) => return Err(error),
+        }
+        std::thread::sleep(FULL_WAIT);
+    }
+    Err(io::ErrorKind::TimedOut.into())
 }

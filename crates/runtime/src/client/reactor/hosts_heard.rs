@@ -23,7 +23,7 @@ use crate::sys::monotonic_ns;
 const FIRST_READINGS: u64 = 8;
 
 impl Reactor {
-    pub(in crate::client) fn is_current_host(&self, index: u32, generation: u32) -> bool {
+    pub(super) fn is_current_host(&self, index: u32, generation: u32) -> bool {
         let place = self.hosts.as_ref().and_then(|hosts| hosts.places.get(index as usize));
         place.is_some_and(|place| {
             Token::is_generation(place.generation, generation)
@@ -32,7 +32,7 @@ impl Reactor {
     }
 
     /// Goes on sending to a host.
-    pub(in crate::client) fn send_to_host(&mut self, index: u32) {
+    pub(super) fn send_to_host(&mut self, index: u32) {
         if let Some(peer) = self.peer(index as usize) {
             peer.up.flush();
         }
@@ -46,7 +46,7 @@ impl Reactor {
     }
 
     /// Reads what a host has said.
-    pub(in crate::client) fn hear_host(&mut self, index: u32) {
+    pub(super) fn hear_host(&mut self, index: u32) {
         let index = index as usize;
         loop {
             let Some(peer) = self.peer(index) else { return };
@@ -96,7 +96,7 @@ impl Reactor {
     }
 
     /// Asks for as many large answers as there is room for; says when there is more.
-    pub(in crate::client) fn fetch_from_hosts(&mut self) -> Option<Instant> {
+    pub(super) fn fetch_from_hosts(&mut self) -> Option<Instant> {
         let hosts = self.hosts.as_mut().filter(|hosts| !hosts.fetching.is_idle())?;
         let now = Instant::now();
         let next: Vec<usize> = std::iter::from_fn(|| hosts.fetching.next(now)).collect();

@@ -14,7 +14,7 @@ use crate::client::hosts::fetching::{FAR, FEW, LARGE};
 use crate::client::hosts::launching::News;
 use crate::client::hosts::peers::{Peer, Stage};
 use crate::client::hosts::remedies::{agent_ended, agent_left, not_asked_for};
-use crate::client::lifecycle::{MAX_PAYLOAD, placement};
+use crate::client::reactor::inlet::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
 use crate::client::state::outgoing::HostOut;
 use crate::launcher::Event;
@@ -27,7 +27,7 @@ const KEEP: usize = 4096;
 
 impl Reactor {
     /// Asks for agents on these hosts.
-    pub(in crate::client) fn start_hosts(&mut self, ids: &[WorkerId]) {
+    pub(super) fn start_hosts(&mut self, ids: &[WorkerId]) {
         let Some(hosts) = &mut self.hosts else { return };
         let mut wanted = Vec::with_capacity(ids.len());
         for id in ids {
@@ -50,7 +50,7 @@ impl Reactor {
     }
 
     /// Takes what launchers and the door have told.
-    pub(in crate::client) fn hear_of_hosts(&mut self) {
+    pub(super) fn hear_of_hosts(&mut self) {
         let Some(hosts) = &self.hosts else { return };
         for news in hosts.inbox.take() {
             match news {

@@ -7,10 +7,9 @@ use gridrpc_core::{Cause, End, Loss, Time, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
 use crate::client::call::Outcome;
-use crate::client::hosts::peers::{Left, Stage};
-use crate::client::hosts::remedies::agent_left;
+use crate::client::hosts::peers::{Left, Stage, called};
+use crate::client::hosts::remedies::{agent_left, not_come};
 use crate::client::reactor::Reactor;
-use crate::launcher::QUEUED;
 use crate::sys::monotonic_ns;
 
 /// As often each end looks whether the other is there, in the time after which that is taken for lost.
@@ -20,7 +19,7 @@ const SAYING: Duration = Duration::from_secs(3);
 
 impl Reactor {
     /// Looks whether hosts are there that ought to be; says when to look again.
-    pub(in crate::client) fn see_to_hosts(&mut self) -> Option<Instant> {
+    pub(super) fn see_to_hosts(&mut self) -> Option<Instant> {
         let hosts = self.hosts.as_mut()?;
         let now = Instant::now();
         let mut next: Option<Instant> = None;
@@ -148,14 +147,14 @@ impl Reactor {
     }
 
     /// Gives up a host that was to be sent what the format does not hold.
-    pub(in crate::client) fn give_up_host(&mut self, id: WorkerId, error: &WireError) {
+    pub(super) fn give_up_host(&mut self, id: WorkerId, error: &WireError) {
         if let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(id)) {
             self.lose_host(index, Cause::Failed(format!("a message cannot be sent: {error}")));
         }
     }
 
     /// Tells all agents that nothing more is wanted.
-    pub(in crate::client) fn dismiss_hosts(&mut self) {
+    pub(super) fn dismiss_hosts(&mut self) {
         let Some(hosts) = &mut self.hosts else { return };
         for index in 0..hosts.places.len() {
             let plan = &hosts.plans[index];
@@ -179,34 +178,9 @@ impl Reactor {
     }
 
     /// All that is left of agents ends.
-    pub(in crate::client) fn end_hosts(&mut self) {
+    pub(super) fn end_hosts(&mut self) {
         if let Some(hosts) = &mut self.hosts {
             hosts.launching.close();
         }
     }
-}
-
-/// A host as its owner names it, and as it names itself if that differs.
-pub(super) fn called(name: &str, host: &str) -> String {
-    match (name, host) {
-        ("", host) => host.to_owned(),
-        (name, host) if host == name || host.is_empty() => name.to_owned(),
-        _ => format!("{name} ({host})"),
-    }
-}
-
-fn not_come(timeout: Duration, state: &str) -> String {
-    let seconds = timeout.as_secs_f64();
-    if state.starts_with(QUEUED) {
-        return format!(
-            "the batch system did not start its agent within {seconds} s; last heard: it {state}; ask for \
-             less, or wait longer (see `start_timeout` in the configuration of the server)"
-        );
-    }
-    let state = if state.is_empty() { String::new() } else { format!("; last heard: {state}") };
-    format!(
-        "its agent did not dial this client within {seconds} s{state}: a firewall may keep it from doing \
-         so (see `addresses`, `ports` and `start_timeout` in the configuration of the server, and \
-         `gridrpc doctor`)"
-    )
 }
