@@ -5,11 +5,9 @@
 
 mod alarm;
 mod arrays;
-mod binding;
 mod call;
 mod common;
 mod config;
-mod crew;
 mod error;
 mod function;
 mod grid;

@@ -8,6 +8,7 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
+use gridrpc_core::BlobId;
 use gridrpc_wire::{Lease, Place, Section, Sections};
 
 use crate::loan::{Held, Sink, Source};
@@ -175,4 +176,12 @@ pub fn hash(parts: &[&[u8]]) -> blake3::Hash {
         hasher.update(part);
     }
     hasher.finalize()
+}
+
+/// Shared data as its owners hold it.
+#[derive(Debug)]
+pub(crate) struct Owned {
+    pub(crate) blob: BlobId,
+    pub(crate) data: Arc<SharedData>,
+    pub(crate) owners: usize,
 }
