@@ -7,7 +7,8 @@ use crate::client::common::request::Request;
 use crate::client::grid::Grid;
 use crate::client::invoke::chunk_landing::ChunkLanding;
 use crate::client::invoke::given::{Given, PrepareError};
-use crate::client::invoke::prepare::{CallOptions, bytes, derived, element, fits, request};
+use crate::client::invoke::prepared::{CallOptions, request};
+use crate::client::invoke::sizes::{bytes, derived, element, fits};
 use crate::client::invoke::target::Target;
 use crate::typed::{Scalar, Sizes, add_text, dtype, integer_fits};
 

@@ -6,6 +6,9 @@ mod chunk_landing;
 mod given;
 mod landing;
 mod prepare;
+mod prepared;
+mod sections;
+mod sizes;
 mod target;
 
 pub use callback::{CallbackFrame, CallbackValue};
@@ -13,5 +16,6 @@ pub use chunk::ChunkBuilder;
 pub use chunk_landing::{ChunkLanding, LandedChunk, LandedColumn, Run};
 pub use given::{ArgumentError, Given, Memory, PrepareError, SharedPart};
 pub use landing::{LandError, Landed, Landing, MadeArray, MadeMemory};
-pub use prepare::{CallOptions, Lending, Prepared, prepare};
+pub use prepare::prepare;
+pub use prepared::{CallOptions, Lending, Prepared};
 pub use target::{ModuleSearch, SearchError, Target};

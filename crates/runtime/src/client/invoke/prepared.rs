@@ -1,0 +1,78 @@
+//! A call whose arguments have been found to fit, and how it is to be made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gridrpc_core::{BlobId, Reservation, ServerId};
+
+use crate::client::call::Callbacks;
+use crate::client::common::request::Request;
+use crate::client::invoke::landing::Landing;
+use crate::client::invoke::target::Target;
+use crate::loan::Sink;
+use crate::payload::Payload;
+use crate::typed::Scalars;
+
+/// Whether the caller's memory may be used after the request has been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lending {
+    /// Until the [`Landing`] is used or dropped.
+    UntilLanded,
+    /// Not for arguments: they are copied. Results are put there when they land.
+    Copied,
+}
+
+/// A call that can be made.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is sent.
+    pub payload: Payload,
+    /// The shared data that it refers to.
+    pub blobs: Vec<BlobId>,
+    /// Where streamed results go.
+    pub sinks: Vec<(u16, Arc<Sink>)>,
+    /// What puts the results into their places.
+    pub landing: Landing,
+    /// The scalars, for the sizes of callbacks' arguments.
+    pub scalars: Scalars,
+}
+
+/// How a call is to be made.
+#[derive(Clone, Debug, Default)]
+pub struct CallOptions {
+    /// After which time it fails.
+    pub deadline: Option<Duration>,
+    /// The server that has to run it, if not any that has room.
+    pub server: Option<ServerId>,
+    /// The reserved worker that has to run it.
+    pub on: Option<Reservation>,
+    /// What its function may call back.
+    pub callbacks: Option<Callbacks>,
+}
+
+impl Prepared {
+    /// The request, for [`Grid::submit`](crate::client::Grid::submit), and what puts the results into their places.
+    #[must_use]
+    pub fn request(self, target: &Target, options: CallOptions) -> (Request, Landing) {
+        let request = request(target, self.payload, options);
+        (Request { blobs: self.blobs, sinks: self.sinks, ..request }, self.landing)
+    }
+}
+
+/// The request for a call that needs nothing else.
+pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
+    let CallOptions { deadline, server, on, callbacks } = options;
+    Request {
+        function: Arc::clone(&target.function),
+        payload,
+        blobs: Vec::new(),
+        deadline,
+        idempotent: target.interface().idempotent && on.is_none(),
+        priority: 0,
+        server,
+        on,
+        callbacks,
+        sinks: Vec::new(),
+        after: Vec::new(),
+    }
+}

@@ -1,0 +1,171 @@
+//! Where the arrays of a call travel from, and where its results are to come: the caller's own memory, memory
+//! that is shared, or the frame.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use gridrpc_core::BlobId;
+use gridrpc_wire::DType;
+
+use crate::client::arrays::{self, SharedArray};
+use crate::client::invoke::given::{Given, Memory, SharedPart};
+use crate::client::invoke::landing::{Destination, Room};
+use crate::client::invoke::prepare::{Preparation, Problem};
+use crate::client::invoke::prepared::Lending;
+use crate::client::invoke::sizes::bytes;
+use crate::loan::{Sink, Source};
+use crate::segment::Lent;
+use crate::sys;
+use crate::typed::{Shape, gather};
+
+impl Preparation<'_> {
+    fn is_large(&self, shape: &Shape) -> bool {
+        shape.is_whole() && !self.payload.is_small(shape.bytes())
+    }
+
+    pub(super) fn add_in(&mut self, memory: &Memory, shape: &Shape) -> Result<(), Problem> {
+        let bytes = bytes(memory, shape)?;
+        if self.is_large(shape) {
+            if self.payload.has_shared_memory() {
+                if let Some((lent, offset)) = arrays::find(memory.start, bytes.len()) {
+                    self.payload.add_shared(lent, offset, bytes.len() as u64, 0);
+                    return Ok(());
+                }
+            } else if let Some(source) = self.lend(memory, shape) {
+                self.payload.add_source(source);
+                return Ok(());
+            }
+        }
+        if shape.is_whole() {
+            return Ok(self.payload.add(bytes)?);
+        }
+        let len = shape.selected_bytes();
+        Ok(self.payload.add_with(len, |packed| gather(shape, bytes, packed))?)
+    }
+
+    /// Shared data, which the workers have by then.
+    pub(super) fn add_part(
+        &mut self,
+        shared: &SharedPart,
+        shape: &Shape,
+        sizes: &[u64],
+        dtype: DType,
+    ) -> Result<(), Problem> {
+        let SharedPart { blob, part, len, .. } = *shared;
+        if !shape.is_whole() {
+            return Err("is shared data, of which no part can travel alone".into());
+        }
+        // Characters go by either type of one byte.
+        let is_it = shared.dtype == dtype || shared.dtype.size() == 1 && dtype.size() == 1;
+        if !is_it || len != shape.bytes() || sizes.len() > 1 && shared.shape != sizes {
+            let (given, wanted) = (shared.dtype.name(), dtype.name());
+            let has = &shared.shape;
+            return Err(format!(
+                "is shared data of shape {has:?} and type {given}, but has to have {sizes:?} of {wanted}"
+            )
+            .into());
+        }
+        self.payload.add_blob(blob, part, len as u64);
+        if !self.blobs.contains(&BlobId(blob)) {
+            self.blobs.push(BlobId(blob));
+        }
+        Ok(())
+    }
+
+    /// The caller's memory, to be sent from where it lies.
+    fn lend(&mut self, memory: &Memory, shape: &Shape) -> Option<Arc<Source>> {
+        let start = NonNull::new(memory.start).filter(|_| self.lending == Lending::UntilLanded)?;
+        // SAFETY: the caller of `prepare` has promised to leave it alone until the landing, which
+        // detaches it, is used or dropped.
+        let source = Arc::new(unsafe { Source::lent(start, shape.bytes()) });
+        self.landing.sources.push(Arc::clone(&source));
+        Some(source)
+    }
+
+    pub(super) fn add_in_out(
+        &mut self,
+        memory: &Memory,
+        shape: &Shape,
+    ) -> Result<Destination, Problem> {
+        let to = Destination::Caller(memory.start);
+        // A call that may run twice must find its arguments as they were.
+        if !self.is_large(shape) || self.function.idempotent {
+            self.add_in(memory, shape)?;
+            return Ok(to);
+        }
+        let len = shape.bytes() as u64;
+        if !self.payload.has_shared_memory() {
+            self.add_in(memory, shape)?;
+            self.sink(memory, shape);
+            return Ok(to);
+        }
+        if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+            self.room(&lent, offset, len, 0);
+            return Ok(Destination::InPlace);
+        }
+        let Some(lent) = self.payload.take_shared(len)? else {
+            self.add_in(memory, shape)?;
+            return Ok(to);
+        };
+        lent.write(bytes(memory, shape)?)?;
+        self.room(&Arc::new(lent), 0, len, len);
+        Ok(to)
+    }
+
+    /// Makes room for a result, if it is large. Returns whether the call has a section for it.
+    pub(super) fn add_out(
+        &mut self,
+        given: &Given,
+        shape: &Shape,
+    ) -> Result<(Destination, bool), Problem> {
+        let len = shape.bytes() as u64;
+        let shares = self.payload.has_shared_memory() && self.is_large(shape);
+        let Given::Array(memory) = given else {
+            if !shares {
+                return Ok((Destination::Made(None), false));
+            }
+            let array = match SharedArray::new(shape.bytes()) {
+                Err(error) if sys::is_out_of_descriptors(&error) => {
+                    return Ok((Destination::Made(None), false));
+                }
+                array => array?,
+            };
+            self.room(&array.lent(), 0, len, len);
+            return Ok((Destination::Made(Some(array)), true));
+        };
+        let to = Destination::Caller(memory.start);
+        if !shares {
+            if self.is_large(shape) && !self.function.idempotent {
+                self.sink(memory, shape);
+            }
+            return Ok((to, false));
+        }
+        if let Some((lent, offset)) = arrays::find(memory.start, shape.bytes()) {
+            self.room(&lent, offset, len, 0);
+            return Ok((Destination::InPlace, true));
+        }
+        let Some(lent) = self.payload.take_shared(len)? else { return Ok((to, false)) };
+        lent.make_ready(len);
+        self.room(&Arc::new(lent), 0, len, len);
+        Ok((to, true))
+    }
+
+    /// A section that the worker writes a result to.
+    fn room(&mut self, lent: &Arc<Lent>, offset: u64, len: u64, moved: u64) {
+        self.payload.add_shared(Arc::clone(lent), offset, len, moved);
+        let room = Room { section: self.sections, lent: Arc::clone(lent), offset };
+        self.landing.rooms.push(room);
+    }
+
+    /// Has the next result received where the caller has it.
+    fn sink(&mut self, memory: &Memory, shape: &Shape) {
+        if let Some(start) = NonNull::new(memory.start)
+            && self.lending == Lending::UntilLanded
+        {
+            // SAFETY: as in `lend`; the landing closes it.
+            let sink = Arc::new(unsafe { Sink::new(start, shape.bytes()) });
+            self.landing.sinks.push(Arc::clone(&sink));
+            self.sinks.push((self.results, sink));
+        }
+    }
+}
