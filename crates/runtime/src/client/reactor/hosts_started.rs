@@ -72,6 +72,10 @@ impl Reactor {
         match event {
             Event::State(state) => {
                 place.state.clone_from(&state);
+                // An agent that is there has come further than its launcher knows.
+                if !matches!(place.stage, Stage::Asked(_)) {
+                    return;
+                }
                 let id = WorkerId(hosts.first + index as u32);
                 self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
             }

@@ -330,6 +330,8 @@ impl<S: System> Desk<S> {
     /// Ends all. Agents that run have been told to end, and have some time for that.
     fn close(mut self) {
         let until = Instant::now() + self.patience;
+        // What runs is not to be cancelled because nobody has asked yet.
+        self.look();
         let queued = self.members.iter().filter(|(_, member)| !member.runs);
         let queued: Vec<u32> = queued.map(|(agent, _)| *agent).collect();
         if !queued.is_empty() {
