@@ -8,6 +8,11 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex};
 
 pub(crate) use gridrpc_core::Time;
 
+/// A span of time in the client's unit, ns.
+pub(crate) fn ns(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What the client's clock shows.
 pub(crate) fn now() -> Time {
     Time(crate::sys::monotonic_ns())

@@ -9,7 +9,7 @@ use crate::client::error::GridError;
 use crate::client::grid::Grid;
 use crate::client::reactor::Reactor;
 use crate::client::seat::Seat;
-use crate::client::sync::now;
+use crate::client::sync::{now, ns};
 use crate::forks;
 use crate::patience::Patience;
 
@@ -76,7 +76,6 @@ impl Waiter {
         let unsent = state.take_all_unsent();
         drop(state);
         unsent.flush();
-        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        self.seat.wait(now() + timeout, ready, sleep)
+        self.seat.wait(now() + ns(timeout), ready, sleep)
     }
 }

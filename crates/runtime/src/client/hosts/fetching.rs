@@ -7,7 +7,9 @@
 //! first come far earlier.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use gridrpc_core::Time;
 
 use crate::link::Coming;
 
@@ -22,8 +24,8 @@ pub(crate) const LARGE: usize = 32 << 10;
 const AT_ONCE: usize = 16;
 /// More may be on their way as long as they have less than so many bytes to go.
 const FEW_BYTES: usize = 1 << 20;
-/// How long an answer of which nothing arrives keeps others waiting. Its link may be dead.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an answer of which nothing arrives keeps others waiting, ns. Its link may be dead.
+const PATIENCE: u64 = 1_000_000_000;
 
 /// An answer: of which host, and which one on its connection. Each host sends those that are asked for in
 /// the order in which it has announced them.
@@ -38,7 +40,7 @@ struct Answer {
 struct UnderWay {
     answer: Answer,
     left: usize,
-    until: Instant,
+    until: Time,
 }
 
 /// What waits, first come first served, and what has been asked for.
@@ -52,12 +54,7 @@ pub(crate) struct Fetching {
 
 impl Fetching {
     /// Something has come from a host, of which these answers have not come in whole.
-    pub(crate) fn heard(
-        &mut self,
-        now: Instant,
-        host: usize,
-        coming: impl Iterator<Item = Coming>,
-    ) {
+    pub(crate) fn heard(&mut self, now: Time, host: usize, coming: impl Iterator<Item = Coming>) {
         let coming: Vec<Coming> = coming.filter(|coming| coming.total >= LARGE).collect();
         self.under_way.retain_mut(|one| {
             if one.answer.host != host {
@@ -88,7 +85,7 @@ impl Fetching {
     }
 
     /// The next host that is to send an answer, if there is room for one.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<usize> {
+    pub(crate) fn next(&mut self, now: Time) -> Option<usize> {
         let in_time = || self.under_way.iter().filter(|one| one.until > now);
         let left: usize = in_time().map(|one| one.left).sum();
         if in_time().count() >= AT_ONCE && left >= FEW_BYTES {
@@ -105,7 +102,7 @@ impl Fetching {
     }
 
     /// When the next answer keeps others waiting no more.
-    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Time) -> Option<Time> {
         if self.waiting.is_empty() {
             return None;
         }
@@ -123,12 +120,12 @@ mod tests {
         Coming { number, total, left: total }
     }
 
-    fn asked(fetching: &mut Fetching, now: Instant) -> Vec<usize> {
+    fn asked(fetching: &mut Fetching, now: Time) -> Vec<usize> {
         std::iter::from_fn(|| fetching.next(now)).collect()
     }
 
     /// Hosts that have announced an answer each.
-    fn waiting(now: Instant, hosts: usize, total: usize) -> Fetching {
+    fn waiting(now: Time, hosts: usize, total: usize) -> Fetching {
         let mut fetching = Fetching::default();
         for host in 0..hosts {
             fetching.heard(now, host, [announced(1, total)].into_iter());
@@ -138,7 +135,7 @@ mod tests {
 
     #[test]
     fn some_large_ones_at_a_time_in_the_order_in_which_they_came() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = Fetching::default();
         for host in (0..40).rev() {
             fetching.heard(now, host, [announced(1, MB)].into_iter());
@@ -153,7 +150,7 @@ mod tests {
 
     #[test]
     fn all_that_a_host_has_announced_is_asked_for_once() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = Fetching::default();
         let all = [announced(u32::MAX, MB), announced(0, MB), announced(1, LARGE - 1)];
         fetching.heard(now, 7, all[..1].iter().copied());
@@ -165,19 +162,19 @@ mod tests {
 
     #[test]
     fn as_many_middling_ones_as_make_up_some_large_ones() {
-        let now = Instant::now();
+        let now = Time(7);
         assert_eq!(asked(&mut waiting(now, 100, LARGE), now).len(), MB / LARGE);
     }
 
     #[test]
     fn what_does_not_go_on_keeps_nobody_waiting() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE + 4, MB);
         assert_eq!(fetching.due(now), None);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         let due = fetching.due(now).expect("some keep others waiting");
         assert!((now + PATIENCE..now + 3 * PATIENCE).contains(&due));
-        assert_eq!(asked(&mut fetching, due - Duration::from_nanos(1)).len(), 0);
+        assert_eq!(asked(&mut fetching, Time(due.0 - 1)).len(), 0);
         assert_eq!(asked(&mut fetching, due).len(), AT_ONCE);
         // None waits behind the last ones.
         assert_eq!(asked(&mut fetching, due + 3 * PATIENCE).len(), 4);
@@ -186,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_goes_on_keeps_others_waiting() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = waiting(now, 2 * AT_ONCE, 4 * MB);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         for host in 0..AT_ONCE {
@@ -199,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_next_answer_of_a_host_waits_behind_others() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = waiting(now, AT_ONCE + 1, MB);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         fetching.heard(now, 3, [announced(2, MB)].into_iter());
@@ -210,7 +207,7 @@ mod tests {
 
     #[test]
     fn lost_hosts_make_room_and_begin_anew() {
-        let now = Instant::now();
+        let now = Time(7);
         let mut fetching = waiting(now, AT_ONCE + 2, MB);
         assert_eq!(asked(&mut fetching, now).len(), AT_ONCE);
         fetching.forget(16);

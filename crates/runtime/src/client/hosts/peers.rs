@@ -2,9 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
-use gridrpc_core::WorkerId;
+use gridrpc_core::{Time, WorkerId};
 use gridrpc_wire::Message;
 
 use crate::client::common::Common;
@@ -49,17 +48,17 @@ pub(crate) struct Place {
 #[derive(Debug)]
 pub(crate) enum Stage {
     Absent,
-    /// Until when it has to dial.
-    Asked(Instant),
+    /// Its agent has been asked for, and has not dialled.
+    Asked,
     There(Box<Peer>),
-    /// Its agent is gone, and the launcher will say how: until when that is waited for, and what is told else.
+    /// Its agent is gone, and the launcher will say how, if it does so in time.
     Left(Box<Left>),
 }
 
 /// A host whose agent is gone.
 #[derive(Debug)]
 pub(crate) struct Left {
-    pub(crate) until: Instant,
+    /// What is told if the launcher says nothing.
     pub(crate) why: String,
     /// What the host called itself.
     pub(crate) host: String,
@@ -77,8 +76,10 @@ pub(crate) struct Peer {
     pub(crate) joined: bool,
     /// Whether it waits with large answers until they are fetched.
     pub(crate) holds: bool,
-    pub(crate) heard: Instant,
-    pub(crate) asked: Instant,
+    /// When something came of it last.
+    pub(crate) heard: Time,
+    /// When it was last time to ask whether it is there.
+    pub(crate) asked: Time,
     /// Questions that have not been answered: number, and when they were put, ns.
     pub(crate) pings: VecDeque<(u64, u64)>,
     pub(crate) pinged: u64,

@@ -23,6 +23,20 @@ pub(super) struct Asked {
     pub(super) urged: bool,
 }
 
+/// An agent that has been asked for, of the host of this index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Agent {
+    pub(super) index: u32,
+    pub(super) agent: u32,
+}
+
+/// A connection to the agent of the host of this index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Connection {
+    pub(super) index: u32,
+    pub(super) generation: u32,
+}
+
 /// What is due once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
@@ -32,6 +46,12 @@ pub(super) enum Due {
     Line(Process),
     /// The spawner ought to have done it by now.
     Answer(Asked),
+    /// The agent ought to have dialled by now.
+    Dialled(Agent),
+    /// Is the host still there?
+    Heard(Connection),
+    /// The launcher ought to have said by now how this connection's agent came to be gone.
+    Left(Connection),
 }
 
 /// What comes again and again: each has one moment at which it is due next, or none for now.
@@ -41,8 +61,6 @@ pub(super) enum Routine {
     Core,
     /// It is looked for memory that nobody uses.
     Memory,
-    /// Hosts that ought to be there are looked after.
-    Hosts,
     /// A host's large answers keep others waiting no more.
     Fetching,
     /// The grid is closed: is everything gone?

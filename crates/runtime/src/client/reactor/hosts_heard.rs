@@ -2,9 +2,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
 
-use gridrpc_core::Cause;
+use gridrpc_core::{Cause, Time};
 use gridrpc_wire::Message;
 
 use crate::client::common::callbacks::Wanted;
@@ -15,6 +14,7 @@ use crate::client::hosts::peers::{Peer, Stage};
 use crate::client::hosts::remedies::{agent_gone, no_workers, other_version};
 use crate::client::hosts::wishes::is_here;
 use crate::client::reactor::{Reactor, Token};
+use crate::client::sync::now;
 use crate::nested::is_request;
 use crate::servers::ServerOutput;
 use crate::sys::monotonic_ns;
@@ -56,7 +56,7 @@ impl Reactor {
                     return self.leave_host(index, agent_gone("it closed the connection"));
                 }
                 Ok(_) => {
-                    peer.heard = Instant::now();
+                    peer.heard = now();
                     let events = peer.conversation.events();
                     let more = peer.conversation.receiver.has_more();
                     let has_begun = peer.joined || !events.is_empty();
@@ -91,14 +91,14 @@ impl Reactor {
             && peer.holds
         {
             let coming = peer.conversation.receiver.coming();
-            hosts.fetching.heard(Instant::now(), index, coming);
+            hosts.fetching.heard(now(), index, coming);
         }
     }
 
     /// Asks for as many large answers as there is room for; says when there is more.
-    pub(super) fn fetch_from_hosts(&mut self) -> Option<Instant> {
+    pub(super) fn fetch_from_hosts(&mut self) -> Option<Time> {
         let hosts = self.hosts.as_mut().filter(|hosts| !hosts.fetching.is_idle())?;
-        let now = Instant::now();
+        let now = now();
         let next: Vec<usize> = std::iter::from_fn(|| hosts.fetching.next(now)).collect();
         if !next.is_empty() {
             let mut state = self.common.lock();

@@ -1,77 +1,64 @@
 //! Noticing that hosts are gone or do not come, and letting go of them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use gridrpc_core::{Cause, End, Loss, Time, WorkerId};
+use gridrpc_core::{Cause, End, Loss, WorkerId};
 use gridrpc_wire::{Message, WireError};
 
 use crate::client::call::Outcome;
 use crate::client::hosts::peers::{Left, Stage, called};
 use crate::client::hosts::remedies::{agent_left, not_come};
 use crate::client::reactor::Reactor;
-use crate::sys::monotonic_ns;
+use crate::client::reactor::deadlines::{Agent, Connection, Due};
+use crate::client::sync::{now, ns};
 
 /// As often each end looks whether the other is there, in the time after which that is taken for lost.
-const LOOKS: u32 = 3;
-/// How long a launcher is waited for that will say how an agent came to be gone. Its calls wait as long.
-const SAYING: Duration = Duration::from_secs(3);
+pub(super) const LOOKS: u64 = 3;
+/// How long a launcher is waited for that will say how an agent came to be gone, ns. Its calls wait as long.
+const SAYING: u64 = 3_000_000_000;
 
 impl Reactor {
-    /// Looks whether hosts are there that ought to be; says when to look again.
-    pub(super) fn see_to_hosts(&mut self) -> Option<Instant> {
-        let hosts = self.hosts.as_mut()?;
-        let now = Instant::now();
-        let mut next: Option<Instant> = None;
-        let (mut lost, mut left) = (Vec::new(), Vec::new());
-        let mut wait_until = |due: Instant| next = Some(next.map_or(due, |next| next.min(due)));
-        for (index, place) in hosts.places.iter_mut().enumerate() {
-            let server = hosts.launching.server(&hosts.plans[index]);
-            match &mut place.stage {
-                Stage::Absent => {}
-                Stage::Asked(until) if *until <= now => {
-                    lost.push((index, Cause::Failed(not_come(server.start_timeout, &place.state))));
-                }
-                Stage::Asked(until) => wait_until(*until),
-                Stage::Left(gone) if gone.until <= now => {
-                    lost.push((index, Cause::Failed(gone.why.clone())));
-                }
-                Stage::Left(gone) => wait_until(gone.until),
-                Stage::There(peer) => {
-                    let heartbeat = server.heartbeat;
-                    if heartbeat.is_zero() {
-                        continue;
-                    }
-                    if peer.heard + heartbeat <= now {
-                        let seconds = heartbeat.as_secs_f64();
-                        let why = format!(
-                            "it was silent for {seconds} s: its agent is stopped, or the network is \
-                             cut (see `heartbeat` in the configuration of the server)"
-                        );
-                        left.push((index, why));
-                        continue;
-                    }
-                    wait_until(peer.heard + heartbeat);
-                    if !peer.joined {
-                        // It is to speak first.
-                        continue;
-                    }
-                    if peer.asked + heartbeat / LOOKS <= now {
-                        peer.asked = now;
-                        peer.ask();
-                    }
-                    wait_until(peer.asked + heartbeat / LOOKS);
-                }
+    /// An agent ought to have dialled by now.
+    pub(super) fn see_to_agent(&mut self, asked: Agent) {
+        let index = asked.index as usize;
+        let Some(hosts) = &self.hosts else { return };
+        let place = &hosts.places[index];
+        if matches!(place.stage, Stage::Asked) && place.agent == Some(asked.agent) {
+            let timeout = hosts.launching.start_timeout(&hosts.plans[index]);
+            let why = not_come(timeout, &place.state);
+            self.lose_host(index, Cause::Failed(why));
+        }
+    }
+
+    /// Looks whether a host is there that ought to be, and asks it.
+    pub(super) fn see_to_host(&mut self, connection: Connection) {
+        let index = connection.index as usize;
+        let Some(hosts) = &mut self.hosts else { return };
+        let place = &mut hosts.places[index];
+        let Stage::There(peer) = &mut place.stage else { return };
+        if place.generation != connection.generation {
+            return;
+        }
+        let heartbeat = hosts.launching.server(&hosts.plans[index]).heartbeat;
+        let now = now();
+        if peer.heard + ns(heartbeat) <= now {
+            let seconds = heartbeat.as_secs_f64();
+            let why = format!(
+                "it was silent for {seconds} s: its agent is stopped, or the network is cut (see \
+                 `heartbeat` in the configuration of the server)"
+            );
+            return self.leave_host(index, why);
+        }
+        let pause = ns(heartbeat) / LOOKS;
+        if peer.asked + pause <= now {
+            peer.asked = now;
+            // It is to speak first.
+            if peer.joined {
+                peer.ask();
             }
         }
-        for (index, cause) in lost {
-            self.lose_host(index, cause);
-        }
-        for (index, why) in left {
-            self.leave_host(index, why);
-            next = Some(next.map_or(now + SAYING, |next| next.min(now + SAYING)));
-        }
-        next
+        let next = (peer.heard + ns(heartbeat)).min(peer.asked + pause);
+        self.deadlines.add(next, Due::Heard(connection));
     }
 
     /// A host's agent is gone. Where its launcher can say how that came, it is waited for.
@@ -90,15 +77,29 @@ impl Reactor {
         }
         let _ = self.epoll.delete(peer.conversation.receiver.socket());
         let (host, pid) = (peer.host.clone(), peer.pid);
-        let until = Instant::now() + SAYING;
-        let gone = Stage::Left(Box::new(Left { until, why, host, pid }));
+        let now = now();
+        let connection = Connection { index: index as u32, generation: place.generation };
+        self.deadlines.add(now + SAYING, Due::Left(connection));
+        let gone = Stage::Left(Box::new(Left { why, host, pid }));
         let peer = std::mem::replace(&mut place.stage, gone);
         let mut state = self.common.lock();
         // Nothing more is sent there meanwhile.
-        let now = Time(monotonic_ns());
         state.drive(|core, out| core.host_leaves(now, id, out));
         self.common.finish(state);
         drop(peer);
+    }
+
+    /// A launcher has not said in time how the agent of this connection came to be gone.
+    pub(super) fn see_to_left(&mut self, connection: Connection) {
+        let index = connection.index as usize;
+        let Some(hosts) = &self.hosts else { return };
+        let place = &hosts.places[index];
+        if let Stage::Left(gone) = &place.stage
+            && place.generation == connection.generation
+        {
+            let why = gone.why.clone();
+            self.lose_host(index, Cause::Failed(why));
+        }
     }
 
     /// A host is gone, or cannot be had.
@@ -111,7 +112,7 @@ impl Reactor {
         let stage = std::mem::replace(&mut place.stage, Stage::Absent);
         let (host, pid) = match &stage {
             Stage::Absent => return,
-            Stage::Asked(_) => (plan.name.clone(), 0),
+            Stage::Asked => (plan.name.clone(), 0),
             Stage::Left(gone) => (gone.host.clone(), gone.pid),
             Stage::There(peer) => {
                 let _ = self.epoll.delete(peer.conversation.receiver.socket());
@@ -128,7 +129,7 @@ impl Reactor {
         let host = called(&plan.name, &host);
         let loss = Loss { worker: Loss::HOST, pid, host, cause, stderr };
         let mut state = self.common.lock();
-        let now = Time(monotonic_ns());
+        let now = now();
         state.hosts.set(id, None);
         state.hosts.break_chains(id);
         let loss_of_results = Arc::new(loss.clone());
@@ -162,7 +163,7 @@ impl Reactor {
             match &place.stage {
                 Stage::Absent => {}
                 Stage::Left(_) => place.stage = Stage::Absent,
-                Stage::Asked(_) => {
+                Stage::Asked => {
                     place.stage = Stage::Absent;
                     if let Some(agent) = place.agent {
                         hosts.launching.stop(agent, plan);

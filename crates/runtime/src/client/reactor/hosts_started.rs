@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
 
 use gridrpc_core::{Cause, WorkerId};
 use gridrpc_wire::Message;
@@ -14,9 +13,12 @@ use crate::client::hosts::fetching::{FAR, FEW, LARGE};
 use crate::client::hosts::launching::News;
 use crate::client::hosts::peers::{Peer, Stage};
 use crate::client::hosts::remedies::{agent_ended, agent_left, not_asked_for};
+use crate::client::reactor::deadlines::{Agent, Connection, Due};
+use crate::client::reactor::hosts_lost::LOOKS;
 use crate::client::reactor::inlet::{MAX_PAYLOAD, placement};
 use crate::client::reactor::{Reactor, Token};
 use crate::client::state::outgoing::HostOut;
+use crate::client::sync::{now, ns};
 use crate::launcher::Event;
 use crate::link::{Outbound, Receiver};
 use crate::sys::{self, monotonic_ns};
@@ -34,10 +36,12 @@ impl Reactor {
             let Some(index) = hosts.index(*id) else { continue };
             hosts.agents += 1;
             let plan = hosts.plans[index].clone();
-            let until = Instant::now() + hosts.launching.start_timeout(&plan);
+            let until = now() + ns(hosts.launching.start_timeout(&plan));
+            let agent = Agent { index: index as u32, agent: hosts.agents };
+            self.deadlines.add(until, Due::Dialled(agent));
             let place = &mut hosts.places[index];
             place.agent = Some(hosts.agents);
-            place.stage = Stage::Asked(until);
+            place.stage = Stage::Asked;
             place.state.clear();
             place.ended = None;
             place.said.clear();
@@ -73,7 +77,7 @@ impl Reactor {
             Event::State(state) => {
                 place.state.clone_from(&state);
                 // An agent that is there has come further than its launcher knows.
-                if !matches!(place.stage, Stage::Asked(_)) {
+                if !matches!(place.stage, Stage::Asked) {
                     return;
                 }
                 let id = WorkerId(hosts.first + index as u32);
@@ -93,7 +97,7 @@ impl Reactor {
             Event::Ended(how) => {
                 place.agent = None;
                 match &place.stage {
-                    Stage::Asked(_) => {
+                    Stage::Asked => {
                         let why = agent_ended(&how, &String::from_utf8_lossy(&place.said));
                         self.lose_host(index, Cause::Failed(why));
                     }
@@ -113,7 +117,7 @@ impl Reactor {
         let common = Arc::clone(&self.common);
         let Some(hosts) = &mut self.hosts else { return };
         let place = &mut hosts.places[index];
-        if !matches!(place.stage, Stage::Asked(_)) || self.closing.is_some() {
+        if !matches!(place.stage, Stage::Asked) || self.closing.is_some() {
             return;
         }
         place.generation = place.generation.wrapping_add(1);
@@ -136,7 +140,7 @@ impl Reactor {
         up.compress(hosts.launching.server(&hosts.plans[index]).compression);
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
-        let now = Instant::now();
+        let now = now();
         place.stage = Stage::There(Box::new(Peer {
             conversation: Conversation::new(receiver),
             up,
@@ -151,6 +155,11 @@ impl Reactor {
             round_trip: u64::MAX,
             clock: Clock::default(),
         }));
+        let heartbeat = ns(hosts.launching.server(&hosts.plans[index]).heartbeat);
+        if heartbeat > 0 {
+            let connection = Connection { index: index as u32, generation: place.generation };
+            self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
+        }
         // It may have said something already, which the socket does not tell of again.
         self.hear_host(index as u32);
     }

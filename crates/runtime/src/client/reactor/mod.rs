@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Instant;
 
 use gridrpc_core::{Time, WorkerId};
 use gridrpc_wire::WireError;
@@ -244,15 +243,16 @@ impl Reactor {
                 }
                 Due::Line(process) if self.is_there(process) => self.end_lines(process.index),
                 Due::Answer(asked) if self.is_there(asked.process) => self.see_to_unanswered(asked),
+                Due::Dialled(agent) => self.see_to_agent(agent),
+                Due::Heard(connection) => self.see_to_host(connection),
+                Due::Left(connection) => self.see_to_left(connection),
                 // The process is gone that it was about.
                 _ => {}
             }
         }
         if self.hosts.is_some() {
-            let fetching = self.fetch_from_hosts().map(on_our_clock);
+            let fetching = self.fetch_from_hosts();
             self.deadlines.set(Routine::Fetching, fetching);
-            let hosts = self.see_to_hosts().map(on_our_clock);
-            self.deadlines.set(Routine::Hosts, hosts);
         }
         if let Some(deadline) = self.closing {
             self.see_to_closing(now, deadline);
@@ -358,12 +358,6 @@ impl Reactor {
         let _ = self.epoll.delete(inlet.receiver.socket());
         self.kill(&[worker]);
     }
-}
-
-/// When that is on the clock that everything here goes by.
-fn on_our_clock(at: Instant) -> Time {
-    let left = at.saturating_duration_since(Instant::now()).as_nanos();
-    now() + u64::try_from(left).unwrap_or(u64::MAX)
 }
 
 /// A time-out up to the next whole millisecond, so as not to wake too early again and again.
