@@ -7,8 +7,9 @@ use crate::queue::{Entry, Order, Queue};
 /// In which line a call waits: in that of a server, or of those that any executor may run.
 pub(crate) type Line = Option<ServerId>;
 
+/// Where a call is on its way to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CallState {
     /// In no queue for workers: so many other calls have to end first, and then its arguments have to be put
     /// together. One for a reserved worker has its place in that one's queue all the same.
     Blocked {
@@ -31,7 +32,7 @@ pub(crate) struct Near {
 #[derive(Debug)]
 pub(crate) struct Call<T> {
     pub(crate) task: Task<T>,
-    pub(crate) place: Place,
+    pub(crate) state: CallState,
     /// Workers that were lost while they ran it.
     pub(crate) losses: u32,
     /// Workers that were lost when it was the next that they would have begun.
@@ -110,8 +111,8 @@ impl<T> Calls<T> {
         let slot = &mut self.slots[index as usize];
         self.submitted += 1;
         let serial = self.submitted;
-        let place = Place::Queued;
-        slot.call = Some(Call { task, place, losses: 0, false_starts: 0, near: None, serial });
+        let state = CallState::Queued;
+        slot.call = Some(Call { task, state, losses: 0, false_starts: 0, near: None, serial });
         CallId::new(index, slot.generation)
     }
 
@@ -132,30 +133,30 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        self.leave(call.place, call.task.server, call.task.bytes);
+        self.leave(call.state, call.task.server, call.task.bytes);
         Some(call)
     }
 
     /// Takes a call out of its place; it is to be given another one at once.
     pub(crate) fn leave_place(&mut self, id: CallId) {
         if let Some(call) = self.get(id) {
-            self.leave(call.place, call.task.server, call.task.bytes);
+            self.leave(call.state, call.task.server, call.task.bytes);
         }
     }
 
-    fn leave(&mut self, place: Place, line: Line, bytes: u64) {
-        match place {
-            Place::Queued => self.leave_queue(line, bytes),
-            Place::Waiting(_) => self.leave_own_queue(bytes),
-            Place::Blocked { .. } => self.leave_blocked(bytes),
-            Place::Sent(_) => {}
+    fn leave(&mut self, state: CallState, line: Line, bytes: u64) {
+        match state {
+            CallState::Queued => self.leave_queue(line, bytes),
+            CallState::Waiting(_) => self.leave_own_queue(bytes),
+            CallState::Blocked { .. } => self.leave_blocked(bytes),
+            CallState::Sent(_) => {}
         }
     }
 
     /// Puts a call into the queue for all workers, or into that of its server, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
-        call.place = Place::Queued;
+        call.state = CallState::Queued;
         let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
         let line = call.task.server;
         self.queued_bytes += bytes;
@@ -178,7 +179,7 @@ impl<T> Calls<T> {
         // Ids of ended calls must not pile up behind a live one at the front.
         if waiting.queue.len() > 2 * live + 1024 {
             let mut queue = std::mem::take(&mut waiting.queue);
-            queue.retain(|id| self.get(id).is_some_and(|call| call.place == Place::Queued));
+            queue.retain(|id| self.get(id).is_some_and(|call| call.state == CallState::Queued));
             self.lines[at(line)].queue = queue;
         }
         if let Some(server) = line {
@@ -192,7 +193,7 @@ impl<T> Calls<T> {
     /// The call that is next in a line, and its place among the calls of all lines.
     pub(crate) fn front(&mut self, line: Line) -> Option<(Order, CallId)> {
         while let Some((order, id)) = self.lines[at(line)].queue.front_in_order() {
-            if self.get(id).is_some_and(|call| call.place == Place::Queued) {
+            if self.get(id).is_some_and(|call| call.state == CallState::Queued) {
                 return Some((order, id));
             }
             self.lines[at(line)].queue.pop_front();
@@ -205,7 +206,7 @@ impl<T> Calls<T> {
         let Some((_, id)) = self.front(line) else { return };
         self.lines[at(line)].queue.pop_front();
         if let Some(call) = self.get_mut(id) {
-            call.place = Place::Sent(worker);
+            call.state = CallState::Sent(worker);
             let bytes = call.task.bytes;
             self.leave_queue(line, bytes);
         }
@@ -224,7 +225,7 @@ impl<T> Calls<T> {
     /// The call waits for this worker alone, which keeps the queue.
     pub(crate) fn wait_for(&mut self, id: CallId, worker: WorkerId) {
         if let Some(call) = self.get_mut(id) {
-            call.place = Place::Waiting(worker);
+            call.state = CallState::Waiting(worker);
             let bytes = call.task.bytes;
             self.waiting += 1;
             self.waiting_bytes += bytes;
@@ -234,10 +235,10 @@ impl<T> Calls<T> {
     /// A call has been taken from its worker's own queue and sent. `false`: it had ended before.
     pub(crate) fn sent_from_own_queue(&mut self, id: CallId, worker: WorkerId) -> bool {
         let Some(call) = self.get_mut(id) else { return false };
-        if call.place != Place::Waiting(worker) {
+        if call.state != CallState::Waiting(worker) {
             return false;
         }
-        call.place = Place::Sent(worker);
+        call.state = CallState::Sent(worker);
         let bytes = call.task.bytes;
         self.leave_own_queue(bytes);
         true
@@ -251,7 +252,7 @@ impl<T> Calls<T> {
     /// The call waits for so many others.
     pub(crate) fn block(&mut self, id: CallId, waits_for: u32) {
         if let Some(call) = self.get_mut(id) {
-            call.place = Place::Blocked { waits_for };
+            call.state = CallState::Blocked { waits_for };
             let bytes = call.task.bytes;
             self.blocked += 1;
             self.blocked_bytes += bytes;
@@ -260,8 +261,8 @@ impl<T> Calls<T> {
 
     /// One of those that a call waits for has ended. Whether it was the last.
     pub(crate) fn has_one_less_to_wait_for(&mut self, id: CallId) -> bool {
-        match self.get_mut(id).map(|call| &mut call.place) {
-            Some(Place::Blocked { waits_for }) => {
+        match self.get_mut(id).map(|call| &mut call.state) {
+            Some(CallState::Blocked { waits_for }) => {
                 *waits_for -= 1;
                 *waits_for == 0
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::calls::{Line, Place};
+use crate::calls::{CallState, Line};
 use crate::core::Core;
 use crate::ids::{BlobId, CallId, ServerId, WorkerId};
 use crate::pace::MAX_UNANSWERED;
@@ -39,12 +39,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 let waits = |call: &&CallId| self.calls.get(**call).is_some();
                 for call in reserved.queue.iter().filter(waits) {
                     assert!(waiting.insert(*call), "{call:?} waits twice");
-                    let place = self.calls.get(*call).map(|call| call.place);
-                    if let Some(Place::Blocked { .. }) = place {
+                    let state = self.calls.get(*call).map(|call| call.state);
+                    if let Some(CallState::Blocked { .. }) = state {
                         held_up = true;
                         continue;
                     }
-                    assert_eq!(place, Some(Place::Waiting(id)), "{call:?}");
+                    assert_eq!(state, Some(CallState::Waiting(id)), "{call:?}");
                     assert!(
                         held_up || worker.phase != Phase::Ready || !worker.sent.is_empty(),
                         "{call:?} waits for nobody"
@@ -53,7 +53,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             if let Some(host) = &worker.host {
                 let waits = |call: &CallId| {
-                    self.calls.get(*call).is_some_and(|call| call.place == Place::Waiting(id))
+                    self.calls.get(*call).is_some_and(|call| call.state == CallState::Waiting(id))
                 };
                 for call in host.nearby.ids().filter(waits) {
                     assert!(waiting.insert(call), "{call:?} waits twice");
@@ -68,8 +68,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             for call in worker.sent.iter().filter(|sent| !sent.abandoned) {
                 assert!(sent.insert(call.call), "{:?} is in two places", call.call);
-                let place = self.calls.get(call.call).map(|call| call.place);
-                assert_eq!(place, Some(Place::Sent(id)), "{:?}", call.call);
+                let state = self.calls.get(call.call).map(|call| call.state);
+                assert_eq!(state, Some(CallState::Sent(id)), "{:?}", call.call);
                 let near = self.calls.get(call.call).and_then(|call| call.near);
                 assert!(near.is_none_or(|near| near.host == id), "{:?} lacks arguments", call.call);
                 assert!(self.may_run(id, call.call), "{:?} runs elsewhere", call.call);
@@ -80,24 +80,24 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut blocked_all = (0, 0);
         let mut lines: HashMap<Line, usize> = HashMap::new();
         for (id, call) in self.calls.iter() {
-            match call.place {
-                Place::Blocked { waits_for } => {
+            match call.state {
+                CallState::Blocked { waits_for } => {
                     assert_eq!(blocked.remove(&id).unwrap_or(0), waits_for, "{id:?}");
                     blocked_all = (blocked_all.0 + 1, blocked_all.1 + call.task.bytes);
                     if let Some(on) = call.task.on {
                         assert!(waiting.contains(&id), "{id:?} has no place with {on:?}");
                     }
                 }
-                Place::Queued => {
+                CallState::Queued => {
                     *lines.entry(call.task.server).or_default() += 1;
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
                 }
-                Place::Waiting(_) => {
+                CallState::Waiting(_) => {
                     assert!(waiting.contains(&id), "{id:?} is lost");
                     waited += 1;
                     waiting_bytes += call.task.bytes;
                 }
-                Place::Sent(_) => assert!(sent.contains(&id), "{id:?} is lost"),
+                CallState::Sent(_) => assert!(sent.contains(&id), "{id:?} is lost"),
             }
             assert!(call.losses <= self.settings.retries, "{id:?} was retried too often");
             let tries = self.settings.max_failed_starts;
@@ -111,7 +111,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let lost = call.losses + call.false_starts > 0;
             let kept = lost || self.dependents.has(*id);
             assert!(
-                kept || call.place != Place::Queued || !self.may_run(*by, *id),
+                kept || call.state != CallState::Queued || !self.may_run(*by, *id),
                 "{id:?} waits for the one that waits for it"
             );
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::adaptive::Adaptive;
 use crate::blobs::Blobs;
-use crate::calls::{Calls, Place};
+use crate::calls::{CallState, Calls};
 use crate::dependencies::Dependents;
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
@@ -361,9 +361,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn deal_with(&mut self, now: Time, due: Due, out: &mut Vec<Action<T>>) {
         match due.0 {
             Timer::Deadline(call) => {
-                let worker = self.calls.get(call).and_then(|call| match call.place {
-                    Place::Sent(worker) => Some(worker.0),
-                    Place::Blocked { .. } | Place::Queued | Place::Waiting(_) => None,
+                let worker = self.calls.get(call).and_then(|call| match call.state {
+                    CallState::Sent(worker) => Some(worker.0),
+                    CallState::Blocked { .. } | CallState::Queued | CallState::Waiting(_) => None,
                 });
                 self.end_early(now, call, End::DeadlineExceeded(worker), out);
             }
@@ -624,7 +624,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
-        if let Place::Sent(to) = call.place {
+        if let CallState::Sent(to) = call.state {
             let worker = &mut self.workers[to.index()];
             let found = worker.sent.iter_mut().find(|sent| sent.call == id);
             if let Some(sent) = found {
@@ -719,7 +719,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.forget_wanted(id);
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);
-        if let (Place::Blocked { .. }, Some(on)) = (call.place, call.task.on) {
+        if let (CallState::Blocked { .. }, Some(on)) = (call.state, call.task.on) {
             // Those behind it have waited for it.
             self.pump_reserved(now, on.worker, out);
         }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::calls::Place;
+use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::End;
 use crate::ids::{CallId, Time};
@@ -77,7 +77,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// The arguments of a call are put together, as [`Action::Gather`] has asked for.
     pub fn gathered(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) {
         let Some(call) = self.calls.get(id) else { return };
-        debug_assert_eq!(call.place, Place::Blocked { waits_for: 0 });
+        debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
         let (on, server) = (call.task.on, call.task.server);
         let suspected = call.losses + call.false_starts > 0;
         match on {

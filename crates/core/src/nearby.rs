@@ -1,6 +1,6 @@
 //! Calls that need results which have stayed on a host: they go to that host, where their arguments are.
 
-use crate::calls::{Line, Near, Place};
+use crate::calls::{CallState, Line, Near};
 use crate::core::Core;
 use crate::hosts::Host;
 use crate::ids::{CallId, FunctionId, Time, WorkerId};
@@ -16,7 +16,9 @@ const WAY: u64 = 16;
 impl<T: Clone, P: Policy> Core<T, P> {
     /// Has the result of a call stay on the host that has been sent it, if one has: another call needs it.
     pub(crate) fn keep_result(&self, id: CallId, out: &mut Vec<Action<T>>) {
-        let Some(Place::Sent(worker)) = self.calls.get(id).map(|call| call.place) else { return };
+        let Some(CallState::Sent(worker)) = self.calls.get(id).map(|call| call.state) else {
+            return;
+        };
         let host = self.home(worker).unwrap_or(worker);
         if self.workers[host.index()].host.is_some() {
             out.push(Action::Keep { host, call: id });
@@ -34,7 +36,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> bool {
         let Some(call) = self.calls.get(id) else { return true };
-        debug_assert_eq!(call.place, Place::Blocked { waits_for: 0 });
+        debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
         // A worker that waits for the call could run it, and may hold the place that the call would need.
         if call.task.on.is_some() || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
@@ -97,7 +99,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         for _ in 0..self.free_elsewhere(id, None) {
             let Some(host) = &mut self.workers[id.index()].host else { return };
             let Some(entry) = host.nearby.last() else { return };
-            let waiting = self.calls.get(entry).filter(|call| call.place == Place::Waiting(id));
+            let waiting = self.calls.get(entry).filter(|call| call.state == CallState::Waiting(id));
             let Some((near, function, line)) =
                 waiting.and_then(|call| Some((call.near?, call.task.function, call.task.server)))
             else {
@@ -121,7 +123,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let (ready, sent) = (worker.phase == Phase::Ready, worker.sent.len());
             let Some(host) = &mut worker.host else { return };
             let Some(call) = host.nearby.front() else { return };
-            let known = self.calls.get(call).filter(|call| call.place == Place::Waiting(id));
+            let known = self.calls.get(call).filter(|call| call.state == CallState::Waiting(id));
             let Some(known) = known else {
                 host.nearby.pop_front();
                 continue;
@@ -161,7 +163,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(host) = &mut self.workers[id.index()].host else { return };
         let mut waiting = std::mem::take(&mut host.nearby);
         while let Some(call) = waiting.pop_front() {
-            if self.calls.get(call).is_some_and(|call| call.place == Place::Waiting(id)) {
+            if self.calls.get(call).is_some_and(|call| call.state == CallState::Waiting(id)) {
                 self.gather_again(call, out);
             }
         }

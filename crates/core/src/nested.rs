@@ -3,7 +3,7 @@
 //! nested. It runs what it waits for and nothing else: what lies on its stack then needs all that
 //! lies above it, and no two workers can wait for each other.
 
-use crate::calls::{Call, Place};
+use crate::calls::{Call, CallState};
 use crate::core::Core;
 use crate::ids::{CallId, WorkerId};
 use crate::interface::{Action, Claim};
@@ -29,8 +29,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn claim(&mut self, id: CallId, by: WorkerId, out: &mut Vec<Action<T>>) -> Claim<T> {
         self.nests(by, out);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
-        let waits_nearby = call.near.is_some() && matches!(call.place, Place::Waiting(_));
-        if call.place == Place::Queued
+        let waits_nearby = call.near.is_some() && matches!(call.state, CallState::Waiting(_));
+        if call.state == CallState::Queued
             && !self.is_left_to_others(call)
             && self.may_run(by, id)
             && !self.wanted.contains_key(&id)
@@ -51,7 +51,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Takes a call out that waits for a worker, if nothing else depends on it. The core knows it no more.
     pub fn withdraw(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
         let call = self.calls.get(id)?;
-        if call.place != Place::Queued || self.dependents.has(id) {
+        if call.state != CallState::Queued || self.dependents.has(id) {
             return None;
         }
         self.forget_wanted(id);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::calls::Place;
+use crate::calls::CallState;
 use crate::core::Core;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, ServerId, Time, WorkerId};
@@ -129,7 +129,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 reserved.queue.pop_front();
                 continue;
             };
-            if matches!(known.place, Place::Blocked { .. }) {
+            if matches!(known.state, CallState::Blocked { .. }) {
                 // Those behind it are to see what it does.
                 return;
             }

@@ -70,7 +70,7 @@ struct Wanted {
     function: FunctionId,
     /// Its number in the list of calls, for each call whose result it needs.
     needs: Vec<u32>,
-    result: Place,
+    result: ResultAt,
     /// Its arguments lie on this host, in part.
     near: Option<usize>,
     /// It was asked for anew, as its result was lost with a host.
@@ -79,7 +79,7 @@ struct Wanted {
 
 /// Where the result of a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ResultAt {
     Nowhere,
     Here,
     Kept(usize),
@@ -297,7 +297,7 @@ impl<P: Policy> World<P> {
         assert_eq!(live, !wanted.ended);
         wanted.ended = true;
         if live {
-            wanted.result = Place::Here;
+            wanted.result = ResultAt::Here;
         }
         let bound = wanted.server.is_some();
         self.count(if bound { "bound returned" } else { "returned" });
@@ -309,7 +309,7 @@ impl<P: Policy> World<P> {
         let payload = self.core.payload(call).copied();
         self.returned(host, call, took);
         if let Some(payload) = payload {
-            self.calls[payload as usize].result = Place::Kept(index);
+            self.calls[payload as usize].result = ResultAt::Kept(index);
             self.count("kept");
         }
     }
@@ -322,8 +322,8 @@ impl<P: Policy> World<P> {
         }
         for need in &call.needs {
             let result = self.calls[*need as usize].result;
-            let there = call.near.map(Place::Kept);
-            assert!(result == Place::Here || Some(result) == there, "{result:?} for {there:?}");
+            let there = call.near.map(ResultAt::Kept);
+            assert!(result == ResultAt::Here || Some(result) == there, "{result:?} for {there:?}");
         }
     }
 
@@ -343,16 +343,16 @@ impl<P: Policy> World<P> {
                 continue;
             }
             let mut places = needs.iter().map(|need| (*need, self.calls[*need as usize].result));
-            if let Some((need, _)) = places.clone().find(|(_, place)| *place == Place::Nowhere) {
+            if let Some((need, _)) = places.clone().find(|(_, place)| *place == ResultAt::Nowhere) {
                 let failed = self.calls[need as usize].id;
                 self.drive(|core, now, out| core.dependency_failed(now, id, failed, out));
                 continue;
             }
             let kept = places.find_map(|(_, place)| match place {
-                Place::Kept(host) => Some(host),
+                ResultAt::Kept(host) => Some(host),
                 _ => None,
             });
-            let others = |need: &u32| !matches!(self.calls[*need as usize].result, Place::Kept(host) if Some(host) == kept);
+            let others = |need: &u32| !matches!(self.calls[*need as usize].result, ResultAt::Kept(host) if Some(host) == kept);
             let to_fetch: Vec<u32> = needs.iter().copied().filter(others).collect();
             self.fetch(to_fetch);
             if let Some(host) = kept {
@@ -372,7 +372,7 @@ impl<P: Policy> World<P> {
 
     fn fetch(&mut self, calls: Vec<u32>) {
         for call in calls {
-            self.calls[call as usize].result = Place::Here;
+            self.calls[call as usize].result = ResultAt::Here;
         }
     }
 
@@ -380,10 +380,10 @@ impl<P: Policy> World<P> {
     fn lose_results(&mut self, index: usize) {
         for payload in 0..self.calls.len() {
             let call = &mut self.calls[payload];
-            if call.result != Place::Kept(index) {
+            if call.result != ResultAt::Kept(index) {
                 continue;
             }
-            call.result = Place::Nowhere;
+            call.result = ResultAt::Nowhere;
             if !call.idempotent || !call.needs.is_empty() {
                 continue;
             }
@@ -432,7 +432,7 @@ impl<P: Policy> World<P> {
             ended: false,
             function: task.function,
             needs,
-            result: Place::Nowhere,
+            result: ResultAt::Nowhere,
             near: None,
             repeated: false,
         });

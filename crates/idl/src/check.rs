@@ -6,7 +6,7 @@ mod function;
 
 use std::collections::HashSet;
 
-use crate::diagnostic::{Places, Report};
+use crate::diagnostic::{Positions, Report};
 use crate::module::{Backend, Class, Dialect, Language, Module, Origin};
 use crate::names;
 use crate::syntax::{self, File, Options, Setting, Text};
@@ -43,19 +43,20 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
     }
 
     // In the order of the file, so that its lines are counted once for each kind of code.
-    let mut places = Places::new(source);
+    let mut positions = Positions::new(source);
     for code in file.globals {
-        module.globals_at.push(origin(&mut places, &code));
+        module.globals_at.push(origin(&mut positions, &code));
         module.globals.push(code.text);
     }
-    let mut places = Places::new(source);
+    let mut positions = Positions::new(source);
     for function in &file.functions {
-        let function = function::check(function, None, module.dialect, &mut places, report);
+        let function = function::check(function, None, module.dialect, &mut positions, report);
         module.functions.push(function);
     }
-    let (mut places, mut state_places) = (Places::new(source), Places::new(source));
+    let (mut positions, mut state_positions) = (Positions::new(source), Positions::new(source));
     for class in &file.classes {
-        let class = check_class(class, module.dialect, &mut places, &mut state_places, report);
+        let class =
+            check_class(class, module.dialect, &mut positions, &mut state_positions, report);
         module.classes.push(class);
     }
     if module.is_cpp() {
@@ -65,9 +66,9 @@ fn finish(source: &str, file: File, mut module: Module, report: &mut Report) -> 
 }
 
 /// Where code starts.
-fn origin(places: &mut Places<'_>, code: &Text) -> Origin {
-    let place = places.place(code.span.start);
-    Origin { line: place.line, file: place.file }
+fn origin(positions: &mut Positions<'_>, code: &Text) -> Origin {
+    let position = positions.position(code.span.start);
+    Origin { line: position.line, file: position.file }
 }
 
 fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Report) {
@@ -176,8 +177,8 @@ fn cpp_names(functions: &[syntax::Function], classes: &[syntax::Class], report: 
 fn check_class(
     class: &syntax::Class,
     dialect: Dialect,
-    places: &mut Places<'_>,
-    state_places: &mut Places<'_>,
+    positions: &mut Positions<'_>,
+    state_positions: &mut Positions<'_>,
     report: &mut Report,
 ) -> Class {
     usable(&class.name, report);
@@ -205,7 +206,7 @@ fn check_class(
         state_at: Origin::default(),
     };
     if let Some(state) = class.states.first() {
-        checked.state_at = origin(state_places, state);
+        checked.state_at = origin(state_positions, state);
     }
     for method in &class.methods {
         let life = matches!(method.name.text.as_str(), "_initialize" | "_finalize");
@@ -217,7 +218,7 @@ fn check_class(
                 "it runs when an object begins or ends, and nobody calls it",
             );
         }
-        let method = function::check(method, Some(&checked), dialect, places, report);
+        let method = function::check(method, Some(&checked), dialect, positions, report);
         checked.methods.push(method);
     }
     checked

@@ -46,13 +46,13 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// The finding as people read it: place and message, the line, carets, and the hint.
+    /// The finding as people read it: position and message, the line, carets, and the hint.
     ///
     /// `file` names the file that `source` is the text of. Where the C preprocessor has left
-    /// line markers, the place is that in the file they name.
+    /// line markers, the position is that in the file they name.
     #[must_use]
     pub fn render(&self, file: &str, source: &str) -> String {
-        let place = Place::of(source, self.span.start);
+        let position = Position::of(source, self.span.start);
         let line = line_around(source, self.span.start);
         let start = floor(source, self.span.start);
         let column = source[line.start..start].chars().count();
@@ -63,10 +63,10 @@ impl Diagnostic {
             Severity::Error => "error",
             Severity::Warning => "warning",
         };
-        let file = place.file.as_deref().unwrap_or(file);
+        let file = position.file.as_deref().unwrap_or(file);
         let mut text =
-            format!("{file}:{}:{}: {severity}: {}\n", place.line, column + 1, self.message);
-        // Of a very long line only what is around the place.
+            format!("{file}:{}:{}: {severity}: {}\n", position.line, column + 1, self.message);
+        // Of a very long line only what is around the position.
         let skipped = column.saturating_sub(MAX_SHOWN / 2);
         let shown: String = source[line.start..line.end]
             .chars()
@@ -89,51 +89,51 @@ const MAX_SHOWN: usize = 160;
 
 /// A line, as people count them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// From 1 on.
     pub line: usize,
     /// Of another file than the source, where a line marker says so.
     pub file: Option<Arc<str>>,
 }
 
-impl Place {
-    /// The place of a byte.
-    pub fn of(source: &str, at: usize) -> Place {
-        Places::new(source).place(at)
+impl Position {
+    /// The position of a byte.
+    pub fn of(source: &str, at: usize) -> Position {
+        Positions::new(source).position(at)
     }
 }
 
-/// Places of bytes that are asked for from front to back, so that the source is read once.
-pub(crate) struct Places<'s> {
+/// Positions of bytes that are asked for from front to back, so that the source is read once.
+pub(crate) struct Positions<'s> {
     source: &'s str,
     /// Where the current line starts, and the one behind it, if there is one.
     start: usize,
     next: Option<usize>,
-    place: Place,
+    position: Position,
 }
 
-impl<'s> Places<'s> {
+impl<'s> Positions<'s> {
     pub fn new(source: &'s str) -> Self {
-        let place = Place { line: 1, file: None };
-        Places { source, start: 0, next: line_behind(source, 0), place }
+        let position = Position { line: 1, file: None };
+        Positions { source, start: 0, next: line_behind(source, 0), position }
     }
 
-    /// The place of a byte that does not lie before the last one asked for.
-    pub fn place(&mut self, at: usize) -> Place {
+    /// The position of a byte that does not lie before the last one asked for.
+    pub fn position(&mut self, at: usize) -> Position {
         while let Some(next) = self.next.filter(|next| *next <= at) {
             match line_marker(&self.source[self.start..next]) {
                 Some((line, file)) => {
-                    self.place.line = line;
+                    self.position.line = line;
                     if let Some(file) = file {
-                        self.place.file = Some(file.into());
+                        self.position.file = Some(file.into());
                     }
                 }
-                None => self.place.line += 1,
+                None => self.position.line += 1,
             }
             self.start = next;
             self.next = line_behind(self.source, next);
         }
-        self.place.clone()
+        self.position.clone()
     }
 }
 

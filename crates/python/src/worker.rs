@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use gridrpc_runtime::gathered::{Place, find};
+use gridrpc_runtime::gathered::{ResultPart, find};
 use gridrpc_runtime::link::LinkError;
 use gridrpc_runtime::nested;
 use gridrpc_runtime::payload::Incoming;
@@ -200,9 +200,9 @@ impl Worker {
         let find = || {
             let table = beside.last()?;
             let place = |place| match place {
-                Place::Packed(range) => Some((table.clone_ref(py), range.start, range.end)),
+                ResultPart::Packed(range) => Some((table.clone_ref(py), range.start, range.end)),
                 // The pickle itself is section 0.
-                Place::Section(number) => {
+                ResultPart::Section(number) => {
                     let buffer = beside.get(number.checked_sub(1)?)?;
                     Some((buffer.clone_ref(py), 0, buffer.get().bytes().len()))
                 }

@@ -16,7 +16,7 @@ const NUMBER: usize = 8;
 
 /// Where a section of a result is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ResultPart {
     /// It is the section of the call of this number.
     Section(usize),
     /// These bytes of the section that holds the table.
@@ -74,7 +74,7 @@ impl Table {
 
 /// Where the sections of result number `index` are, if the section that should hold the table says so.
 #[must_use]
-pub fn find(table: &[u8], index: usize) -> Option<Vec<Place>> {
+pub fn find(table: &[u8], index: usize) -> Option<Vec<ResultPart>> {
     let number = |at: usize| {
         let bytes = table.get(at.checked_mul(NUMBER)?..)?.first_chunk::<NUMBER>()?;
         Some(u64::from_le_bytes(*bytes))
@@ -94,12 +94,12 @@ pub fn find(table: &[u8], index: usize) -> Option<Vec<Place>> {
     for section in 0..sections {
         let place = number(at + 1 + 2 * section)?;
         if place & IN_SECTION != 0 {
-            places.push(Place::Section(whole(place & !IN_SECTION)?));
+            places.push(ResultPart::Section(whole(place & !IN_SECTION)?));
         } else {
             let (start, len) = (whole(place)?, whole(number(at + 2 + 2 * section)?)?);
             let range = start..start.checked_add(len)?;
             table.get(range.clone())?;
-            places.push(Place::Packed(range));
+            places.push(ResultPart::Packed(range));
         }
     }
     Some(places)
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn results_are_found_where_they_were_put() {
         let table = example();
-        let packed = |place: &Place| match place {
-            Place::Packed(range) => (range.start % ALIGNED, table[range.clone()].to_vec()),
-            Place::Section(_) => panic!("not packed"),
+        let packed = |place: &ResultPart| match place {
+            ResultPart::Packed(range) => (range.start % ALIGNED, table[range.clone()].to_vec()),
+            ResultPart::Section(_) => panic!("not packed"),
         };
         let first = find(&table, 0).unwrap();
         assert_eq!(packed(&first[0]), (0, b"first".to_vec()));
-        assert_eq!(first[1], Place::Section(7));
+        assert_eq!(first[1], ResultPart::Section(7));
         assert_eq!(find(&table, 1).unwrap(), []);
         assert_eq!(packed(&find(&table, 2).unwrap()[0]), (0, b"third".to_vec()));
         assert_eq!(find(&table, 3), None);

@@ -110,17 +110,17 @@ impl Source {
 /// Where the bytes of a section that comes through a socket are to lie.
 #[derive(Debug)]
 pub struct Sink {
-    start: Mutex<Option<Place>>,
+    start: Mutex<Option<Pointer>>,
     len: usize,
     /// How many bytes from the first one on are there.
     filled: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Place(NonNull<u8>);
+struct Pointer(NonNull<u8>);
 
 // SAFETY: it is only written to, under the lock, while its owner has promised to keep it.
-unsafe impl Send for Place {}
+unsafe impl Send for Pointer {}
 
 /// What arrives for a place that has been closed is read into this and forgotten, bytes.
 const SCRATCH: usize = 16 << 10;
@@ -132,7 +132,7 @@ impl Sink {
     /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
     #[must_use]
     pub unsafe fn new(start: NonNull<u8>, len: usize) -> Sink {
-        Sink { start: Mutex::new(Some(Place(start))), len, filled: AtomicUsize::new(0) }
+        Sink { start: Mutex::new(Some(Pointer(start))), len, filled: AtomicUsize::new(0) }
     }
 
     /// How many bytes it takes.
@@ -171,7 +171,7 @@ impl Sink {
         let room = limit.min(self.len.saturating_sub(at));
         let got = match &*lock(&self.start) {
             // SAFETY: `at + room` is within the memory that `new` was promised.
-            Some(Place(start)) => unsafe {
+            Some(Pointer(start)) => unsafe {
                 let place = std::slice::from_raw_parts_mut(start.add(at).as_ptr(), room);
                 transport.receive_into(place)
             },
@@ -188,7 +188,7 @@ impl Sink {
     /// Copies bytes that have been received elsewhere.
     pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
         let count = bytes.len().min(self.len.saturating_sub(at));
-        if let Some(Place(start)) = &*lock(&self.start) {
+        if let Some(Pointer(start)) = &*lock(&self.start) {
             // SAFETY: `at + count` is within the memory that `new` was promised.
             unsafe { start.add(at).as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), count) };
         }

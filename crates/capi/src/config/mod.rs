@@ -16,7 +16,7 @@
 mod error;
 mod files;
 mod lines;
-mod place;
+mod location;
 mod read;
 mod remote;
 mod section;
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 pub use error::{ConfigError, Position, Scope, Warning};
 pub use files::{Disk, Files, MAX_FILE};
-pub use place::{Machine, Place, ThisMachine, host as host_of, locate};
+pub use location::{Location, Machine, ThisMachine, host as host_of, locate};
 pub use remote::{StartedServer, servers};
 pub use server::{ArgumentTransfer, Debug, Elsewhere, Server, ServerSettings, Wait};
 
@@ -143,12 +143,15 @@ impl ClientConfig {
     /// `None`: it is not listed, and [`ClientConfig::server_default`] holds for it.
     #[must_use]
     pub fn server(&self, name: &str) -> Option<&Server> {
-        let host = place::host(name);
+        let host = location::host(name);
         let tagged =
             |name: &str| self.servers.iter().find(|server| server.tag.as_deref() == Some(name));
         tagged(name).or_else(|| tagged(host)).or_else(|| {
             self.servers.iter().find(|server| {
-                server.hostnames.iter().any(|known| place::host(known).eq_ignore_ascii_case(host))
+                server
+                    .hostnames
+                    .iter()
+                    .any(|known| location::host(known).eq_ignore_ascii_case(host))
             })
         })
     }
@@ -157,23 +160,23 @@ impl ClientConfig {
     /// itself, without port and job manager.
     #[must_use]
     pub fn hostname<'a>(&'a self, name: &'a str) -> &'a str {
-        let host = place::host(name);
+        let host = location::host(name);
         let tagged = self
             .servers
             .iter()
             .find(|server| server.tag.as_deref().is_some_and(|tag| tag == name || tag == host));
-        tagged.and_then(|server| server.hostnames.first()).map_or(host, |name| place::host(name))
+        tagged.and_then(|server| server.hostnames.first()).map_or(host, |name| location::host(name))
     }
 
     /// Whether the server that a program means is this machine.
-    pub fn place(&self, name: &str, machine: &dyn Machine) -> Place {
+    pub fn location(&self, name: &str, machine: &dyn Machine) -> Location {
         locate(self.hostname(name), machine)
     }
 
     /// The first server that is this machine.
     #[must_use]
     pub fn here(&self, machine: &dyn Machine) -> Option<&Server> {
-        let is_here = |name: &String| locate(place::host(name), machine) == Place::Here;
+        let is_here = |name: &String| locate(location::host(name), machine) == Location::Here;
         self.servers.iter().find(|server| server.hostnames.iter().any(is_here))
     }
 

@@ -7,7 +7,7 @@ use gridrpc_runtime::servers::{
     Compression, FOREVER, HEARTBEAT, Host, LauncherKind, Server as Described, ServerOutput,
 };
 
-use super::place::{Machine, Place, host};
+use super::location::{Location, Machine, host};
 use super::{ClientConfig, Elsewhere, Server, ServerSettings, Wait};
 
 /// What Ninf-G took where only the other half of a heartbeat was said.
@@ -28,7 +28,8 @@ pub fn servers(client: &ClientConfig, machine: &dyn Machine) -> Vec<StartedServe
     for (section, server) in client.servers.iter().enumerate() {
         let own = hosts(server, &taken);
         taken.extend(server.hostnames.iter().map(|name| host(name).to_ascii_lowercase()));
-        let is_elsewhere = |host: &&Host| client.place(&host.name, machine) == Place::Elsewhere;
+        let is_elsewhere =
+            |host: &&Host| client.location(&host.name, machine) == Location::Elsewhere;
         let hosts: Vec<Host> = match started_by_ssh(&server.settings.elsewhere) {
             true => own.iter().filter(is_elsewhere).cloned().collect(),
             false => Vec::new(),

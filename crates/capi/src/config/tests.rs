@@ -391,10 +391,10 @@ impl Machine for Lonely {
 #[test]
 fn tags_stand_for_their_host() {
     let config = parse(SERVERS).unwrap();
-    assert_eq!(config.place("here", &Lonely), Place::Here);
-    assert_eq!(config.place("localhost:2119", &Lonely), Place::Here);
-    assert_eq!(config.place("slow", &Lonely), Place::Elsewhere);
-    assert_eq!(config.place("lonely", &Lonely), Place::Here);
+    assert_eq!(config.location("here", &Lonely), Location::Here);
+    assert_eq!(config.location("localhost:2119", &Lonely), Location::Here);
+    assert_eq!(config.location("slow", &Lonely), Location::Elsewhere);
+    assert_eq!(config.location("lonely", &Lonely), Location::Here);
 }
 
 #[test]
@@ -435,7 +435,7 @@ proptest! {
     #[test]
     fn no_names_make_it_panic(name in ".{0,40}", pattern in ".{0,40}") {
         let config = ClientConfig { log_file: Some(pattern.into()), ..parse(SERVERS).unwrap() };
-        let _ = (config.place(&name, &Lonely), config.server(&name));
+        let _ = (config.location(&name, &Lonely), config.server(&name));
         let _ = config.function_info(&name, "m/f");
         let _ = config.log_path("T", "H", 7);
     }

@@ -14,7 +14,7 @@ use gridrpc_runtime::typed::{ModuleFile, read_interface};
 use super::launch;
 use crate::call::function::Function;
 use crate::config::{
-    ArgumentTransfer, ClientConfig, Place, ServerSettings, ThisMachine, Wait, host_of,
+    ArgumentTransfer, ClientConfig, Location, ServerSettings, ThisMachine, Wait, host_of,
 };
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
@@ -53,7 +53,7 @@ pub struct Found<T> {
 /// What is found once is not looked for again.
 #[derive(Debug, Default)]
 struct Known {
-    places: HashMap<String, Place>,
+    locations: HashMap<String, Location>,
     functions: HashMap<String, Arc<Function>>,
     classes: HashMap<String, Arc<Class>>,
     files: HashMap<PathBuf, Arc<ModuleFile>>,
@@ -129,22 +129,22 @@ impl Settings {
                 }
             }
         }
-        let known = self.lock().places.get(name).copied();
+        let known = self.lock().locations.get(name).copied();
         // Asking a name server takes time.
-        let place = known.unwrap_or_else(|| self.config.place(name, &ThisMachine));
-        self.lock().places.insert(name.to_owned(), place);
+        let location = known.unwrap_or_else(|| self.config.location(name, &ThisMachine));
+        self.lock().locations.insert(name.to_owned(), location);
         let unknown = |why: &str, error: &GridError| {
             Failure::new(ErrorCode::ServerNotFound, format!("`{name}` {why}: {error}"))
         };
-        match (place, grid.server(HERE)) {
-            (Place::Here, Ok(_)) if !grid.has_hosts() => Ok(None),
-            (Place::Here, Ok(server)) => Ok(Some(server)),
+        match (location, grid.server(HERE)) {
+            (Location::Here, Ok(_)) if !grid.has_hosts() => Ok(None),
+            (Location::Here, Ok(server)) => Ok(Some(server)),
             // The program was written for this machine, and whoever has started it wants it elsewhere.
-            (Place::Here, Err(_)) if launch::is_sent_elsewhere() => Ok(None),
-            (Place::Here, Err(error)) => {
+            (Location::Here, Err(_)) if launch::is_sent_elsewhere() => Ok(None),
+            (Location::Here, Err(error)) => {
                 Err(unknown("is this machine, which has no workers (see GRIDRPC_WORKERS)", &error))
             }
-            (Place::Elsewhere, _) => {
+            (Location::Elsewhere, _) => {
                 let why = "is neither this machine nor a server that is started elsewhere";
                 match grid.server(name) {
                     // There is none, as was seen before.

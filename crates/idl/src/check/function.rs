@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::declaration::{complete, declare};
 use super::expression::{Declared, Lowering, Purpose, Scope};
-use crate::diagnostic::{Places, Report, Span};
+use crate::diagnostic::{Positions, Report, Span};
 use crate::expression::Expr;
 use crate::module::{Backend, Body, Class, Dialect, Function, Kind, Language, Mode, Parameter};
 use crate::syntax::{self, Shape, Text};
@@ -14,7 +14,7 @@ pub(super) fn check(
     function: &syntax::Function,
     class: Option<&Class>,
     dialect: Dialect,
-    places: &mut Places<'_>,
+    positions: &mut Positions<'_>,
     report: &mut Report,
 ) -> Function {
     super::usable(&function.name, report);
@@ -35,7 +35,7 @@ pub(super) fn check(
     let (body, body_at) = match &function.body {
         syntax::Body::None => (Body::None, Default::default()),
         syntax::Body::Inline(code) => {
-            (Body::Inline(code.text.clone()), super::origin(places, code))
+            (Body::Inline(code.text.clone()), super::origin(positions, code))
         }
         syntax::Body::Calls { language, name, arguments } => {
             super::usable(name, report);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::child::{Child, Pipes};
-use super::turns::Turns;
+use super::permits::Permits;
 use super::{Event, Report, Start};
 
 /// How long processes may take to end that have been killed.
@@ -96,7 +96,7 @@ pub(super) struct Agents {
     table: Mutex<Table>,
     fewer: Condvar,
     /// Of those that are being started.
-    pub(super) turns: Turns,
+    pub(super) permits: Permits,
 }
 
 #[derive(Debug, Default)]
@@ -107,10 +107,10 @@ struct Table {
 }
 
 impl Agents {
-    /// `at_once`: how many turns there are.
+    /// `at_once`: how many permits there are.
     pub(super) fn new(report: Report, at_once: usize) -> Arc<Agents> {
         let (table, fewer) = (Mutex::default(), Condvar::new());
-        Arc::new(Agents { report, table, fewer, turns: Turns::new(at_once) })
+        Arc::new(Agents { report, table, fewer, permits: Permits::new(at_once) })
     }
 
     /// Has a thread start an agent and stay with it. `run` returns with its end.
@@ -161,7 +161,7 @@ impl Agents {
     pub(super) fn stop(&self, number: u32, patience: Duration) {
         let agent = lock(&self.table).agents.get(&number).cloned();
         let stopping = agent.and_then(|agent| agent.stop());
-        self.turns.wake();
+        self.permits.wake();
         if let Some(Stopping { child, told }) = stopping {
             let first = if told { leave(patience) } else { Duration::ZERO };
             child.end_soon(first, patience);
@@ -173,7 +173,7 @@ impl Agents {
         let begin = Instant::now();
         let agents: Vec<Arc<Agent>> = lock(&self.table).agents.values().cloned().collect();
         let all: Vec<Stopping> = agents.iter().filter_map(|agent| agent.stop()).collect();
-        self.turns.wake();
+        self.permits.wake();
         all.iter().filter(|stopping| !stopping.told).for_each(|stopping| stopping.child.ask());
         if all.iter().any(|stopping| stopping.told)
             && !self.are_gone_before(begin + leave(patience))

@@ -6,13 +6,13 @@ mod child;
 mod conversation;
 mod lines;
 mod local;
+mod permits;
 mod program;
 mod refusals;
-mod session;
 mod slurm;
 mod ssh;
+mod ssh_process;
 mod staging;
-mod turns;
 
 use std::fmt;
 use std::path::Path;

@@ -27,12 +27,12 @@ pub(super) struct Program {
     command: Arc<[String]>,
     patience: Duration,
     report: Report,
-    session: Option<Session>,
+    running: Option<RunningProgram>,
 }
 
 /// The program, from its start to its end.
 #[derive(Debug)]
-struct Session {
+struct RunningProgram {
     conversation: Arc<Conversation>,
     /// What is to be said to it.
     lines: Sender<String>,
@@ -43,10 +43,10 @@ struct Session {
 
 impl Program {
     pub(super) fn new(command: &[String], patience: Duration, report: Report) -> Program {
-        Program { command: command.into(), patience, report, session: None }
+        Program { command: command.into(), patience, report, running: None }
     }
 
-    fn begin(&self) -> std::io::Result<Session> {
+    fn begin(&self) -> std::io::Result<RunningProgram> {
         let name = self.command.first().cloned().unwrap_or_default();
         let conversation = Arc::new(Conversation::new(name, self.report.clone()));
         let ((lines, to_say), (done, all)) = (mpsc::channel(), mpsc::channel());
@@ -58,15 +58,15 @@ impl Program {
             serve(&command, &its, to_say, &shared);
             drop(done);
         })?;
-        Ok(Session { conversation, lines, process, all })
+        Ok(RunningProgram { conversation, lines, process, all })
     }
 }
 
 impl Launcher for Program {
     fn start(&mut self, starts: Vec<Start>) {
-        let running = self.session.take().filter(|session| !session.conversation.is_over());
-        let session = match running.map_or_else(|| self.begin(), Ok) {
-            Ok(session) => session,
+        let running = self.running.take().filter(|running| !running.conversation.is_over());
+        let running = match running.map_or_else(|| self.begin(), Ok) {
+            Ok(running) => running,
             Err(error) => {
                 let why = format!("no thread could be started for the launcher: {error}");
                 for start in starts {
@@ -76,34 +76,34 @@ impl Launcher for Program {
             }
         };
         for start in starts {
-            if let Some(line) = session.conversation.ask(&start) {
+            if let Some(line) = running.conversation.ask(&start) {
                 // Without a reader the program has ended, and that is told of each agent.
-                let _ = session.lines.send(line);
+                let _ = running.lines.send(line);
             }
         }
-        self.session = Some(session);
+        self.running = Some(running);
     }
 
     fn stop(&mut self, agent: u32) {
-        if let Some(session) = &self.session {
-            let _ = session.lines.send(format!("stop {agent}\n"));
+        if let Some(running) = &self.running {
+            let _ = running.lines.send(format!("stop {agent}\n"));
         }
     }
 
     fn close(&mut self) {
-        let Some(session) = self.session.take() else { return };
+        let Some(running) = self.running.take() else { return };
         let until = Instant::now() + self.patience;
-        let _ = session.lines.send("end\n".to_owned());
-        drop(session.lines);
+        let _ = running.lines.send("end\n".to_owned());
+        drop(running.lines);
         // A channel that ends is what is waited for.
-        if session.all.recv_timeout(self.patience) == Err(mpsc::RecvTimeoutError::Timeout) {
-            if let Some(child) = lock(&session.process).clone() {
+        if running.all.recv_timeout(self.patience) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if let Some(child) = lock(&running.process).clone() {
                 child.ask();
                 if !child.ends_before(until + LEAVING) {
                     child.kill();
                 }
             }
-            let _ = session.all.recv_timeout(LEAVING);
+            let _ = running.all.recv_timeout(LEAVING);
         }
     }
 }
@@ -162,7 +162,7 @@ fn listen(
             "gridrpc-tells",
             Box::new(move || {
                 block_broken_pipe();
-                // Ends with the session; the program sees the end of its standard input then.
+                // Ends with that process; the program sees the end of its standard input then.
                 for line in to_say {
                     if stdin.write_all(line.as_bytes()).is_err() {
                         break;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::agents::{Agent, Agents, NotSpawned, never_started};
 use super::child::tie;
-use super::session::Session;
+use super::ssh_process::SshProcess;
 use super::staging::{self, Source, Staged};
 use super::{Event, Launcher, Report, Start};
 use crate::servers::Server;
@@ -81,11 +81,11 @@ fn run(agents: &Agents, agent: &Arc<Agent>, how: &How, start: &Start) -> Event {
         // ssh would take it for an option.
         return Event::Failed(format!("`{host}` cannot be a host's name"));
     }
-    let turn = agents.turns.try_take().or_else(|| {
+    let permit = agents.permits.try_take().or_else(|| {
         agent.tell(Event::State("waits until others have been connected to".into()));
-        agents.turns.take(|| !agent.is_stopped())
+        agents.permits.take(|| !agent.is_stopped())
     });
-    let Some(turn) = turn else { return never_started() };
+    let Some(permit) = permit else { return never_started() };
     let staged = match how.staged() {
         Ok(staged) => staged,
         Err(why) => return Event::Failed(why),
@@ -98,7 +98,7 @@ fn run(agents: &Agents, agent: &Arc<Agent>, how: &How, start: &Start) -> Event {
     };
     agent.tell(Event::State("connects by ssh".into()));
     match agent.spawn(&mut command) {
-        Ok((child, pipes)) => Session::new(agent, how, start, script, child, pipes).run(turn),
+        Ok((child, pipes)) => SshProcess::new(agent, how, start, script, child, pipes).run(permit),
         Err(NotSpawned::Stopped) => never_started(),
         Err(NotSpawned::Refused(error)) => Event::Failed(format!(
             "`{}` could not be started: {error}; see that OpenSSH's client is installed on this \

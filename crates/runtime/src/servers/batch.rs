@@ -12,7 +12,7 @@ use super::{Host, LauncherKind};
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Batch {
     /// In what form agents are asked for.
-    pub request: Request,
+    pub request: RequestForm,
     /// The partition, or queue.
     pub partition: Option<String>,
     /// Whose account is charged.
@@ -37,7 +37,7 @@ pub struct Batch {
 
 /// In what form agents are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Request {
+pub enum RequestForm {
     /// As a step where there is an allocation already, else as an array.
     #[default]
     Auto,
@@ -51,16 +51,16 @@ pub enum Request {
     Direct,
 }
 
-const REQUESTS: [(&str, Request); 5] = [
-    ("auto", Request::Auto),
-    ("array", Request::Array),
-    ("job", Request::Job),
-    ("step", Request::Step),
-    ("direct", Request::Direct),
+const REQUESTS: [(&str, RequestForm); 5] = [
+    ("auto", RequestForm::Auto),
+    ("array", RequestForm::Array),
+    ("job", RequestForm::Job),
+    ("step", RequestForm::Step),
+    ("direct", RequestForm::Direct),
 ];
 
 /// The word of a table for what it stands for.
-pub(super) fn request_name(request: Request) -> &'static str {
+pub(super) fn request_name(request: RequestForm) -> &'static str {
     REQUESTS.iter().find(|(_, one)| *one == request).map_or("auto", |(name, _)| name)
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Draft {
     /// Those that are there, with their places.
     given: Vec<(usize, &'static str)>,
     nodes: Option<u32>,
-    request: Option<Request>,
+    request: Option<RequestForm>,
     partition: Option<String>,
     account: Option<String>,
     memory: Option<String>,
@@ -174,9 +174,9 @@ impl Batch {
     #[must_use]
     pub fn is_step(&self) -> bool {
         match self.request {
-            Request::Auto => std::env::var_os("SLURM_JOB_ID").is_some(),
-            Request::Step => true,
-            Request::Array | Request::Job | Request::Direct => false,
+            RequestForm::Auto => std::env::var_os("SLURM_JOB_ID").is_some(),
+            RequestForm::Step => true,
+            RequestForm::Array | RequestForm::Job | RequestForm::Direct => false,
         }
     }
 }

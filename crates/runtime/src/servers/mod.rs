@@ -17,7 +17,7 @@ mod write;
 use std::time::Duration;
 
 pub(crate) use batch::allocation;
-pub use batch::{Batch, Request};
+pub use batch::{Batch, RequestForm};
 pub use chosen::chosen;
 pub use hosts::HostFault;
 pub use problems::{Fault, Part, Problem, Problems};

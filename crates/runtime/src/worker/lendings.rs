@@ -18,7 +18,7 @@ const PART: u64 = 4;
 pub(crate) struct Lendings {
     lent: Mutex<HashMap<Lease, Arc<Lent>>>,
     /// Where the client marks what it has given back, and this worker's number there.
-    marks: progress::Place,
+    marks: progress::WorkerProgress,
 }
 
 impl Lendings {

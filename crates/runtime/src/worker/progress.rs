@@ -93,10 +93,10 @@ fn bits(memory: &Mapping, worker: u32, word: u32) -> Option<&AtomicU64> {
 /// The client's way to give segments back to one process of a worker. It is closed when that process
 /// is gone: its results may outlive it, and the process that takes its place has other segments.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GivingBack(Arc<Mutex<Option<Place>>>);
+pub(crate) struct GivingBack(Arc<Mutex<Option<WorkerProgress>>>);
 
 /// The memory for all workers, and a worker's number.
-pub(crate) type Place = (Arc<Mapping>, u32);
+pub(crate) type WorkerProgress = (Arc<Mapping>, u32);
 
 impl GivingBack {
     pub(crate) fn new(memory: &Arc<Mapping>, worker: u32) -> GivingBack {

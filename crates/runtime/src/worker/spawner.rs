@@ -54,7 +54,7 @@ pub struct Spawner {
 }
 
 /// A request to start workers: their numbers, and three descriptors for each.
-type Request = (Vec<u32>, Vec<OwnedFd>);
+type SpawnRequest = (Vec<u32>, Vec<OwnedFd>);
 
 /// How long workers have to end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
@@ -187,7 +187,7 @@ impl Spawner {
     fn take_requests<E: From<LinkError>>(
         &mut self,
         prepare: &mut impl FnMut(&Prepare<'_>) -> Result<(), E>,
-    ) -> Result<Vec<Request>, E> {
+    ) -> Result<Vec<SpawnRequest>, E> {
         let Spawner { receiver, workers, closing, leftovers, .. } = self;
         let mut requests = Vec::new();
         receiver.drain(|received: Received<'_>| -> Result<(), E> {

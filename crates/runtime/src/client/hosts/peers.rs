@@ -20,7 +20,7 @@ use crate::sys::monotonic_ns;
 pub(crate) struct Hosts {
     pub(crate) first: u32,
     pub(crate) plans: Vec<Plan>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) entries: Vec<HostEntry>,
     pub(crate) launching: Launching,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) workers: RemoteWorkers,
@@ -31,7 +31,7 @@ pub(crate) struct Hosts {
 }
 
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct HostEntry {
     /// Counts the connections that this host has had.
     pub(crate) generation: u32,
     /// The agent that was asked for, and has not ended.
@@ -106,7 +106,7 @@ impl Hosts {
         let plans = plans(&list);
         let inbox = Arc::<Inbox>::default();
         let launching = Launching::new(list, program, Arc::clone(&inbox), Arc::clone(common));
-        let place = |_: &Plan| Place {
+        let entry = |_: &Plan| HostEntry {
             generation: 0,
             agent: None,
             stage: Stage::Absent,
@@ -114,14 +114,14 @@ impl Hosts {
             ended: None,
             said: Vec::new(),
         };
-        let places = plans.iter().map(place).collect();
+        let entries = plans.iter().map(entry).collect();
         let fetching = Fetching::default();
-        Hosts { first, plans, places, launching, inbox, workers, fetching, agents: 0 }
+        Hosts { first, plans, entries, launching, inbox, workers, fetching, agents: 0 }
     }
 
     pub(crate) fn index(&self, id: WorkerId) -> Option<usize> {
         let index = id.0.checked_sub(self.first)? as usize;
-        (index < self.places.len()).then_some(index)
+        (index < self.entries.len()).then_some(index)
     }
 
     pub(crate) fn id(&self, index: usize) -> WorkerId {
@@ -135,7 +135,7 @@ impl Hosts {
 
     /// Whether all agents are gone.
     pub(crate) fn are_gone(&self) -> bool {
-        self.places.iter().all(|place| matches!(place.stage, Stage::Absent))
+        self.entries.iter().all(|entry| matches!(entry.stage, Stage::Absent))
     }
 }
 

@@ -24,10 +24,10 @@ const FIRST_READINGS: u64 = 8;
 
 impl Reactor {
     pub(super) fn is_current_host(&self, index: u32, generation: u32) -> bool {
-        let place = self.hosts.as_ref().and_then(|hosts| hosts.places.get(index as usize));
-        place.is_some_and(|place| {
-            Token::is_generation(place.generation, generation)
-                && matches!(place.stage, Stage::There(_))
+        let entry = self.hosts.as_ref().and_then(|hosts| hosts.entries.get(index as usize));
+        entry.is_some_and(|entry| {
+            Token::is_generation(entry.generation, generation)
+                && matches!(entry.stage, Stage::There(_))
         })
     }
 
@@ -39,7 +39,7 @@ impl Reactor {
     }
 
     pub(super) fn peer(&mut self, index: usize) -> Option<&mut Peer> {
-        match &mut self.hosts.as_mut()?.places.get_mut(index)?.stage {
+        match &mut self.hosts.as_mut()?.entries.get_mut(index)?.stage {
             Stage::There(peer) => Some(peer),
             _ => None,
         }
@@ -87,7 +87,7 @@ impl Reactor {
     /// Notes how far large answers of a host have come.
     pub(super) fn note_coming(&mut self, index: usize) {
         let Some(hosts) = &mut self.hosts else { return };
-        if let Stage::There(peer) = &hosts.places[index].stage
+        if let Stage::There(peer) = &hosts.entries[index].stage
             && peer.holds
         {
             let coming = peer.conversation.receiver.coming();
@@ -113,7 +113,7 @@ impl Reactor {
     /// Applies what a host has said.
     fn apply_host(&mut self, index: usize, events: Vec<HostEvent>) {
         let Some(hosts) = &self.hosts else { return };
-        let offset = match &hosts.places[index].stage {
+        let offset = match &hosts.entries[index].stage {
             Stage::There(peer) => peer.clock.offset(monotonic_ns()),
             _ => Offset::default(),
         };
@@ -173,7 +173,7 @@ impl Reactor {
                 let python = hosts.python(hosts.launching.server(&plan)).unwrap_or_default();
                 let why = no_workers(python, &loss);
                 if !stderr.is_empty() {
-                    hosts.places[index].said = stderr.into_bytes();
+                    hosts.entries[index].said = stderr.into_bytes();
                 }
                 let cause = match loss.cause {
                     Cause::Shortage(_) => Cause::Shortage(why),

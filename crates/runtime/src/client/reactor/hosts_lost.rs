@@ -22,10 +22,10 @@ impl Reactor {
     pub(super) fn see_to_agent(&mut self, asked: Agent) {
         let index = asked.index as usize;
         let Some(hosts) = &self.hosts else { return };
-        let place = &hosts.places[index];
-        if matches!(place.stage, Stage::Asked) && place.agent == Some(asked.agent) {
+        let entry = &hosts.entries[index];
+        if matches!(entry.stage, Stage::Asked) && entry.agent == Some(asked.agent) {
             let timeout = hosts.launching.start_timeout(&hosts.plans[index]);
-            let why = not_come(timeout, &place.state);
+            let why = not_come(timeout, &entry.state);
             self.lose_host(index, Cause::Failed(why));
         }
     }
@@ -34,9 +34,9 @@ impl Reactor {
     pub(super) fn see_to_host(&mut self, connection: Connection) {
         let index = connection.index as usize;
         let Some(hosts) = &mut self.hosts else { return };
-        let place = &mut hosts.places[index];
-        let Stage::There(peer) = &mut place.stage else { return };
-        if place.generation != connection.generation {
+        let entry = &mut hosts.entries[index];
+        let Stage::There(peer) = &mut entry.stage else { return };
+        if entry.generation != connection.generation {
             return;
         }
         let heartbeat = hosts.launching.server(&hosts.plans[index]).heartbeat;
@@ -65,23 +65,23 @@ impl Reactor {
     pub(super) fn leave_host(&mut self, index: usize, why: String) {
         let Some(hosts) = &mut self.hosts else { return };
         let id = hosts.id(index);
-        let place = &mut hosts.places[index];
-        if let Some(how) = place.ended.take() {
+        let entry = &mut hosts.entries[index];
+        if let Some(how) = entry.ended.take() {
             return self.lose_host(index, Cause::Failed(agent_left(&how)));
         }
         let says = self.closing.is_none()
-            && place.agent.is_some_and(|agent| hosts.launching.lost(agent, &hosts.plans[index]));
-        let Stage::There(peer) = &place.stage else { return };
+            && entry.agent.is_some_and(|agent| hosts.launching.lost(agent, &hosts.plans[index]));
+        let Stage::There(peer) = &entry.stage else { return };
         if !says {
             return self.lose_host(index, Cause::Failed(why));
         }
         let _ = self.epoll.delete(peer.conversation.receiver.socket());
         let (host, pid) = (peer.host.clone(), peer.pid);
         let now = now();
-        let connection = Connection { index: index as u32, generation: place.generation };
+        let connection = Connection { index: index as u32, generation: entry.generation };
         self.deadlines.add(now + SAYING, Due::Left(connection));
         let gone = Stage::Left(Box::new(Left { why, host, pid }));
-        let peer = std::mem::replace(&mut place.stage, gone);
+        let peer = std::mem::replace(&mut entry.stage, gone);
         let mut state = self.common.lock();
         // Nothing more is sent there meanwhile.
         state.drive(|core, out| core.host_leaves(now, id, out));
@@ -93,9 +93,9 @@ impl Reactor {
     pub(super) fn see_to_left(&mut self, connection: Connection) {
         let index = connection.index as usize;
         let Some(hosts) = &self.hosts else { return };
-        let place = &hosts.places[index];
-        if let Stage::Left(gone) = &place.stage
-            && place.generation == connection.generation
+        let entry = &hosts.entries[index];
+        if let Stage::Left(gone) = &entry.stage
+            && entry.generation == connection.generation
         {
             let why = gone.why.clone();
             self.lose_host(index, Cause::Failed(why));
@@ -108,8 +108,8 @@ impl Reactor {
         let id = hosts.id(index);
         let plan = hosts.plans[index].clone();
         hosts.fetching.forget(index);
-        let place = &mut hosts.places[index];
-        let stage = std::mem::replace(&mut place.stage, Stage::Absent);
+        let entry = &mut hosts.entries[index];
+        let stage = std::mem::replace(&mut entry.stage, Stage::Absent);
         let (host, pid) = match &stage {
             Stage::Absent => return,
             Stage::Asked => (plan.name.clone(), 0),
@@ -120,12 +120,12 @@ impl Reactor {
             }
         };
         // One that says goodbye ends by itself.
-        if let Some(agent) = place.agent.take()
+        if let Some(agent) = entry.agent.take()
             && self.closing.is_none()
         {
             hosts.launching.stop(agent, &plan);
         }
-        let stderr = String::from_utf8_lossy(&place.said).trim_end().to_owned();
+        let stderr = String::from_utf8_lossy(&entry.said).trim_end().to_owned();
         let host = called(&plan.name, &host);
         let loss = Loss { worker: Loss::HOST, pid, host, cause, stderr };
         let mut state = self.common.lock();
@@ -157,15 +157,15 @@ impl Reactor {
     /// Tells all agents that nothing more is wanted.
     pub(super) fn dismiss_hosts(&mut self) {
         let Some(hosts) = &mut self.hosts else { return };
-        for index in 0..hosts.places.len() {
+        for index in 0..hosts.entries.len() {
             let plan = &hosts.plans[index];
-            let place = &mut hosts.places[index];
-            match &place.stage {
+            let entry = &mut hosts.entries[index];
+            match &entry.stage {
                 Stage::Absent => {}
-                Stage::Left(_) => place.stage = Stage::Absent,
+                Stage::Left(_) => entry.stage = Stage::Absent,
                 Stage::Asked => {
-                    place.stage = Stage::Absent;
-                    if let Some(agent) = place.agent {
+                    entry.stage = Stage::Absent;
+                    if let Some(agent) = entry.agent {
                         hosts.launching.stop(agent, plan);
                     }
                 }

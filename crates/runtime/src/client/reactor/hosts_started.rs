@@ -39,12 +39,12 @@ impl Reactor {
             let until = now() + ns(hosts.launching.start_timeout(&plan));
             let agent = Agent { index: index as u32, agent: hosts.agents };
             self.deadlines.add(until, Due::Dialled(agent));
-            let place = &mut hosts.places[index];
-            place.agent = Some(hosts.agents);
-            place.stage = Stage::Asked;
-            place.state.clear();
-            place.ended = None;
-            place.said.clear();
+            let entry = &mut hosts.entries[index];
+            entry.agent = Some(hosts.agents);
+            entry.stage = Stage::Asked;
+            entry.state.clear();
+            entry.ended = None;
+            entry.said.clear();
             self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
             wanted.push((hosts.agents, plan));
         }
@@ -64,45 +64,45 @@ impl Reactor {
         }
     }
 
-    pub(super) fn place_of(&self, agent: u32) -> Option<usize> {
-        let places = &self.hosts.as_ref()?.places;
-        places.iter().position(|place| place.agent == Some(agent))
+    pub(super) fn index_of(&self, agent: u32) -> Option<usize> {
+        let entries = &self.hosts.as_ref()?.entries;
+        entries.iter().position(|entry| entry.agent == Some(agent))
     }
 
     pub(super) fn launcher_said(&mut self, agent: u32, event: Event) {
-        let Some(index) = self.place_of(agent) else { return };
+        let Some(index) = self.index_of(agent) else { return };
         let Some(hosts) = &mut self.hosts else { return };
-        let place = &mut hosts.places[index];
+        let entry = &mut hosts.entries[index];
         match event {
             Event::State(state) => {
-                place.state.clone_from(&state);
+                entry.state.clone_from(&state);
                 // An agent that is there has come further than its launcher knows.
-                if !matches!(place.stage, Stage::Asked) {
+                if !matches!(entry.stage, Stage::Asked) {
                     return;
                 }
                 let id = WorkerId(hosts.first + index as u32);
                 self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
             }
             Event::Said(bytes) => {
-                place.said.extend_from_slice(&bytes);
-                let excess = place.said.len().saturating_sub(KEEP);
-                place.said.drain(..excess);
+                entry.said.extend_from_slice(&bytes);
+                let excess = entry.said.len().saturating_sub(KEEP);
+                entry.said.drain(..excess);
                 let label = format!("[{}] ", hosts.plans[index].name);
                 self.printers.print_labelled(true, &label, &bytes);
             }
             Event::Failed(why) => {
-                place.agent = None;
+                entry.agent = None;
                 self.lose_host(index, Cause::Failed(why));
             }
             Event::Ended(how) => {
-                place.agent = None;
-                match &place.stage {
+                entry.agent = None;
+                match &entry.stage {
                     Stage::Asked => {
-                        let why = agent_ended(&how, &String::from_utf8_lossy(&place.said));
+                        let why = agent_ended(&how, &String::from_utf8_lossy(&entry.said));
                         self.lose_host(index, Cause::Failed(why));
                     }
                     // Its connection tells.
-                    Stage::There(_) => place.ended = Some(how),
+                    Stage::There(_) => entry.ended = Some(how),
                     Stage::Left(_) => self.lose_host(index, Cause::Failed(agent_left(&how))),
                     Stage::Absent => {}
                 }
@@ -112,16 +112,16 @@ impl Reactor {
 
     pub(super) fn admit(&mut self, admitted: Admitted) {
         let Admitted { agent, transport, .. } = admitted;
-        let Some(index) = self.place_of(agent) else { return };
+        let Some(index) = self.index_of(agent) else { return };
         let epoll = Arc::clone(&self.epoll);
         let common = Arc::clone(&self.common);
         let Some(hosts) = &mut self.hosts else { return };
-        let place = &mut hosts.places[index];
-        if !matches!(place.stage, Stage::Asked) || self.closing.is_some() {
+        let entry = &mut hosts.entries[index];
+        if !matches!(entry.stage, Stage::Asked) || self.closing.is_some() {
             return;
         }
-        place.generation = place.generation.wrapping_add(1);
-        let token = Token::Host { index: index as u32, generation: place.generation }.encode();
+        entry.generation = entry.generation.wrapping_add(1);
+        let token = Token::Host { index: index as u32, generation: entry.generation }.encode();
         let event = EpollEvent::new(EpollFlags::EPOLLIN, token);
         if epoll.add(transport.socket(), event).is_err() {
             return;
@@ -141,7 +141,7 @@ impl Reactor {
         let mut receiver = Receiver::new(transport, MAX_PAYLOAD);
         receiver.place_streams(placement(&common));
         let now = now();
-        place.stage = Stage::There(Box::new(Peer {
+        entry.stage = Stage::There(Box::new(Peer {
             conversation: Conversation::new(receiver),
             up,
             host: hosts.plans[index].name.clone(),
@@ -157,7 +157,7 @@ impl Reactor {
         }));
         let heartbeat = ns(hosts.launching.server(&hosts.plans[index]).heartbeat);
         if heartbeat > 0 {
-            let connection = Connection { index: index as u32, generation: place.generation };
+            let connection = Connection { index: index as u32, generation: entry.generation };
             self.deadlines.add(now + heartbeat / LOOKS, Due::Heard(connection));
         }
         // It may have said something already, which the socket does not tell of again.
@@ -176,8 +176,8 @@ impl Reactor {
         }
         let id = hosts.id(index);
         let serve = hosts.serve(&plan, &wishes);
-        let many = hosts.places.len() > FEW;
-        let Stage::There(peer) = &hosts.places[index].stage else { return };
+        let many = hosts.entries.len() > FEW;
+        let Stage::There(peer) = &hosts.entries[index].stage else { return };
         let up = Arc::clone(&peer.up);
         let socket = peer.conversation.receiver.socket();
         let holds = many && sys::round_trip(socket).is_ok_and(|time| time < FAR);

@@ -12,7 +12,7 @@ use super::batch::{
     Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled, quoted,
 };
 use super::{Launcher, Report};
-use crate::servers::{self, Request, Server};
+use crate::servers::{self, RequestForm, Server};
 use crate::sys;
 
 use refusals::refusal;
@@ -39,7 +39,7 @@ pub(super) fn open(
 ) -> Box<dyn Launcher> {
     let placing = Placing::new(server, own_program);
     let slurm = Slurm::new(server, batch);
-    if batch.is_step() || batch.request == Request::Direct {
+    if batch.is_step() || batch.request == RequestForm::Direct {
         return Box::new(step::Step::new(server, slurm, placing, report));
     }
     Box::new(Batch::new(slurm, placing, server.stop_timeout, report))
@@ -155,7 +155,7 @@ impl Slurm {
     }
 
     fn is_array(&self, agents: usize) -> bool {
-        agents > 1 && self.batch.request != Request::Job
+        agents > 1 && self.batch.request != RequestForm::Job
     }
 
     fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
@@ -258,7 +258,7 @@ impl System for Slurm {
     }
 
     fn has_tasks(&self) -> bool {
-        self.batch.request != Request::Job
+        self.batch.request != RequestForm::Job
     }
 
     fn job_name(&self) -> &str {

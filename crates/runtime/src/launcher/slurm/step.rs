@@ -18,7 +18,7 @@ use super::super::{COPIES, Event, Launcher, QUEUED, Report, Start};
 use super::refusals::{is_refusal, refusal};
 use super::words::{allocating, exited, labelled};
 use super::{Slurm, cores_of_agent};
-use crate::servers::{self, Request, Server};
+use crate::servers::{self, RequestForm, Server};
 
 /// How many of the last lines of `srun` are kept for messages.
 const KEPT: usize = 5;
@@ -70,7 +70,7 @@ struct Table {
 
 impl Step {
     pub(super) fn new(server: &Server, slurm: Slurm, placing: Placing, report: Report) -> Step {
-        let direct = slurm.batch.request == Request::Direct;
+        let direct = slurm.batch.request == RequestForm::Direct;
         let mut options: Vec<String> = [
             "--ntasks-per-node=1",
             "--label",

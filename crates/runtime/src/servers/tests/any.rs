@@ -45,7 +45,13 @@ fn launcher() -> impl Strategy<Value = LauncherKind> {
 fn batch() -> impl Strategy<Value = Batch> {
     let line = || prop::option::of("[a-z0-9 '\"#\\\\é&|%-]{1,9}");
     let options = || prop::collection::vec("-[a-z =\"'-]{0,9}", 0..3);
-    let requests = [Request::Auto, Request::Array, Request::Job, Request::Step, Request::Direct];
+    let requests = [
+        RequestForm::Auto,
+        RequestForm::Array,
+        RequestForm::Job,
+        RequestForm::Step,
+        RequestForm::Direct,
+    ];
     (
         (0..5_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
         (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),

@@ -64,7 +64,7 @@ fn slurm() {
     let url = "slurm://lab?nodes=2&partition=long&memory=4G&wall_time=1-00:00:00&cores=2\
                &exclusive=true&options=--qos=a,b&options=--nice&request=job";
     let batch = Batch {
-        request: Request::Job,
+        request: RequestForm::Job,
         partition: Some("long".into()),
         memory: Some("4G".into()),
         wall_time: Some(Duration::from_secs(86_400)),

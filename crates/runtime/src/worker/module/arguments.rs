@@ -16,7 +16,7 @@ use crate::worker::module::texts::{self, Texts};
 
 /// Where the memory of one argument is.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Backing {
     /// Nothing has to be kept for it.
     None,
     /// A number, in a box so that it stays where it is.
@@ -38,7 +38,7 @@ pub(super) enum Place {
 /// One array or list, with its place.
 #[derive(Debug)]
 pub(super) struct Argument {
-    pub(super) place: Place,
+    pub(super) place: Backing,
     pub(super) shape: Shape,
 }
 
@@ -131,7 +131,7 @@ impl Arguments {
             Ok((Argument { place, shape }, pointer))
         };
         match &parameter.kind {
-            Kind::Callback(_) => plain(Place::None, std::ptr::null_mut()),
+            Kind::Callback(_) => plain(Backing::None, std::ptr::null_mut()),
             Kind::Scalar(of @ (Type::String | Type::Filename)) => {
                 let texts = texts(parameter, 1, value, sections, order)?;
                 let (argument, pointer) = list(*of, parameter.mode, texts, Vec::new())?;
@@ -146,7 +146,7 @@ impl Arguments {
             Kind::Scalar(of) => {
                 let bytes = Box::new(scalar(*of, value, sections)?.to_bytes(*of));
                 let pointer = std::ptr::from_ref(&*bytes).cast_mut().cast();
-                plain(Place::Scalar(bytes), pointer)
+                plain(Backing::Scalar(bytes), pointer)
             }
             Kind::Array { element, .. } => {
                 let extents = extents(function, index, &self.scalars)
@@ -206,17 +206,17 @@ impl Arguments {
                     // A call that may run twice must find its arguments as they were.
                     Incoming::Shared(stretch) if goes && (!comes || !function.idempotent) => {
                         debug_assert_eq!(stretch.len(), shape.bytes());
-                        Place::Room(at)
+                        Backing::Room(at)
                     }
-                    Incoming::Bytes(bytes) if goes => Place::Buffer(std::mem::take(bytes)),
-                    _ if !goes => Place::Section(at),
-                    other => Place::Buffer(other.bytes().to_vec()),
+                    Incoming::Bytes(bytes) if goes => Backing::Buffer(std::mem::take(bytes)),
+                    _ if !goes => Backing::Section(at),
+                    other => Backing::Buffer(other.bytes().to_vec()),
                 }
             }
             Some(at) if comes => {
                 let mut whole = zeroed(shape.bytes())?;
                 scatter(&shape, sections[usize::from(at)].bytes(), &mut whole);
-                Place::Buffer(whole)
+                Backing::Buffer(whole)
             }
             // The result goes back from where the function writes it.
             _ if goes && shape.is_whole() && !link.payload().is_small(shape.bytes()) => {
@@ -224,19 +224,19 @@ impl Arguments {
                 match lent.map_err(|error| CallError::Memory(error.to_string()))? {
                     Some(lent) => {
                         lent.make_ready(shape.bytes() as u64);
-                        Place::Shared(lent)
+                        Backing::Shared(lent)
                     }
-                    None => Place::Buffer(zeroed(shape.bytes())?),
+                    None => Backing::Buffer(zeroed(shape.bytes())?),
                 }
             }
-            _ => Place::Buffer(zeroed(shape.bytes())?),
+            _ => Backing::Buffer(zeroed(shape.bytes())?),
         };
         let pointer = match &place {
             // As with Ninf-G: functions ask by it whether there is anything.
             _ if shape.bytes() == 0 => std::ptr::null_mut(),
-            Place::Section(at) | Place::Room(at) => start(&sections[usize::from(*at)]),
-            Place::Buffer(bytes) => bytes.as_ptr().cast_mut().cast(),
-            Place::Shared(lent) => match lent.start(shape.bytes() as u64) {
+            Backing::Section(at) | Backing::Room(at) => start(&sections[usize::from(*at)]),
+            Backing::Buffer(bytes) => bytes.as_ptr().cast_mut().cast(),
+            Backing::Shared(lent) => match lent.start(shape.bytes() as u64) {
                 Ok(start) => start.as_ptr().cast(),
                 Err(error) => return Err(CallError::Memory(error.to_string())),
             },
@@ -255,8 +255,8 @@ impl Drop for Arguments {
         let modes = self.entry.interface().parameters.iter().map(|parameter| parameter.mode);
         let mut all = Vec::new();
         for (argument, mode) in self.arguments.iter_mut().zip(modes) {
-            if matches!(argument.place, Place::Texts(_))
-                && let Place::Texts(texts) = std::mem::replace(&mut argument.place, Place::None)
+            if matches!(argument.place, Backing::Texts(_))
+                && let Backing::Texts(texts) = std::mem::replace(&mut argument.place, Backing::None)
             {
                 all.push((mode, texts));
             }
@@ -363,7 +363,7 @@ fn list(
         let texts: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
         let mut texts = Texts::new(&texts);
         let pointer = texts.start();
-        return Ok((Argument { place: Place::Texts(texts), shape }, pointer));
+        return Ok((Argument { place: Backing::Texts(texts), shape }, pointer));
     }
     // Without a name the function is given NULL, unless it is to write the file.
     let file = |text: &Option<Vec<u8>>| match text {
@@ -380,5 +380,5 @@ fn list(
         true => std::ptr::null_mut(),
         false => pointers.as_mut_ptr().cast(),
     };
-    Ok((Argument { place: Place::Files(files, pointers), shape }, pointer))
+    Ok((Argument { place: Backing::Files(files, pointers), shape }, pointer))
 }

@@ -10,7 +10,7 @@ use crate::payload::{Payload, PayloadBuilder};
 use crate::typed::{dtype, encode_texts, gather};
 use crate::worker::link::WorkerLink;
 use crate::worker::module::CallError;
-use crate::worker::module::arguments::{Argument, Arguments, Place};
+use crate::worker::module::arguments::{Argument, Arguments, Backing};
 use crate::worker::module::files::CallFile;
 
 impl Arguments {
@@ -68,21 +68,21 @@ impl Arguments {
 /// Adds what the function has left in one argument.
 fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Result<()> {
     let Argument { place, shape } = argument;
-    match std::mem::replace(place, Place::None) {
-        Place::Room(at) => {
+    match std::mem::replace(place, Backing::None) {
+        Backing::Room(at) => {
             payload.add_argument(at, shape.bytes() as u64);
             Ok(())
         }
-        Place::Shared(lent) => {
+        Backing::Shared(lent) => {
             let len = shape.bytes() as u64;
             payload.add_shared(Arc::new(lent), 0, len, len);
             Ok(())
         }
-        Place::Buffer(bytes) if shape.is_whole() => payload.add(&bytes),
-        Place::Buffer(bytes) => {
+        Backing::Buffer(bytes) if shape.is_whole() => payload.add(&bytes),
+        Backing::Buffer(bytes) => {
             payload.add_with(shape.selected_bytes(), |packed| gather(shape, &bytes, packed))
         }
-        Place::Texts(texts) => {
+        Backing::Texts(texts) => {
             let text = |pointer: &*mut std::ffi::c_char| {
                 // SAFETY: null, or a C string that the function has left.
                 (!pointer.is_null())
@@ -90,16 +90,16 @@ fn add(payload: &mut PayloadBuilder<'_>, argument: &mut Argument) -> std::io::Re
             };
             let encoded = encode_texts(&texts.now().iter().map(text).collect::<Vec<_>>());
             // They are freed with the arguments.
-            *place = Place::Texts(texts);
+            *place = Backing::Texts(texts);
             payload.add(&encoded)
         }
-        Place::Files(mut files, _) => {
+        Backing::Files(mut files, _) => {
             let contents: std::io::Result<Vec<_>> = files
                 .iter_mut()
                 .map(|file| file.as_mut().map(CallFile::content).transpose())
                 .collect();
             payload.add(&encode_texts(&contents?))
         }
-        Place::None | Place::Scalar(_) | Place::Section(_) => payload.add(&[]),
+        Backing::None | Backing::Scalar(_) | Backing::Section(_) => payload.add(&[]),
     }
 }

@@ -7,7 +7,7 @@ use nix::unistd::gethostname;
 
 /// Where a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// On this machine.
     Here,
     /// On another one, or nowhere.
@@ -68,8 +68,8 @@ pub fn host(name: &str) -> &str {
 }
 
 /// Where the host of this name is.
-pub fn locate(host: &str, machine: &dyn Machine) -> Place {
-    if is_here(host, machine) { Place::Here } else { Place::Elsewhere }
+pub fn locate(host: &str, machine: &dyn Machine) -> Location {
+    if is_here(host, machine) { Location::Here } else { Location::Elsewhere }
 }
 
 fn is_here(host: &str, machine: &dyn Machine) -> bool {
@@ -142,14 +142,14 @@ mod tests {
             "Node7.Example.Org",
             "alias.example.org",
         ] {
-            assert_eq!(locate(name, &Node7), Place::Here, "{name}");
+            assert_eq!(locate(name, &Node7), Location::Here, "{name}");
         }
     }
 
     #[test]
     fn names_of_others() {
         for name in ["", ".", "node8", "10.0.0.8", "::2", "node7.example.com", "both", "nobody"] {
-            assert_eq!(locate(name, &Node7), Place::Elsewhere, "{name}");
+            assert_eq!(locate(name, &Node7), Location::Elsewhere, "{name}");
         }
     }
 
@@ -173,9 +173,9 @@ mod tests {
 
     #[test]
     fn this_machine_knows_itself() {
-        assert_eq!(locate(&ThisMachine.name(), &ThisMachine), Place::Here);
+        assert_eq!(locate(&ThisMachine.name(), &ThisMachine), Location::Here);
         for address in ThisMachine.addresses() {
-            assert_eq!(locate(&address.to_string(), &ThisMachine), Place::Here);
+            assert_eq!(locate(&address.to_string(), &ThisMachine), Location::Here);
         }
     }
 }

@@ -12,10 +12,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::agents::Agent;
 use super::child::{Child, Pipes, how as how_it_ended};
 use super::lines::{Lines, text};
+use super::permits::Permit;
 use super::refusals::refusal;
 use super::ssh::{How, door};
 use super::staging::{Told, failure, told};
-use super::turns::Turn;
 use super::{COPIES, Event, Start};
 
 /// What ssh says on its standard error of a way back that is there.
@@ -29,7 +29,7 @@ const LOOK: u16 = 100;
 
 /// An ssh, and what is known of the host.
 #[derive(Debug)]
-pub(super) struct Session<'a> {
+pub(super) struct SshProcess<'a> {
     agent: &'a Agent,
     how: &'a How,
     start: &'a Start,
@@ -58,7 +58,7 @@ enum From {
     Error,
 }
 
-impl<'a> Session<'a> {
+impl<'a> SshProcess<'a> {
     pub(super) fn new(
         agent: &'a Agent,
         how: &'a How,
@@ -66,9 +66,9 @@ impl<'a> Session<'a> {
         script: String,
         child: Arc<Child>,
         pipes: Pipes,
-    ) -> Session<'a> {
+    ) -> SshProcess<'a> {
         let Pipes { stdin, stdout, stderr } = pipes;
-        Session {
+        SshProcess {
             agent,
             how,
             start,
@@ -87,9 +87,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Starts the agent and stays until ssh has ended. The turn ends with the start.
-    pub(super) fn run(mut self, turn: Turn<'_>) -> Event {
-        let mut turn = Some(turn);
+    /// Starts the agent and stays until ssh has ended. The permit ends with the start.
+    pub(super) fn run(mut self, permit: Permit<'_>) -> Event {
+        let mut permit = Some(permit);
         let (mut output, mut error) = (Lines::default(), Lines::default());
         let mut piece = vec![0; 8 << 10];
         while let Some(from) = self.wait() {
@@ -105,11 +105,11 @@ impl<'a> Session<'a> {
                 (From::Error, _) => error.push(&piece[..read], |line| self.note(line)),
             }
             if self.started {
-                turn = None;
+                permit = None;
             }
         }
         error.end(|line| self.note(line));
-        drop(turn);
+        drop(permit);
         self.stdin = None;
         let status = self.child.wait();
         if self.greeted && self.forwarded.is_none() {

@@ -1,39 +1,39 @@
-//! Turns: how many hosts are connected to at once.
+//! Permits: how many hosts are connected to at once.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::agents::lock;
 
-/// Gives turns, a bounded number at a time.
+/// Gives permits, a bounded number at a time.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct Permits {
     free: Mutex<usize>,
     changed: Condvar,
 }
 
-/// A turn, which ends when this is dropped.
+/// A permit, which ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(&'a Turns);
+pub(super) struct Permit<'a>(&'a Permits);
 
-impl Turns {
-    pub(super) fn new(at_once: usize) -> Turns {
-        Turns { free: Mutex::new(at_once), changed: Condvar::new() }
+impl Permits {
+    pub(super) fn new(at_once: usize) -> Permits {
+        Permits { free: Mutex::new(at_once), changed: Condvar::new() }
     }
 
-    /// A turn if there is one just now.
-    pub(super) fn try_take(&self) -> Option<Turn<'_>> {
+    /// A permit if there is one just now.
+    pub(super) fn try_take(&self) -> Option<Permit<'_>> {
         let mut free = lock(&self.free);
         *free = free.checked_sub(1)?;
-        Some(Turn(self))
+        Some(Permit(self))
     }
 
-    /// Waits for a turn. None when it is not wanted any longer, which [`Turns::wake`] has looked at.
-    pub(super) fn take(&self, wanted: impl Fn() -> bool) -> Option<Turn<'_>> {
+    /// Waits for a permit. None when it is not wanted any longer, which [`Permits::wake`] has looked at.
+    pub(super) fn take(&self, wanted: impl Fn() -> bool) -> Option<Permit<'_>> {
         let mut free = lock(&self.free);
         while wanted() {
             if let Some(left) = free.checked_sub(1) {
                 *free = left;
-                return Some(Turn(self));
+                return Some(Permit(self));
             }
             free = self.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
@@ -48,7 +48,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         *lock(&self.0.free) += 1;
         self.0.changed.notify_one();
