@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-CLIENT = Path(__file__).parents[2] / "crates/runtime/src/client"
+ROOT = Path(__file__).parents[2]
+CLIENT = ROOT / "crates/runtime/src/client"
 
 #: A module by its names below the root, the root being ().
 Module = tuple[str, ...]
@@ -166,6 +167,32 @@ def test_no_files_of_the_client_need_each_other() -> None:
 def test_no_rooms_of_the_client_need_each_other() -> None:
     circle = Rooms(CLIENT).circle_of_rooms()
     assert circle is None, f"rooms need each other in a circle:\n{circle}"
+
+
+def layers() -> dict[str, int]:
+    """Which row of the table in ARCHITECTURE.md each file or folder of the client is in."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| files \| about \|\n\|---\|---\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert table is not None
+    rows = [row.split("|")[1] for row in table[1].splitlines()]
+    return {
+        name: layer
+        for layer, row in enumerate(rows)
+        for name in re.findall(r"(\w+)(?:\.rs|/)", row)
+    }
+
+
+def test_files_need_none_of_a_layer_above_theirs() -> None:
+    rooms, layer = Rooms(CLIENT), layers()
+    modules = rooms.code.keys() - {()}
+    assert layer.keys() == {module[0] for module in modules}
+    wrong = [
+        f"{rooms.names[module]} needs {rooms.names[other]}"
+        for module in sorted(modules)
+        for other in rooms.needs(module)
+        if layer[other[0]] > layer[module[0]]
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def write(root: Path, **files: str) -> Rooms:
