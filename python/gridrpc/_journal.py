@@ -98,12 +98,22 @@ class JournalFile:
         self._open: dict[int, int] = {}
         self._unsynced = 0
         self._synced_at = 0.0
-        self._file = self._opened()
+        self._file = -1
         try:
+            self._file = self._opened()
             self._end = self._read(function, journal.if_changed)
         except BaseException:
-            os.close(self._file)
+            self._let_go()
             raise
+
+    def __del__(self) -> None:
+        # Of a map that nobody has asked for results.
+        self._let_go()
+
+    def _let_go(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
     def _opened(self) -> int:
         try:
@@ -139,7 +149,7 @@ class JournalFile:
             end = self._take_all(reader, size, function, if_changed)
         if end is None:
             os.rename(self.path, f"{self.path}.old")
-            os.close(self._file)
+            self._let_go()
             self._forget()
             self._file = self._opened()
             return self._begin(function)
@@ -418,8 +428,7 @@ class JournalFile:
             if self._unsynced:
                 self._sync()
         finally:
-            os.close(self._file)
-            self._file = -1
+            self._let_go()
 
 
 def _checksum(reader: io.BufferedReader[io.FileIO], at: int, end: int) -> int:
