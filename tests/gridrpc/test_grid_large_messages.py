@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,13 @@ def many_hosts(worker: Any, modules: Iterable[Path] = (), encryption: str = "non
 
 def agents() -> list[psutil.Process]:
     """The agents of this process's grids."""
-    return [child for child in psutil.Process().children() if "agent" in child.cmdline()]
+    found = []
+    for child in psutil.Process().children():
+        # One of another test may end just now.
+        with suppress(psutil.NoSuchProcess):
+            if "agent" in child.cmdline():
+                found.append(child)
+    return found
 
 
 @pytest.fixture(scope="module", params=["none", "tls"])
