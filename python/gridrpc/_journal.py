@@ -38,6 +38,8 @@ NO_DIGEST = bytes(16)
 #: Results are on disk after this time if more come, s; and as soon as there are so many bytes.
 SYNC_EVERY = 1.0
 SYNC_BYTES = 64 << 20
+#: Pieces of memory that one system call writes, at most.
+MOST_PARTS = os.sysconf("SC_IOV_MAX")
 #: The file is read in pieces of so many bytes; longer contents are passed over when it is opened.
 PIECE = 1 << 20
 
@@ -389,7 +391,7 @@ class JournalFile:
         at = self._end
         try:
             while left:
-                written = os.pwritev(self._file, left[: os.sysconf("SC_IOV_MAX")], at)
+                written = os.pwritev(self._file, left[:MOST_PARTS], at)
                 at += written
                 while left and written >= len(left[0]):
                     written -= len(left.pop(0))

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import gridbench
 from gridbench.batch.daemons import Rig
-from gridbench.engines.base import Description
+from gridbench.engines.base import Cannot, Description
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.files import kept, store
 from gridbench.engines.functions import FunctionEngine
@@ -35,11 +35,14 @@ _SMALL = "a batch job for each call is made for tasks of seconds: its latency te
 
 
 class Job(Future[Any]):
-    """A task on its way. `sent`: when the batch system was asked, s of CLOCK_MONOTONIC."""
+    """A task on its way."""
 
     def __init__(self) -> None:
         super().__init__()
+        #: When the batch system was asked, s of CLOCK_MONOTONIC.
         self.sent = time.monotonic()
+        #: How the batch system names it; empty until it does.
+        self.name = ""
 
 
 class BatchJobsEngine(FunctionEngine):
@@ -51,6 +54,10 @@ class BatchJobsEngine(FunctionEngine):
 
     def __init__(self) -> None:
         super().__init__()
+        if why := self._why_not():
+            raise Cannot(why)
+        self._version = ""
+        """Of the batch system, once that has started."""
         self._rig: Rig | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._lock = threading.Lock()
@@ -61,23 +68,24 @@ class BatchJobsEngine(FunctionEngine):
         self._named: dict[str, int] = {}
         self._closed = threading.Event()
 
+    @staticmethod
     @abc.abstractmethod
-    def _make(self, slots: int) -> Rig:
-        """Start a batch system that runs so many jobs at a time."""
+    def _why_not() -> str:
+        """Why there can be no such batch system here; empty if there can."""
 
     @abc.abstractmethod
-    def _submit(self, rig: Rig, first: int, count: int, command: list[str]) -> list[str]:
-        """Ask for jobs with these numbers; how the batch system names them, as `_Rig.jobs` does."""
+    def _make(self, slots: int) -> tuple[Rig, str]:
+        """Start a batch system that runs so many jobs at a time; itself, and its version."""
 
     @abc.abstractmethod
-    def _version(self) -> str:
-        """Of the batch system."""
+    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
+        """Ask for so many jobs; how the batch system names them, as `Rig.jobs` does."""
 
     def describe(self) -> Description:
         """The workers of the benchmark are slots of the batch system."""
         return Description(
             name=self.name,
-            version=self._version(),
+            version=self._version,
             configuration={
                 "batch_system": "started by gridbench on this machine",
                 "slots": self._workers,
@@ -91,7 +99,7 @@ class BatchJobsEngine(FunctionEngine):
         """Start the batch system."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-jobs-")
-        self._rig = self._make(workers)
+        self._rig, self._version = self._make(workers)
         self._rig.variables |= ONE_THREAD
         self._rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
         threading.Thread(target=self._watch, daemon=True).start()
@@ -143,14 +151,18 @@ class BatchJobsEngine(FunctionEngine):
             raise RuntimeError("the batch system is not running")
         command = [sys.executable, "-m", "gridbench.engines.batch_task", str(place), str(first)]
         try:
-            names = self._submit(rig, first, count, command)
+            names = self._submit(rig, count, command)
         except Exception:
             with self._lock:
                 for number in range(first, first + count):
                     self._open.pop(number, None)
             raise
         with self._lock:
-            self._named |= zip(names, range(first, first + count), strict=True)
+            for number, name in zip(range(first, first + count), names, strict=True):
+                # One that has ended by now needs no name.
+                if number in self._open:
+                    self._open[number].name = name
+                    self._named[name] = number
 
     def _watch(self) -> None:
         """In a thread: take results as their files come, and tell jobs that have left none."""
@@ -177,7 +189,8 @@ class BatchJobsEngine(FunctionEngine):
             file.with_suffix(suffix).unlink(missing_ok=True)
         with self._lock:
             job = self._open.pop(number, None)
-            self._named = {name: of for name, of in self._named.items() if of != number}
+            if job is not None:
+                self._named.pop(job.name, None)
         if job is not None:
             _settle(job, value, error)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from gridbench.batch import gridengine
 from gridbench.batch.daemons import Rig
-from gridbench.batch.gridengine import GridEngine, why_not
-from gridbench.engines.base import Cannot
 from gridbench.engines.batch_jobs import BatchJobsEngine
 
 
@@ -14,23 +13,13 @@ class GridEngineJobsEngine(BatchJobsEngine):
     """Grid Engine, a job for each task."""
 
     name: ClassVar[str] = "gridengine-jobs"
+    _why_not = staticmethod(gridengine.why_not)
 
-    def __init__(self) -> None:
-        super().__init__()
-        if why := why_not():
-            raise Cannot(why)
-        self._its_version = ""
+    def _make(self, slots: int) -> tuple[Rig, str]:
+        rig = gridengine.GridEngine(slots=slots)
+        return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
 
-    def _make(self, slots: int) -> Rig:
-        rig = GridEngine(slots=slots)
-        self._its_version = rig.run("qstat", "-help").splitlines()[0].split()[-1]
-        return rig
-
-    def _version(self) -> str:
-        return self._its_version
-
-    def _submit(self, rig: Rig, first: int, count: int, command: list[str]) -> list[str]:
-        del first
+    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
         assert count == 1, "it makes no arrays"
         quiet = ("-terse", "-b", "y", "-V", "-o", "/dev/null", "-j", "y", "-shell", "n")
         return [rig.run("qsub", *quiet, *command).strip()]

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from gridbench.batch import slurm
 from gridbench.batch.daemons import Rig
-from gridbench.batch.slurm import Slurm, why_not
-from gridbench.engines.base import Cannot
 from gridbench.engines.batch_jobs import BatchJobsEngine
 from gridbench.engines.python_tasks import one_line
 
@@ -22,23 +21,13 @@ class SlurmJobsEngine(BatchJobsEngine):
     """Slurm, a job for each task."""
 
     name: ClassVar[str] = "slurm-jobs"
+    _why_not = staticmethod(slurm.why_not)
 
-    def __init__(self) -> None:
-        super().__init__()
-        if why := why_not():
-            raise Cannot(why)
-        self._its_version = ""
+    def _make(self, slots: int) -> tuple[Rig, str]:
+        rig = slurm.Slurm(nodes=1, processors=slots)
+        return rig, rig.run("sbatch", "--version").split()[-1]
 
-    def _make(self, slots: int) -> Rig:
-        rig = Slurm(nodes=1, processors=slots)
-        self._its_version = rig.run("sbatch", "--version").split()[-1]
-        return rig
-
-    def _version(self) -> str:
-        return self._its_version
-
-    def _submit(self, rig: Rig, first: int, count: int, command: list[str]) -> list[str]:
-        del first
+    def _submit(self, rig: Rig, count: int, command: list[str]) -> list[str]:
         array = [f"--array=0-{count - 1}"] if count > 1 else []
         wrapped = f"--wrap=exec {shlex.join(command)}"
         said = rig.run("sbatch", "--parsable", "--output=/dev/null", *array, wrapped)

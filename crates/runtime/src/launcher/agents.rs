@@ -187,16 +187,10 @@ impl Agents {
     }
 
     fn are_gone_before(&self, until: Instant) -> bool {
-        let mut table = lock(&self.table);
-        while table.threads > 0 {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.fewer.wait_timeout(table, left);
-            table = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        let left = until.saturating_duration_since(Instant::now());
+        let some = |table: &mut Table| table.threads > 0;
+        let waited = self.fewer.wait_timeout_while(lock(&self.table), left, some);
+        waited.unwrap_or_else(PoisonError::into_inner).0.threads == 0
     }
 }
 
