@@ -34,6 +34,8 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(5);
 const MUCH: u64 = 4 << 20;
 /// Of the memory that a process may have, the free segments of a pool take at most one part in so many.
 const PART: u64 = 16;
+/// A segment that is longer than all that a pool keeps is kept alone, if so many times its memory is left.
+const PLENTY: u64 = 4;
 /// Pages made beforehand at most, bytes: who asks for more may not use all of it.
 const MOST_READY: u64 = 1 << 30;
 
@@ -327,8 +329,12 @@ impl Pool {
 
     fn take_back(&self, segment: &Arc<Segment>, usable: bool) {
         let since = sys::monotonic_ns();
+        let len = segment.len();
+        // The next one will be as long, most often, and its pages take longer than all else that is done with it.
+        let alone = usable && self.keeps_alone(len);
         let mut shelf = self.shelf();
-        if !usable || shelf.free_bytes + segment.len() > self.keep {
+        let given_up = if alone { shelf.give_up(u64::MAX) } else { Vec::new() };
+        if !usable || !alone && shelf.free_bytes + len > self.keep {
             self.count.fetch_sub(1, Ordering::Relaxed);
             shelf.gone.push(segment.number);
             drop(shelf);
@@ -338,9 +344,16 @@ impl Pool {
             }
             return;
         }
-        shelf.free_bytes += segment.len();
+        shelf.free_bytes += len;
         let segment = Arc::clone(segment);
-        shelf.free.entry(segment.len()).or_default().push(Free { segment, since });
+        shelf.free.entry(len).or_default().push(Free { segment, since });
+        drop(shelf);
+        self.let_go(&given_up);
+    }
+
+    /// Whether a segment that is longer than all that is kept is kept in its place.
+    fn keeps_alone(&self, len: u64) -> bool {
+        self.keep > 0 && len > self.keep && memory::left() / PLENTY >= len
     }
 
     /// Numbers of the segments that have gone since the last time.
@@ -370,6 +383,10 @@ impl Pool {
     /// have it mapped until they are told.
     fn give_up(&self, before: u64) {
         let given_up = self.shelf().give_up(before);
+        self.let_go(&given_up);
+    }
+
+    fn let_go(&self, given_up: &[Free]) {
         self.count.fetch_sub(given_up.len(), Ordering::Relaxed);
         given_up.iter().for_each(|free| free.segment.memory.empty());
     }
@@ -481,6 +498,18 @@ mod tests {
         let lent = [pool.take(1).unwrap(), pool.take(1).unwrap()];
         drop(lent);
         assert_eq!(pool.gone().len(), 1);
+    }
+
+    #[test]
+    fn a_segment_longer_than_all_that_is_kept_is_kept_alone() {
+        let pool = Pool::new(50_000);
+        drop(pool.take(1).unwrap());
+        let long = pool.take(1 << 20).unwrap().segment().number();
+        assert_eq!(pool.gone(), vec![0], "the short one has made way");
+        assert_eq!(pool.take(1 << 20).unwrap().segment().number(), long);
+        let none = Pool::new(0);
+        drop(none.take(1 << 20).unwrap());
+        assert_eq!(none.gone(), vec![0], "who wants nothing kept has nothing kept");
     }
 
     /// The file as a reader gets it.

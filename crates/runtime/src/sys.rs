@@ -87,10 +87,7 @@ const _: () = assert!(CONTROL_LEN >= 16 + 4 * MAX_DESCRIPTORS as usize + 8);
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL;
     if descriptors.is_empty() {
-        // SAFETY: pointer and length are those of a live slice.
-        return check(unsafe {
-            libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
-        });
+        return send_with(socket, bytes, flags);
     }
     let mut control = Control([0; CONTROL_LEN]);
     let mut part = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -111,6 +108,19 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> io::
         std::ptr::copy_nonoverlapping(descriptors.as_ptr(), data, descriptors.len());
         check(libc::sendmsg(socket.as_raw_fd(), &raw const message, flags))
     }
+}
+
+/// The same for bytes that others follow at once: they go in one packet with those, or a moment later.
+///
+/// # Errors
+/// As `send(2)`.
+pub fn send_before(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    send_with(socket, bytes, libc::MSG_NOSIGNAL | libc::MSG_MORE)
+}
+
+fn send_with(socket: BorrowedFd<'_>, bytes: &[u8], flags: i32) -> io::Result<usize> {
+    // SAFETY: pointer and length are those of a live slice.
+    check(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
 /// How long a blocking socket waits for bytes before it says `WouldBlock`; zero: for ever.

@@ -34,6 +34,8 @@ use crate::transport::dial::Dialled;
 const MAX_PAYLOAD: u64 = 1 << 40;
 /// As often each end looks whether the other is there, in the time after which that is taken for lost.
 const LOOKS: u32 = 3;
+/// So often something is taken from the client, while streams come in, before it is looked what else there is.
+const TAKEN_AT_ONCE: u32 = 16;
 
 /// A function of the client's.
 #[derive(Debug)]
@@ -205,15 +207,10 @@ impl Agent {
                 self.answers.up.flush();
             }
             if !ready(0).is_empty() || receiver.has_more() {
-                match receiver.fill() {
-                    Ok(0) => return Ok(()),
-                    Ok(_) => {
-                        heard = Instant::now();
-                        receiver.drain(|received| self.take(received))?;
-                        self.look_for_an_answer();
-                    }
-                    Err(error) if is_passing(&error) => {}
-                    Err(error) => return Err(LinkError::Io(error).into()),
+                match self.receive(receiver)? {
+                    Some(0) => return Ok(()),
+                    Some(_) => heard = Instant::now(),
+                    None => {}
                 }
             }
             if let Some(heartbeat) = heartbeat {
@@ -228,6 +225,28 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    /// Takes what has come from the client. The bytes that came last: 0 if the client is gone, none if nothing
+    /// has come.
+    fn receive(&mut self, receiver: &mut Receiver) -> Result<Option<usize>, AgentError> {
+        let mut came = None;
+        for _ in 0..TAKEN_AT_ONCE {
+            match receiver.fill() {
+                Ok(0) => return Ok(Some(0)),
+                Ok(count) => came = Some(count),
+                Err(error) if is_passing(&error) => break,
+                Err(error) => return Err(LinkError::Io(error).into()),
+            }
+            receiver.drain(|received| self.take(received))?;
+            if !receiver.expects_more() {
+                break;
+            }
+        }
+        if came.is_some() {
+            self.look_for_an_answer();
+        }
+        Ok(came)
     }
 
     /// The client has sent a call, and waits: what wakes this process for its answer takes longer than a call

@@ -227,6 +227,12 @@ impl Receiver {
         self.socket.has_more()
     }
 
+    /// Whether messages have come whose streams have not, or not wholly.
+    #[must_use]
+    pub fn expects_more(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
     /// The answers that have been announced and have not come in whole, in their order.
     pub fn coming(&self) -> impl Iterator<Item = Coming> + '_ {
         self.pending.iter().filter(|pending| pending.answer).map(|pending| {

@@ -266,7 +266,12 @@ impl Sender {
                 Some(Out::Descriptors(list)) => list.iter().map(|fd| fd.as_raw_fd()).collect(),
                 _ => Vec::new(),
             };
+            // The header of a piece goes with the piece.
+            let followed = matches!(self.queue.get(front + 1), Some(Out::Slice(..)));
             let sent = match self.queue.get(front) {
+                Some(Out::Bytes(bytes)) if followed => {
+                    self.socket.send_before(&bytes[self.sent..], &raw)
+                }
                 Some(Out::Bytes(bytes)) => self.socket.send(&bytes[self.sent..], &raw),
                 Some(Out::Slice(whole, range)) => whole.with(|whole| {
                     self.socket.send(&whole[range.start + self.sent..range.end], &raw)

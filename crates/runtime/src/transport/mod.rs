@@ -32,6 +32,11 @@ pub trait Transport: fmt::Debug + Send + Sync {
     /// Takes bytes to send, and says how many. Descriptors go with the first of them, where they can.
     fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize>;
 
+    /// The same for bytes that others follow at once: they may wait for those, and go in one packet.
+    fn send_before(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+        self.send(bytes, descriptors)
+    }
+
     /// Sends what the transport has taken and keeps itself, as far as the socket takes it.
     /// `Ok(true)`: nothing is left.
     fn flush(&self) -> io::Result<bool>;

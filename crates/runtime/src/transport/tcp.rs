@@ -21,6 +21,11 @@ impl Transport for Tcp {
         sys::send(self.0.as_fd(), bytes, &[])
     }
 
+    fn send_before(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+        refuse_descriptors(descriptors)?;
+        sys::send_before(self.0.as_fd(), bytes)
+    }
+
     fn flush(&self) -> io::Result<bool> {
         Ok(true)
     }
