@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 import re
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -211,3 +212,16 @@ def test_a_host_has_the_name_that_its_owner_gives_it(rig: Rig, tmp_path: Path) -
         assert lost.host == "fast (node1)"
         call = grid.submit(remote.add, 1, 1)
         assert (call.result(LONG), call.profile.host) == (2, "fast")
+
+
+def test_hosts_reach_an_address_of_ipv6(tmp_path: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"this machine has no IPv6: {error}")
+    table = '[server.six]\nlauncher = "local"\nhosts = "n[1-2]"\nworkers = 1\naddresses = ["::1"]\n'
+    with on_hosts(tmp_path, table) as grid:
+        shared = grid.share(np.ones(100_000))
+        calls = [grid.submit(np.sum, shared) for _ in range(8)]
+        assert [call.result(LONG) for call in calls] == [100_000.0] * 8
+        assert {call.profile.host for call in calls} == {"n1", "n2"}
