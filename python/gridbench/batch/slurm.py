@@ -15,7 +15,10 @@ import contextlib
 import getpass
 import re
 import secrets
+import signal
 import socket
+from collections.abc import Iterator
+from pathlib import Path
 
 from gridbench.batch.daemons import Rig, free_ports, lacking
 
@@ -126,6 +129,28 @@ class Slurm(Rig):
         self._start("slurmctld", "slurmctld", "-D")
         self._until(self._answers, "slurmctld does not answer")
 
+    @contextlib.contextmanager
+    def frozen_controller(self) -> Iterator[None]:
+        """Have slurmctld hang: commands wait for an answer, jobs go on."""
+        controller = self._daemons["slurmctld"]
+        controller.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            controller.send_signal(signal.SIGCONT)
+
+    def stop_node(self, node: str) -> None:
+        """End a node's slurmd: what runs there goes on."""
+        self._end(node)
+
+    def start_node(self, node: str) -> None:
+        """Start a node's slurmd, after `stop_node`."""
+        self._start(node, "slurmd", "-D", "-N", node)
+
+    def spool(self, node: str) -> Path:
+        """Where a node's slurmd keeps job scripts."""
+        return self.folder / f"spool.{node}"
+
     def _make(self) -> None:
         (self.folder / "state").mkdir()
         key = self.folder / "munge.key"
@@ -151,7 +176,7 @@ class Slurm(Rig):
         self._until((self.folder / "munge.socket").exists, "munged does not answer")
         self.start_controller()
         for node in self.nodes:
-            self._start(node, "slurmd", "-D", "-N", node)
+            self.start_node(node)
         idle = dict.fromkeys(self.nodes, "idle")
         self._until(lambda: {node: self._state(node) for node in idle} == idle, "nodes are not up")
 
