@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from browsing import drawn, opened
-from gridbench.engines.servers import ask, limited
+from gridbench.engines.fewer import limited
+from gridbench.engines.servers import ask
 from gridbench.links.sshd import Rig, why_not
 from gridbench.model.observation import Observation, observe
 from gridbench.run.load import load_run

@@ -115,6 +115,13 @@ class Engine(abc.ABC):
     def describe(self) -> Description:
         """Name, version and resolved configuration."""
 
+    def prepare(self, workers: int) -> None:  # noqa: B027 # most engines have nothing to do
+        """Bring up what a site has before anybody asks for workers, such as a batch system.
+
+        Called before `start` with the same number, and not counted. An engine whose `start` is
+        called without it does it there.
+        """
+
     @abc.abstractmethod
     def start(self, workers: int) -> None:
         """Ask for `workers` worker processes, one task at a time each. Need not wait for them."""

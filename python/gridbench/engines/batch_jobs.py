@@ -95,13 +95,19 @@ class BatchJobsEngine(FunctionEngine):
             },
         )
 
-    def start(self, workers: int) -> None:
+    def prepare(self, workers: int) -> None:
         """Start the batch system."""
-        self._workers = workers
+        if self._rig is not None:
+            return
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-jobs-")
         self._rig, self._version = self._make(workers)
         self._rig.variables |= ONE_THREAD
         self._rig.variables["PYTHONPATH"] = str(Path(gridbench.__file__).parents[1])
+
+    def start(self, workers: int) -> None:
+        """Look for results from now on."""
+        self.prepare(workers)
+        self._workers = workers
         threading.Thread(target=self._watch, daemon=True).start()
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:

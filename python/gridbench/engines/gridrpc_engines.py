@@ -24,13 +24,18 @@ from gridbench.workload.task import TaskResult
 _HERE = platform.node()
 
 
-class _GridEngine(FunctionEngine):
+class GridEngine(FunctionEngine):
     """What both have in common: one grid."""
 
     uses_shared_memory: ClassVar[bool] = False  # it passes memory by descriptor, not by /dev/shm
 
     takes_namespaces: ClassVar[bool] = True
     takes_servers: ClassVar[bool] = True
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether workers are on hosts, whose clocks may be others."""
+        return self._servers is not None or bool(self._namespaces)
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +89,7 @@ class _GridEngine(FunctionEngine):
     def task_result(self, future: Any) -> TaskResult:
         """With stamps on this host's clock, and the host as the grid names it."""
         result: TaskResult = self.result(future)
-        if self._servers is None and not self._namespaces:
+        if not self.elsewhere:
             return result._replace(host=_HERE, clock_error=0.0)
         return _translated(result, future.profile)
 
@@ -119,7 +124,7 @@ class _GridEngine(FunctionEngine):
         """What the grid calls for a Python function."""
 
 
-class PythonEngine(_GridEngine):
+class PythonEngine(GridEngine):
     """gridrpc with Python workers, forked from a prepared process."""
 
     name: ClassVar[str] = "gridrpc-python"
@@ -136,7 +141,7 @@ class PythonEngine(_GridEngine):
         return function
 
 
-class NativeEngine(_GridEngine):
+class NativeEngine(GridEngine):
     """gridrpc with native workers, which run the task as a function of a compiled module."""
 
     name: ClassVar[str] = "gridrpc-native"

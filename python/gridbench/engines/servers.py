@@ -7,13 +7,10 @@ closed again. It also brings the program to hosts that have never seen it.
 
 from __future__ import annotations
 
-import json
 import socket
-import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +30,10 @@ class Host:
     workers: int
     transport: str
     """What tasks and results go through, in words."""
+    launcher: str = ""
+    """What starts it; empty for workers of this machine."""
+    url: str = ""
+    """Of its server, if that is no table of a file."""
 
     def told(self) -> str:
         """In one line."""
@@ -114,86 +115,12 @@ def ask(file: Path | None, names: tuple[str, ...], *, patience: float) -> Server
         raise InputError(
             f"the servers cannot be used: {error}", remedy=_doctor(file, names)
         ) from error
-    hosts = []
-    for name, count in sorted(counts.items(), key=lambda one: list(known).index(one[0])):
-        server, transport = known[name]
-        hosts.append(Host(name, server, count, transport))
+    hosts = [replace(host, workers=counts[name]) for name, host in known.items() if name in counts]
     return replace(servers, hosts=tuple(hosts))
 
 
-@contextmanager
-def limited(servers: Servers, cores: int | None) -> Iterator[Servers]:
-    """The servers with `cores` workers, dealt to the hosts in turn; None: all.
-
-    They are then those of another file, which is there while this is active. InputError if there
-    are fewer, or where they cannot be told to have less.
-    """
-    if cores is None or cores == servers.workers:
-        yield servers
-        return
-    if cores > servers.workers:
-        raise InputError(
-            f"--cores {cores:,} are wanted, and the servers have {servers.workers:,} workers",
-            remedy="lower --cores, or raise `workers` of the servers",
-        )
-    if servers.file is None or any(":" in name for name in servers.names):
-        raise InputError(
-            "--cores cannot lower the workers of servers that are URLs",
-            remedy="write the number into the URL, as in ssh://node1?workers=4",
-        )
-    hosts = _dealt(servers.hosts, cores)
-    with tempfile.TemporaryDirectory(prefix="gridbench-servers-") as folder:
-        file = Path(folder) / "grid.toml"
-        file.write_text(_toml(_with_hosts(_read(servers.file), hosts)), encoding="utf-8")
-        yield Servers(file, tuple(dict.fromkeys(h.server for h in hosts if h.server)), hosts)
-
-
-def _dealt(hosts: Sequence[Host], cores: int) -> tuple[Host, ...]:
-    given = [0] * len(hosts)
-    while cores:
-        for number, host in enumerate(hosts):
-            if cores and given[number] < host.workers:
-                given[number] += 1
-                cores -= 1
-    both = zip(hosts, given, strict=True)
-    return tuple(replace(host, workers=workers) for host, workers in both if workers)
-
-
-def _with_hosts(document: dict[str, Any], hosts: Sequence[Host]) -> dict[str, Any]:
-    """A configuration with these hosts alone."""
-    grid = {key: value for key, value in document.get("grid", {}).items() if key != "workers"}
-    tables: dict[str, Any] = {}
-    for host in hosts:
-        if not host.server:
-            grid["workers"] = host.workers
-            continue
-        table = tables.setdefault(host.server, {**document["server"][host.server], "hosts": []})
-        name = f"[{host.name}]" if ":" in host.name else host.name
-        table["hosts"].append(f"{name}:{host.workers}")
-    return {"grid": grid, "defaults": document.get("defaults", {}), "server": tables}
-
-
-def _toml(document: Mapping[str, Any]) -> str:
-    """A configuration as a file. Texts of JSON are texts of TOML."""
-    lines = []
-    tables = [("grid", document["grid"]), ("defaults", document["defaults"])]
-    tables += [(f"server.{json.dumps(n)}", table) for n, table in document["server"].items()]
-    for name, table in tables:
-        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
-    return "\n".join([*lines, ""])
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        inner = ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items())
-        return f"{{ {inner} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _described(file: Path | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """By host: its server, and what data goes through. This machine comes last."""
+def _described(file: Path | None, names: tuple[str, ...]) -> dict[str, Host]:
+    """The hosts by name, their workers not yet known. This machine comes last."""
     import gridrpc
     from gridrpc import _native
 
@@ -201,36 +128,40 @@ def _described(file: Path | None, names: tuple[str, ...]) -> dict[str, tuple[str
         chosen = _native.chosen_servers(list(names), file)
     except gridrpc.ConfigError as error:
         raise InputError(str(error), remedy=_remedy(file, names)) from error
-    document = {} if file is None else _read(file)
+    document = {} if file is None else read_document(file)
     if not chosen:
         raise InputError(
             "it has no servers", file=file, remedy="add a table [server.NAME] with `hosts`"
         )
     urls = [name for name in names if name not in document.get("server", {})]
-    found: dict[str, tuple[str, str]] = {}
+    found: dict[str, Host] = {}
     for server in chosen:
+        url = ""
         if server.name in document.get("server", {}):
             table = {**document.get("defaults", {}), **document["server"][server.name]}
-            transport = _transport(table.get("launcher", "ssh"), table.get("encryption", "tls"))
+            launcher, encryption = table.get("launcher", "ssh"), table.get("encryption", "tls")
         else:
-            url = urlsplit(urls.pop(0))
-            keys = parse_qs(url.query)
-            transport = _transport(url.scheme, keys.get("encryption", ["tls"])[0])
+            url = urls.pop(0)
+            parts = urlsplit(url)
+            launcher = parts.scheme
+            encryption = parse_qs(parts.query).get("encryption", ["tls"])[0]
+        transport = _transport(launcher, encryption)
         for name in server.hosts:
             if name in found:
                 raise InputError(
                     f"the host {name} is in two servers, and its tasks could not be told apart",
                     remedy="choose servers without common hosts",
                 )
-            found[name] = (server.name, transport)
-    found.setdefault(socket.gethostname(), ("", "Unix socket and shared memory"))
+            found[name] = Host(name, server.name, 0, transport, launcher, url)
+    own = socket.gethostname()
+    found.setdefault(own, Host(own, "", 0, "Unix socket and shared memory"))
     return found
 
 
 def _remedy(file: Path | None, names: tuple[str, ...]) -> str:
     if file is not None and not all(":" in name for name in names):
         try:
-            return f"servers of {file} are {', '.join(_read(file)['server'])}"
+            return f"servers of {file} are {', '.join(read_document(file)['server'])}"
         except (InputError, KeyError, TypeError):
             pass
     return "docs/grid-toml.md has all keys"
@@ -241,7 +172,8 @@ def _transport(launcher: str, encryption: str) -> str:
     return f"{over}; started by {launcher}"
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_document(file: Path) -> dict[str, Any]:
+    """A file of servers as it stands there. InputError if it cannot be read."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

@@ -48,7 +48,7 @@ class SlurmArrayEngine(SlurmJobsEngine):
         self._changed = threading.Condition()
 
     def start(self, workers: int) -> None:
-        """Start the batch system, and what collects tasks."""
+        """Look for results, and for tasks that go together."""
         super().start(workers)
         threading.Thread(target=self._collect, daemon=True).start()
 

@@ -144,6 +144,7 @@ class LocalClient(Client):
         """Start the workers and give the shared data; t = 0 lies before or after the start."""
         status = self.status
         self._engine.patience = plan.start_timeout
+        self._engine.prepare(plan.workers)
         asked = time.monotonic()
         self._engine.start(plan.workers)
         if plan.warm:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
-from gridbench.engines.servers import ask, limited
+from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_memory, check_workers, most_at_once

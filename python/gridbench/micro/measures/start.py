@@ -13,9 +13,10 @@ _REST = 0.3  # seconds for the workers to become idle
 def bring_up(client: Client, numpy_loaded: bool) -> Found:
     """`first`, `all`: seconds until the first worker, and all, are at work on their first task.
 
-    The clock starts before the engine's driver, and with it the engine, is imported. Each task
-    stays until all workers have one, so that no worker has two. `bytes` is what all processes but
-    the client hold (PSS) when they are idle again, `client_bytes` what the client does.
+    The clock starts before the engine's driver, and with it the engine, is imported; it stands
+    still while a batch system is brought up, which sites have. Each task stays until all workers
+    have one, so that no worker has two. `bytes` is what all processes but the client hold (PSS)
+    when they are idle again, `client_bytes` what the client does.
     """
     from gridbench.engines.meeting import Meeting, meet
 
@@ -27,6 +28,9 @@ def bring_up(client: Client, numpy_loaded: bool) -> Found:
         with Meeting(client.patience) as meeting:
             begin = time.monotonic()
             engine = client.make()
+            asked = time.monotonic()
+            engine.prepare(client.workers)
+            begin += time.monotonic() - asked
             engine.start(client.workers)
             calls = [engine.call(meet, meeting.place) for _ in range(client.workers)]
             arrivals = meeting.gather(client.workers)

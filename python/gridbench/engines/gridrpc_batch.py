@@ -1,0 +1,156 @@
+"""gridrpc on workers that a batch system starts: it is asked once, and calls go to them directly.
+
+As for the engines whose tasks are jobs (batch_jobs.py), gridbench starts a batch system of its own
+on this machine, with a slot for each worker. It runs before t = 0, as that of a cluster does;
+submitting, waiting for the scheduler and starting agents and workers all count.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import quote, urlencode
+
+import gridbench
+from gridbench.batch import slurm
+from gridbench.batch.daemons import Rig
+from gridbench.engines.base import Cannot, Description
+from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
+
+_MOST_NODES = 4
+_SAME_CALLS = "once its workers run, calls are those to any host: `gridbench bench hosts` measures"
+NAME = "cluster"
+"""Of the server."""
+
+
+def divided(workers: int, most_nodes: int) -> tuple[int, int]:
+    """Nodes, as many as there are of at most `most_nodes`, and workers on each, all alike."""
+    nodes = next(n for n in range(min(workers, most_nodes), 0, -1) if workers % n == 0)
+    return nodes, workers // nodes
+
+
+class _OnCluster(GridEngine):
+    """Workers that a batch system of gridbench's own starts."""
+
+    takes_namespaces: ClassVar[bool] = False
+    takes_servers: ClassVar[bool] = False
+    cannot: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("null_call", "argument", "echo", "metg", "solve", "burst", "tasks"), _SAME_CALLS
+    )
+
+    @property
+    def elsewhere(self) -> bool:
+        """They are on nodes."""
+        return True
+
+    def __init__(self) -> None:
+        super().__init__()
+        if why := self._why_not():
+            raise Cannot(why)
+        self._rig: Rig | None = None
+        self._version = ""
+        """Of the batch system, once that has started."""
+        self._before: dict[str, str | None] = {}
+        """The variables of this process that the rig has changed."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def _why_not() -> str:
+        """Why there can be no such batch system here; empty if there can."""
+
+    @abc.abstractmethod
+    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+        """Start a batch system with so many nodes, and workers on each; itself, and its version."""
+
+    @abc.abstractmethod
+    def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
+        """The launcher, and keys of the server besides these."""
+
+    def shared_copies(self, workers: int, *, warm: bool) -> int:
+        """Once on each node."""
+        del warm
+        return divided(workers, _MOST_NODES)[0]
+
+    def describe(self) -> Description:
+        """That of the grid, with what the batch system was asked."""
+        told = super().describe()
+        nodes, each = divided(self._workers, _MOST_NODES) if self._workers else (0, 0)
+        site = {
+            "batch_system": "started by gridbench on this machine, before t = 0",
+            "batch_version": self._version,
+            "nodes": nodes,
+            "workers_per_node": each,
+            "requests": 1,
+        }
+        return Description(told.name, told.version, {**told.configuration, **site})
+
+    def prepare(self, workers: int) -> None:
+        """Start the batch system; commands of this process then ask it."""
+        if self._rig is not None:
+            return
+        self._rig, self._version = self._make(*divided(workers, _MOST_NODES))
+        self._before = {name: os.environ.get(name) for name in self._rig.variables}
+        os.environ.update(self._rig.variables)
+
+    def start(self, workers: int) -> None:
+        """Ask for the workers."""
+        self.prepare(workers)
+        super().start(workers)
+
+    def close(self) -> None:
+        """End the workers, and then the batch system."""
+        try:
+            super().close()
+        finally:
+            rig, self._rig = self._rig, None
+            if rig is not None:
+                rig.close()
+                for name, value in self._before.items():
+                    if value is None:
+                        os.environ.pop(name, None)
+                    else:
+                        os.environ[name] = value
+
+    def _place(self, workers: int) -> dict[str, Any]:
+        nodes, each = divided(workers, _MOST_NODES)
+        launcher, more = self._server(nodes, each)
+        keys = {
+            "nodes": nodes,
+            "workers": each,
+            "request": "array",
+            "start_timeout": round(self.patience),
+            "output": "plain",
+            # Workers are to find this gridbench.
+            "environment.PYTHONPATH": str(Path(gridbench.__file__).parents[1]),
+            **more,
+        }
+        return {"servers": [f"{launcher}://{NAME}?{urlencode(keys, quote_via=quote)}"]}
+
+
+class _OnSlurm(_OnCluster):
+    """Slurm: an array with a task for each node."""
+
+    _why_not = staticmethod(slurm.why_not)
+
+    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+        rig = slurm.Slurm(nodes=nodes, processors=workers)
+        return rig, rig.run("sbatch", "--version").split()[-1]
+
+    def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
+        del nodes, workers
+        return "slurm", {}
+
+
+class SlurmEngine(_OnSlurm, PythonEngine):
+    """gridrpc with Python workers that Slurm starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-slurm"
+
+
+class SlurmNativeEngine(_OnSlurm, NativeEngine):
+    """gridrpc with native workers that Slurm starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-slurm-native"
