@@ -39,6 +39,8 @@ _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshd
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
+_BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
+_ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -79,6 +81,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench engines install --all": NotRun(_DOWNLOADS),
         "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray"
         " --engine dask --start warm": NotRun(_HAS_NO_ENGINES),
+        "gridbench run examples/compute/setup.xml --engine gridrpc-slurm --engine slurm-array"
+        " --time-scale 0.1": NotRun(_BRINGS_SLURM),
         "gridbench engines remove ray": NotRun(
             "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
@@ -126,6 +130,10 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench scenario 4 --engine gridrpc-native --engine ray --sizes 0,100KB,1MB": NotRun(
             _MINUTES
         ),
+        "gridbench scenario 1 2 3 4 5 6 --server 'slurm:?nodes=4&workers=100&partition=batch'"
+        " --time-scale 0.01 --out runs/cluster": NotRun(_ON_CLUSTER),
+        "gridbench scenario 6 --engine gridrpc-slurm --engine slurm-array --sizes 0,1MB"
+        " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),
     },
     "docs/slurm.md": {
         "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(

@@ -18,6 +18,7 @@ from gridbench.scenario.present.answers import answers
 from gridbench.scenario.present.notes import notices
 from gridbench.scenario.present.page import render
 from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.present.published import NINFG, SYMPHONY, comparisons, section
 from gridbench.scenario.results import CaseResult, open_cases
 from gridbench.tasklog import Header as LogHeader
 from gridbench.tasklog import TaskLogWriter
@@ -187,6 +188,78 @@ def test_all_pictures_are_drawn(driver, tmp_path: Path, scenario: int) -> None: 
     assert names == titles
     assert len(titles) == {1: 6, 2: 4, 3: 2, 4: 6, 5: 6, 6: 4}[scenario]
     assert min(marks(driver)) > 0
+    assert len(set(pixels(picture(driver)))) > 50
+
+
+def test_published_figures_stand_beside_ours_and_start_up_apart() -> None:
+    start, beside, whole = comparisons(6, cells_of(all_done(6)))
+    # 1.5 s until the last of 100 workers computes, and 1 ms for each task.
+    assert start.rows["100 tasks, no data"] == {
+        SYMPHONY: 5.639319,
+        NINFG: 23.330,
+        "gridrpc-native": pytest.approx(1.5),
+    }
+    assert beside.rows["100 tasks, no data"] == {
+        SYMPHONY: pytest.approx(6.652442 - 5.639319 - 1),
+        NINFG: pytest.approx(24.703 - 23.330 - 1),
+        "gridrpc-native": pytest.approx(0.1),
+    }
+    assert whole.rows["1,000 tasks, 1MB each"] == {
+        SYMPHONY: 16.28837,
+        NINFG: 109.387,
+        "gridrpc-native": pytest.approx(1.5 + 1.0 + 1.0 + 10.0),
+    }
+    # Of 10 s of work, and of other sizes, nothing is published.
+    assert start.compared(["gridrpc-native"]).keys() == {
+        f"{n:,} task{'s' if n > 1 else ''}, {data}"
+        for n in (1, 10, 25, 50, 100, 200, 400, 1000)
+        for data in ("no data", "1MB each")
+    }
+    short = [replace(one, sleep_s=one.sleep_s / 100, time_scale=0.01) for one in all_done(6)]
+    assert [one.title for one in comparisons(6, cells_of(short))] == [start.title, beside.title]
+
+
+def test_other_scenarios_have_what_is_published_of_them() -> None:
+    start, after = comparisons(1, cells_of(all_done(1)))
+    assert start.rows["10MB shared"][NINFG] == 23.1
+    # 100 x 10 MB at 100 MB/s.
+    assert after.rows["10MB shared"] == {SYMPHONY: 9.4, NINFG: 9.5, "gridrpc-native": 10.0}
+    (start,) = comparisons(3, cells_of(all_done(3)))
+    ours = {"gridrpc-native": pytest.approx(1.5)}
+    assert start.rows["10 cores"] == {SYMPHONY: 5.577182, NINFG: 6.185} | ours
+    assert start.rows["100 cores"][NINFG] == pytest.approx(19.1695)
+    warm = {n: [replace(one, start="warm") for one in all_done(n)] for n in (2, 4, 5)}
+    (first,) = comparisons(2, cells_of(warm[2]))
+    assert first.rows["1MB each"].keys() == {NINFG, "gridrpc-native"}
+    assert len(comparisons(4, cells_of(warm[4]))) == 3
+    (span,) = comparisons(5, cells_of(warm[5]))
+    assert span.rows["1MB each"] == {SYMPHONY: 1.09, NINFG: 2.47, "gridrpc-native": 1.01}
+    # Before their workers are there, first tasks wait for more than what is published.
+    assert comparisons(2, cells_of(all_done(2))) == comparisons(5, cells_of(all_done(5))) == []
+    assert "Add --start warm" in section(5, cells_of(all_done(5)))
+
+
+def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    results = [*all_done(6), *all_done(6, "slurm-jobs", slower=3.0)]
+    folder = write_folder(tmp_path / "scenario-6", 6, results)
+    write_report(folder, folder / "report.html")
+    write_overall([folder], tmp_path / "report.html")
+    for page, at in ((folder / "report.html", "#published"), (tmp_path / "report.html", "details")):
+        opened(driver, page)
+        texts = driver.execute_script(
+            """
+            document.querySelectorAll("details").forEach(one => { one.open = true; });
+            const tables = [...document.querySelectorAll(arguments[0] + " table")];
+            return tables.map(one => [...one.rows].map(row => [...row.cells].map(c => c.innerText)))
+            """,
+            at,
+        )
+        start, beside, whole = [one for one in texts if SYMPHONY in one[0]]
+        assert start[0] == ["", SYMPHONY, NINFG, "gridrpc-native", "slurm-jobs"]
+        assert start[1] == ["1 task, no data", "479.1 ms", "3.028 s", "1.500 s", "4.500 s"]
+        assert len(start) == len(beside) == len(whole) == 1 + 16
+        width = driver.execute_script("return document.documentElement.scrollWidth")
+        assert width <= driver.execute_script("return window.innerWidth")
     assert len(set(pixels(picture(driver)))) > 50
 
 

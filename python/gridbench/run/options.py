@@ -42,6 +42,30 @@ start_option = click.option(
     help="Whether starting the workers counts (cold), or all have answered before t = 0 (warm).",
 )
 
+grid_option = click.option(
+    "--grid",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Have the workers on the servers of this grid.toml instead of on this machine.",
+)
+servers_option = click.option(
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be given"
+    " several times. [default: all of FILE]",
+)
+start_timeout_option = click.option(
+    "--start-timeout",
+    type=float,
+    default=180.0,
+    show_default=True,
+    metavar="S",
+    callback=_time_limit,
+    help="Seconds after which an engine that has not started is ended.",
+)
+
 
 @click.command(
     cls=CommandWithExamples,
@@ -56,20 +80,8 @@ start_option = click.option(
 @click.argument("setup", type=click.Path(path_type=Path), metavar="SETUP.xml")
 @engines_option
 @start_option
-@click.option(
-    "--grid",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Have the workers on the servers of this grid.toml instead of on this machine.",
-)
-@click.option(
-    "--server",
-    "servers",
-    multiple=True,
-    metavar="NAME[,NAME]",
-    help="Only on these servers of FILE, or on one that is a URL, such as ssh://node1; may be given"
-    " several times. [default: all of FILE]",
-)
+@grid_option
+@servers_option
 @click.option(
     "--cores",
     type=click.IntRange(1, 100_000),
@@ -97,15 +109,7 @@ start_option = click.option(
     show_default=True,
     help="Check every byte in a second, untimed pass.",
 )
-@click.option(
-    "--start-timeout",
-    type=float,
-    default=180.0,
-    show_default=True,
-    metavar="S",
-    callback=_time_limit,
-    help="Seconds after which an engine that has not started is ended.",
-)
+@start_timeout_option
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,

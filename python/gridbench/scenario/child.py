@@ -14,29 +14,40 @@ import json
 import os
 import sys
 import threading
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 
 from rich.console import Console
 
+from gridbench.engines.fewer import limited
 from gridbench.engines.leftovers import end_descendants_of
 from gridbench.errors import InputError
 from gridbench.micro.load import Moment, reading
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.interrupt import Interrupt
-from gridbench.run.participants import find_participant
+from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.scenario.messages import Answer, Order
 from gridbench.workload.setup_file import Setup
-from gridbench.workload.workload import read_workload
+from gridbench.workload.workload import Workload, read_workload
 
 
 def carry_out(order: Order) -> Answer:
     """Run the case, complete its record, and look at it."""
     workload = read_workload(order.setup, order.time_scale)
-    check_workers(workload.setup)  # which raises the limit of open files
-    participant = find_participant(order.engine)
+    with ExitStack() as stack:
+        participant = find_participant(order.engine)
+        if order.servers is None:
+            check_workers(workload.setup)  # which raises the limit of open files
+        else:
+            servers = limited(order.servers, workload.setup.nnodes)
+            participant.use_servers(stack.enter_context(servers))
+        return _measure(order, workload, participant)
+
+
+def _measure(order: Order, workload: Workload, participant: Participant) -> Answer:
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
     measured: list[Moment] = []

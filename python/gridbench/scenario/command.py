@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from gridbench.engines.leftovers import Leftovers
+from gridbench.engines.servers import ask
 from gridbench.errors import InputError
+from gridbench.report.text import counted
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import find_participant
-from gridbench.scenario.grids import cases_of
+from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
 from gridbench.scenario.listing import print_listing
 from gridbench.scenario.plan import Item, Judge, items_of
@@ -34,8 +37,15 @@ def run_scenarios(request: Request) -> int:
         if engine in request.engines[:number]:
             raise InputError(f"the engine `{engine}` is asked for twice", remedy="name it once")
     refuse_links(request.place, request.engines)
+    participants = [find_participant(name) for name in request.engines]
+    if request.place.servers:
+        for one in participants:
+            one.require_servers()
+        if not request.dry_run:
+            request = _asked(request, grids.values())
     judge = Judge(
-        [find_participant(name) for name in request.engines],
+        participants,
+        servers=request.servers,
         times=request.times,
         place=request.place,
         warm=request.warm,
@@ -79,6 +89,27 @@ def run_scenarios(request: Request) -> int:
             return interrupt.exit_status
     print(f"results: {base}", file=sys.stderr)
     return max(statuses)
+
+
+def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:
+    """The request with what the servers have, which they are asked for once.
+
+    InputError if they cannot be used, or have too few workers for each and every case.
+    """
+    console = Console(stderr=True, highlight=False)
+    console.print("asking the servers for their workers", soft_wrap=True)
+    given = ask(request.grid, request.names, patience=request.start_timeout)
+    for host in given.hosts:
+        console.print(host.told(), soft_wrap=True)
+    fewest = min(case.cores for cases in grids for case in cases)
+    if given.workers < fewest:
+        raise InputError(
+            f"the servers have {counted(given.workers, 'worker')}, and no case needs less than"
+            f" {fewest:,}",
+            remedy=f"add --cores {given.workers}, or raise `workers` of the servers",
+        )
+    place = replace(request.place, nodes=len(given.hosts))
+    return replace(request, servers=given, place=place)
 
 
 def tell(base: Path, console: Console) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from gridbench.engines.servers import Servers
 from gridbench.micro.load import Moment
 from gridbench.run.client import Facts
 
@@ -26,6 +27,8 @@ class Order:
     """What the engine has said of itself."""
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""
+    servers: Servers | None = None
+    """Servers that have the workers, of which as many as the case has cores are used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

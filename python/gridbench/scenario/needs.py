@@ -25,6 +25,7 @@ _START, _START_ELSEWHERE = 0.5, 10.0  # seconds for an engine; for one with its 
 _PER_WORKER, _PER_WORKER_ELSEWHERE = 0.01, 0.1  # seconds
 _PER_TASK = 0.001  # seconds
 _RATE = 400 * MB  # bytes per second, on one host
+_RATE_BETWEEN = 100 * MB  # the same between hosts, of which nobody has said what their network is
 _WORKER_MEMORY, _WORKER_MEMORY_ELSEWHERE = 8 * MB, 60 * MB
 _RESERVE = 0.08  # of the memory that is there: for the rest of the machine
 _FEWEST_WORKERS = 10  # from which the memory of one of them can be told
@@ -46,16 +47,23 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where workers are: beside the client, or behind links."""
+    """Where workers are: beside the client, behind links, or on servers of a grid."""
 
     nodes: int = 1
     rate: float | None = None
-    """Bits per second of each link; None: on one host."""
+    """Bits per second of each link; None: there are no such links."""
+    servers: bool = False
+    """They are on servers."""
 
     @property
     def linked(self) -> bool:
         """Whether there are links."""
         return self.rate is not None
+
+    @property
+    def apart(self) -> bool:
+        """Whether workers are elsewhere than the client."""
+        return self.linked or self.servers
 
 
 class Experience:
@@ -73,7 +81,8 @@ class Experience:
         """Take the result of a case into account."""
         if result.status not in ("done", "invalid") or result.ideal_s is None:
             return
-        place = Place(nodes=result.nodes, rate=result.link_rate)
+        servers = result.transport == "links" and result.link_rate is None
+        place = Place(nodes=result.nodes, rate=result.link_rate, servers=servers)
         guessed = guessed_overhead(result, place, elsewhere=result.engine in self._elsewhere)
         beside = max(0.0, result.took_s - result.ideal_s)
         self._slower.setdefault(result.engine, []).append(beside / guessed)
@@ -104,7 +113,7 @@ def need_of(
     """What a case is expected to need on an engine; `ideal`: seconds of the tasks themselves."""
     elsewhere = experience.elsewhere(engine)
     worker = _WORKER_MEMORY_ELSEWHERE if elsewhere else _WORKER_MEMORY
-    copies = max(facts.shared_copies, _shared_sent(case, place) if place.linked else 0)
+    copies = max(facts.shared_copies, _shared_sent(case, place) if place.apart else 0)
     slower = experience.slower(engine)
     return Need(
         seconds=ideal + guessed_overhead(case, place, elsewhere=elsewhere) * slower,
@@ -123,8 +132,11 @@ def guessed_overhead(case: Case | CaseResult, place: Place, *, elsewhere: bool) 
     """Seconds beside the tasks themselves, before anything is known of the engine."""
     there, back = _moved(case, place)
     # A link carries both ways at the same time; memory does not.
-    moving = (there + back) / _RATE if place.rate is None else max(there, back) * 8 / place.rate
-    start = _START_ELSEWHERE if elsewhere else _START
+    if place.rate is not None:
+        moving = max(there, back) * 8 / place.rate
+    else:
+        moving = (there + back) / (_RATE_BETWEEN if place.servers else _RATE)
+    start = _START_ELSEWHERE if elsewhere or place.servers else _START
     per_worker = _PER_WORKER_ELSEWHERE if elsewhere else _PER_WORKER
     return _PROCESS + start + case.cores * per_worker + case.tasks * _PER_TASK + moving
 
@@ -136,8 +148,8 @@ def _moved(case: Case | CaseResult, place: Place) -> tuple[int, int]:
 
 
 def _shared_sent(case: Case | CaseResult, place: Place) -> int:
-    """How often shared data is sent: over links to each node that has a task, else once."""
-    return min(place.nodes, case.cores, case.tasks) if place.linked else 1
+    """How often shared data is sent: to each node that has a task, or once on one host."""
+    return min(place.nodes, case.cores, case.tasks) if place.apart else 1
 
 
 def cannot(case: Case, need: Need, engine: str, facts: Facts) -> str:

@@ -9,7 +9,13 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
-from gridbench.run.options import engines_option, start_option
+from gridbench.run.options import (
+    engines_option,
+    grid_option,
+    servers_option,
+    start_option,
+    start_timeout_option,
+)
 
 
 @click.command(
@@ -21,6 +27,8 @@ from gridbench.run.options import engines_option, start_option
         "gridbench scenario 1 --dry-run             # what it would take",
         "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
         "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
+        "gridbench scenario 1 2 3 4 5 6 --grid grid.toml --server cluster",
+        "gridbench scenario 3 6 --engine gridrpc-slurm --engine slurm-jobs",
     ),
 )
 @click.argument("scenarios", nargs=-1, required=True, metavar="1..6...")
@@ -58,7 +66,10 @@ from gridbench.run.options import engines_option, start_option
 @click.option(
     "--link", metavar="RATE", help="Rate of each of these links, and the client's. [default: 1gbit]"
 )
+@grid_option
+@servers_option
 @start_option
+@start_timeout_option
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1000),
@@ -100,7 +111,10 @@ def scenario(
     optional: bool,
     nodes: int | None,
     link: str | None,
+    grid: Path | None,
+    servers: tuple[str, ...],
     start: str,
+    start_timeout: float,
     rounds: int,
     case_limit: float | None,
     limit: float | None,
@@ -115,11 +129,15 @@ def scenario(
     1: cores against shared data. 2: task time against data. 3: what starting costs. 4: delay by
     input data. 5: delay by output data. 6: work split into n tasks.
 
+    With --grid or --server the workers are on the servers of a grid, such as the nodes of a
+    cluster; each case asks for as many as it has cores.
+
     Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
     why. Each result is saved at once: the same command with the same --out goes on where the one
     before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios,
     a folder for each of them, and a report on all.
     """
+    from gridbench.engines.servers import names_in
     from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
     from gridbench.scenario.command import run_scenarios
     from gridbench.scenario.grids import Choice, parse_scenarios
@@ -127,7 +145,7 @@ def scenario(
     from gridbench.scenario.request import Request, limit_of, place_of, scale_of
     from gridbench.scenario.workloads import Times
 
-    place = place_of(nodes, link)
+    place = place_of(nodes, link, servers=bool(grid or servers))
     seconds, share = parse_stddev("--stddev", stddev) if stddev is not None else (0.0, 0.0)
     sys.exit(
         run_scenarios(
@@ -149,6 +167,9 @@ def scenario(
                     seed=seed,
                 ),
                 place=place,
+                grid=grid,
+                names=names_in(servers),
+                start_timeout=start_timeout,
                 limits=Limits(
                     case=limit_of("--case-limit", case_limit), whole=limit_of("--limit", limit)
                 ),

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gridbench.analysis.summary import ideal_time
+from gridbench.engines.fewer import spread
+from gridbench.engines.servers import Servers
+from gridbench.errors import InputError
 from gridbench.run.client import Facts
 from gridbench.run.machine import available_memory
 from gridbench.run.participants import Participant
@@ -57,7 +60,10 @@ class Judge:
         place: Place,
         warm: bool,
         limits: Limits,
+        servers: Servers | None = None,
     ) -> None:
+        """`servers`: those that have the workers, if any do, and how many they have is known."""
+        self._servers = servers
         self._participants = {one.name: one for one in participants}
         self._times = times
         self._place = place
@@ -85,9 +91,15 @@ class Judge:
 
     def why_not(self, item: Item, need: Need, left: float | None) -> str:
         """Why the item is left out, if it is; `left`: seconds left of the time for all."""
-        return too_long(need, self._limits.case, left) or cannot(
-            item.case, need, item.engine, self.facts(item)
-        )
+        why = too_long(need, self._limits.case, left)
+        if why or not self._place.servers:  # whose memory is not this machine's
+            return why or cannot(item.case, need, item.engine, self.facts(item))
+        try:
+            if self._servers is not None:
+                spread(self._servers, item.case.cores)
+        except InputError as error:
+            return f"workers: {error.what}"
+        return ""
 
     def seconds(self, items: Iterable[Item]) -> float:
         """How long the items are expected to take, without those that will be left out."""
@@ -96,7 +108,8 @@ class Judge:
         return sum(
             need.seconds
             for need in needs
-            if not too_long(need, self._limits.case, None) and not too_much(need, available)
+            if not too_long(need, self._limits.case, None)
+            and (self._place.servers or not too_much(need, available))
         )
 
     def facts(self, item: Item) -> Facts:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.scenario.grids import Choice
@@ -27,6 +28,12 @@ class Request:
     choice: Choice = field(default_factory=Choice)
     times: Times = field(default_factory=Times)
     place: Place = field(default_factory=Place)
+    grid: Path | None = None
+    """A grid.toml, whose servers have the workers."""
+    names: tuple[str, ...] = ()
+    """Which of them; or URLs."""
+    servers: Servers | None = None
+    """The same, once they have been asked for their workers."""
     limits: Limits = field(default_factory=Limits)
     rounds: int = 1
     warm: bool = False
@@ -38,8 +45,18 @@ class Request:
     dry_run: bool = False
 
 
-def place_of(nodes: int | None, link: str | None) -> Place:
-    """Where workers are, from `--nodes` and `--link`. InputError for what cannot be meant."""
+def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> Place:
+    """Where workers are, from `--nodes` and `--link`, or on servers that other options name.
+
+    InputError for what cannot be meant.
+    """
+    if servers:
+        if nodes is not None or link is not None:
+            raise InputError(
+                "--nodes and --link make links on this machine, where servers have no workers",
+                remedy="leave them out, or leave out --grid and --server",
+            )
+        return Place(servers=True)
     if nodes is None:
         if link is not None:
             raise InputError(

@@ -47,11 +47,11 @@ class CaseResult:
     bytes_out: int
     """Output of each task."""
     transport: Transport = "one host"
-    """Whether workers were beside the client, or behind shaped links."""
+    """Whether workers were beside the client; or behind shaped links, or on servers of a grid."""
     nodes: int = 1
     """Places that workers were spread over; each has the shared data once at most."""
     link_rate: float | None = None
-    """Bits per second of each link, one of them the client's."""
+    """Bits per second of each link, one of them the client's; not known of servers."""
     start: Literal["cold", "warm"] = "cold"
     status: Status
     reason: str = ""

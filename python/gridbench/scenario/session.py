@@ -8,11 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gridbench.engines.fewer import spread
 from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
 from gridbench.record_file import Header
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
+from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
 from gridbench.scenario.one import OVERLOADED, Outcome, run_case
@@ -42,6 +44,7 @@ def header_of(scenario: int, request: Request) -> Header:
             "nodes": request.place.nodes,
             "link_rate": request.place.rate,
             "start": "warm" if request.warm else "cold",
+            **({} if request.servers is None else {"servers": request.servers.record()}),
         },
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         seed=request.times.seed,
@@ -127,6 +130,7 @@ class Session:
                 start_timeout=request.start_timeout,
                 facts=self._judge.facts(item),
                 namespaces=self._spaces,
+                servers=request.servers,
             ),
             leftovers=self._leftovers,
             limit=self._limit(),
@@ -172,8 +176,8 @@ class Session:
             bytes_in=case.bytes_in,
             bytes_shared=case.bytes_shared,
             bytes_out=case.bytes_out,
-            transport="links" if request.place.linked else "one host",
-            nodes=request.place.nodes,
+            transport="links" if request.place.apart else "one host",
+            nodes=self._nodes(case),
             link_rate=request.place.rate,
             start="warm" if request.warm else "cold",
             status=status,
@@ -187,6 +191,15 @@ class Session:
             at=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             folder=folder,
         )
+
+    def _nodes(self, case: Case) -> int:
+        """The places that its workers are spread over."""
+        if self._request.servers is None:
+            return self._request.place.nodes
+        try:
+            return len(spread(self._request.servers, case.cores))
+        except InputError:  # it is skipped for that reason
+            return self._request.place.nodes
 
     def _why_not(self, item: Item, need: Need) -> str:
         left = None if self._until is None else self._until - time.monotonic()

@@ -17,6 +17,8 @@ _COUNTING = (
     " that without data, there and at all larger sizes.",
     "Sizes count 1 MB as 1,024 KB; rates count 1 MB as 8 Mbit, as the original report did.",
 )
+_BATCH = ("slurm", "gridengine", "htcondor", "jobqueue")
+"""What the names of engines have in them that bring a batch system along."""
 _FULL = 0.9
 """Share of all processors in use, from which they limit a run themselves."""
 
@@ -32,6 +34,13 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
         )
     if "from" not in header.options:
         found.append(place(results))
+    brought = sorted({r.engine for r in results if any(word in r.engine for word in _BATCH)})
+    if brought:
+        found.append(
+            f"{', '.join(brought)}: gridbench brought a batch system along, all nodes of which are"
+            " this machine, and nobody else waited in its queue. Calls of gridrpc went over TLS on"
+            " the loopback interface; data of jobs went through files."
+        )
     invalid = [cell for cell in cells if not cell.counts]
     if invalid:
         found.append(
@@ -57,6 +66,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
 def place(results: Sequence[CaseResult]) -> str:
     """Where the workers were."""
     rates = {(result.nodes, result.link_rate) for result in results if result.link_rate}
+    if not rates and any(result.transport == "links" for result in results):
+        hosts = max(result.nodes for result in results)
+        return (
+            f"Servers: the workers were on up to {counted(hosts, 'host')} of a grid, which this"
+            " page's end names. Stamps of their clocks were translated to the client's."
+        )
     if not rates:
         return (
             "One host: client and workers shared a machine, data moved in memory, and shared data"

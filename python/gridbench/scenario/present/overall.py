@@ -12,13 +12,15 @@ from string import Template
 from gridbench.record_file import Header
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import NOTHING, escape, table
+from gridbench.report.text import NOTHING, details, escape, table
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import counts, notices
 from gridbench.scenario.present.page import PACKAGE, notice, show, told
 from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.present.published import comparisons
+from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.results import REPORT, CaseResult, read_results
 
 
@@ -89,10 +91,15 @@ def _render(parts: Sequence[_Part], base: Path) -> str:
 def _section(part: _Part, number: int, base: Path) -> str:
     link = os.path.relpath(part.folder / REPORT, base)
     picture = "" if part.picture is None else show(part.picture)
+    published = ""
+    if comparisons(part.scenario, part.cells):
+        published = details(
+            "Beside the published systems", beside_published(part.scenario, part.cells)
+        )
     return (
         f'<section id="part-{number}"><h2>{part.scenario}. {escape(TITLES[part.scenario])}</h2>'
         f"<p>{escape(QUESTIONS[part.scenario])}</p>"
-        f'<div class="prose">{told(answers(part.scenario, part.cells))}</div>{picture}'
+        f'<div class="prose">{told(answers(part.scenario, part.cells))}</div>{picture}{published}'
         f'<p><a href="{escape(link)}">All of scenario {part.scenario}</a></p></section>'
     )
 

@@ -23,6 +23,7 @@ from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import counts, left_out, method, notices
 from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.results import CaseResult, read_results
 
 PACKAGE = "gridbench.scenario.present"
@@ -54,6 +55,7 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
         answers=told(answers(scenario, cells)),
         counts=table(["engine", "done", "invalid", "skipped", "failed"], counts(results)),
         pictures="".join(map(show, pictures)) or "<p>No case was measured.</p>",
+        published=beside_published(scenario, cells),
         runs_about=_runs_about(studies),
         runs_cost='<figure data-chart="cost"></figure>' if studies else "",
         runs="".join(run_section(one, number) for number, one in enumerate(studies)),

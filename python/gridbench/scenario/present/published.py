@@ -1,0 +1,280 @@
+"""The figures that are published of Ninf-G with Grid Engine and of Symphony, beside those measured.
+
+Only cases like the published ones are shown: 100 cores, the same tasks and data. What starting the
+workers takes stands in a table of its own, as it depends on the cluster more than all else.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gridbench.published.printed import BINARY, Row, megabytes, table
+from gridbench.report.text import NOTHING, duration, escape
+from gridbench.report.text import table as html_table
+from gridbench.scenario.amounts import MB
+from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.present.series import size_name
+
+SYMPHONY = "Platform Symphony (published)"
+NINFG = "Ninf-G on Grid Engine (published)"
+_CORES = 100
+_WORK = 100.0
+"""Seconds: what the published runs of scenario 6 divide into tasks."""
+_COLD = "Cold starts have no such figure: their first tasks wait for workers. Add --start warm."
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One table: a row for each case, a column for each system."""
+
+    title: str
+    about: str
+    rows: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, row: str, system: str, seconds: float | None) -> None:
+        """A value; None is none."""
+        if seconds is not None and math.isfinite(seconds):
+            self.rows.setdefault(row, {})[system] = seconds
+
+    def compared(self, systems: Sequence[str]) -> dict[str, dict[str, float]]:
+        """The rows in which one of these systems stands beside a published one."""
+        return {
+            name: row
+            for name, row in self.rows.items()
+            if row.keys() & set(systems) and row.keys() & {SYMPHONY, NINFG}
+        }
+
+
+def comparisons(scenario: int, cells: Sequence[Cell]) -> list[Comparison]:
+    """The tables of a scenario, each with one row at least. Only cases that count are in them."""
+    good = [cell for cell in cells if cell.counts and _cores_used(cell) <= _CORES]
+    engines = engines_of(cell.one for cell in good)
+    return [one for one in _MAKERS[scenario](good) if one.compared(engines)]
+
+
+def section(scenario: int, cells: Sequence[Cell]) -> str:
+    """The tables as HTML; a sentence if no case is like a published one."""
+    found = comparisons(scenario, cells)
+    if not found:
+        return f"<p>{escape(_none(cells))}</p>"
+    engines = engines_of(cell.one for cell in cells if cell.counts)
+    parts = [
+        "<p>The published systems ran on clusters of their time, with links of 1 Gbit/s, and the"
+        " others where the notes on this page say: what differs is machine and network as well as"
+        " system. Only cases like the published ones are shown.</p>"
+    ]
+    for one in found:
+        rows = one.compared(engines)
+        systems = [SYMPHONY, NINFG, *engines]
+        systems = [name for name in systems if any(name in row for row in rows.values())]
+        lines = [
+            [name, *(duration(row[s]) if s in row else NOTHING for s in systems)]
+            for name, row in rows.items()
+        ]
+        parts += [f"<h3>{escape(one.title)}</h3>", f"<p>{escape(one.about)}</p>"]
+        parts.append(html_table(["", *systems], lines))
+    return "".join(parts)
+
+
+def _none(cells: Sequence[Cell]) -> str:
+    told = f"The published runs were on {_CORES} cores, and no case here is like one of them."
+    warm = any(cell.one.start == "warm" for cell in cells)
+    return told if warm or not cells else f"{told} {_COLD}"
+
+
+def _first(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    start = Comparison("Start-up", _STARTED)
+    after = Comparison(
+        "Shared data, start-up left out",
+        "From then until the last of 100 cores computed, with this much shared data to each. Ours"
+        " is what the data added to the time without it.",
+    )
+    for row in table("5.5.1-1"):
+        size, system = _bytes(row), _SYSTEMS[row["system"]]
+        start.add(_shared(size), system, float(row["start_up_s"]))
+        after.add(_shared(size), system, float(row["transfer_s"]))
+    own = [c for c in cells if c.one.cores == c.one.tasks == _CORES and c.one.start == "cold"]
+    empty = {c.one.engine: _value(c, "last_start") for c in own if not c.one.bytes_shared}
+    for cell in own:
+        one, before = cell.one, empty.get(cell.one.engine)
+        until = _value(cell, "last_start")
+        start.add(_shared(one.bytes_shared), one.engine, before)
+        if before is not None and until is not None and one.bytes_shared:
+            after.add(_shared(one.bytes_shared), one.engine, max(0.0, until - before))
+    return [start, after]
+
+
+def _second(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    found = Comparison(
+        "Tasks of 1 s: from the queue to the start, start-up left out",
+        "Mean of the first 100 of 200 tasks on 100 cores, with this much data to each.",
+    )
+    for row in table("5.5.2-1"):
+        found.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
+    for cell in _warm(cells, tasks=200):
+        if math.isclose(cell.one.sleep_s / cell.one.time_scale, 1.0):
+            found.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "first_dispatch"))
+    return [found]
+
+
+def _third(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    start = Comparison(
+        "Start-up",
+        f"{_STARTED} The published values of several runs are means, and are of scenario 6.",
+    )
+    values: dict[tuple[int, str], list[float]] = {}
+    for row in table("5.5.3-1"):
+        values.setdefault((int(row["cores"]), NINFG), []).append(float(row["start_up_s"]))
+    for row in table("5.5.6-1"):
+        count = min(int(row["tasks"]), _CORES)
+        values.setdefault((count, SYMPHONY), []).append(float(row["start_up_s"]))
+    for cell in cells:
+        seconds = _value(cell, "last_start")
+        if seconds is not None and cell.one.start == "cold":
+            values.setdefault((_cores_used(cell), cell.one.engine), []).append(seconds)
+    for (count, system), several in sorted(values.items()):
+        name = f"{count:,} core{'s' if count > 1 else ''}"
+        start.add(name, system, statistics.mean(several))
+    return [start]
+
+
+def _fourth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    first = Comparison(
+        "From the queue to the start: first 100 of 200 tasks, start-up left out",
+        "Mean on 100 cores, with this much data to each task.",
+    )
+    later = Comparison(
+        "From the queue to the start: last 100 of 200 tasks",
+        "The same of the tasks that follow, as cores become free.",
+    )
+    span = Comparison(
+        "Starts of the first 100 tasks, start-up left out",
+        "From the first start to the last.",
+    )
+    for row in table("5.5.4-3"):
+        first.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
+    for row in table("5.5.4-4"):
+        later.add(_each(_bytes(row)), NINFG, float(row["start_minus_queue_s"]))
+    for row in table("5.5.4-2"):
+        if row["tasks"] == str(_CORES):
+            span.add(_each(_bytes(row)), SYMPHONY, float(row["span_s"]))
+    for cell in cells:
+        if (cell.one.cores, cell.one.tasks) == (_CORES, 200):
+            later.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "later_dispatch"))
+    for cell in _warm(cells, tasks=200):
+        first.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "first_dispatch"))
+        span.add(_each(cell.one.bytes_in), cell.one.engine, _value(cell, "start_span"))
+    return [first, span, later]
+
+
+def _fifth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    span = Comparison(
+        "Returns of the first 100 tasks, start-up left out",
+        "From the first to the last result in the client's hand, on 100 cores, with this much"
+        " output of each task.",
+    )
+    for row in table("5.5.5-1"):
+        if row["tasks"] == str(_CORES):
+            span.add(_each(_bytes(row)), SYMPHONY, float(row["span_s"]))
+    for row in table("5.5.5-2"):
+        span.add(_each(_bytes(row)), NINFG, float(row["done_span_s"]))
+    for cell in _warm(cells, tasks=200):
+        span.add(_each(cell.one.bytes_out), cell.one.engine, _value(cell, "return_span"))
+    return [span]
+
+
+def _sixth(cells: Sequence[Cell]) -> Iterable[Comparison]:
+    start = Comparison("Start-up", _STARTED)
+    beside = Comparison(
+        "What it cost besides, start-up left out",
+        "The total less start-up, and less the time that the tasks themselves take on 100 cores.",
+    )
+    whole = Comparison("Total", "Start-up and tasks included.")
+    for name, system, size in _TOTALS:
+        for row in table(name):
+            tasks, sleep = int(row["tasks"]), float(row["sleep_s"])
+            total, starting = float(row["total_s"]), float(row["start_up_s"])
+            what = _split(tasks, size)
+            start.add(what, system, starting)
+            beside.add(what, system, total - starting - math.ceil(tasks / _CORES) * sleep)
+            whole.add(what, system, total)
+    for cell in cells:
+        one = cell.one
+        work = one.tasks * one.sleep_s / one.time_scale if one.time_scale else math.nan
+        if one.cores != _CORES or not math.isclose(work, _WORK, rel_tol=1e-6):
+            continue
+        what, total = _split(one.tasks, one.bytes_in), cell.total().value
+        before = _start_up(cell, cells) if one.start == "cold" else 0.0
+        if before is not None:
+            start.add(what, one.engine, before if one.start == "cold" else None)
+            beside.add(what, one.engine, max(0.0, total - before - (one.ideal_s or 0.0)))
+        # Of shorter tasks there is another total.
+        whole.add(what, one.engine, total if one.time_scale == 1.0 else None)
+    return [start, beside, whole]
+
+
+def _start_up(cell: Cell, cells: Iterable[Cell]) -> float | None:
+    """Seconds until the last of the workers with a task began, without any data."""
+    one = cell.one
+    for other in cells:
+        same = (other.one.engine, other.one.cores, other.one.tasks, other.one.sleep_s)
+        if same == (one.engine, one.cores, one.tasks, one.sleep_s) and not other.one.bytes_in:
+            return _value(other, "last_start")
+    return None
+
+
+def _cores_used(cell: Cell) -> int:
+    return min(cell.one.cores, cell.one.tasks)
+
+
+def _warm(cells: Iterable[Cell], *, tasks: int) -> list[Cell]:
+    return [
+        cell
+        for cell in cells
+        if (cell.one.cores, cell.one.tasks, cell.one.start) == (_CORES, tasks, "warm")
+    ]
+
+
+def _value(cell: Cell, name: str) -> float | None:
+    found = cell.figure(name)
+    return None if found is None else found.value
+
+
+def _bytes(row: Row) -> int:
+    return round(megabytes(row["size"], BINARY) * MB)
+
+
+def _shared(size: int) -> str:
+    return f"{size_name(size)} shared" if size else "no shared data"
+
+
+def _each(size: int) -> str:
+    return f"{size_name(size)} each" if size else "no data"
+
+
+def _split(tasks: int, size: int) -> str:
+    return f"{tasks:,} task{'s' if tasks > 1 else ''}, {_each(size)}"
+
+
+_SYSTEMS = {"symphony": SYMPHONY, "ninfg": NINFG}
+_TOTALS = (
+    ("5.5.6-1", SYMPHONY, 0),
+    ("5.5.6-3", NINFG, 0),
+    ("5.5.6-2", SYMPHONY, MB),
+    ("5.5.6-4", NINFG, MB),
+)
+_STARTED = (
+    "Published: until the workers were there, waiting for the batch system included. Ours: until"
+    " the last of the workers that had a task began to compute, without data, from a cold start."
+)
+_MAKERS: dict[int, Callable[[Sequence[Cell]], Iterable[Comparison]]] = {
+    1: _first,
+    2: _second,
+    3: _third,
+    4: _fourth,
+    5: _fifth,
+    6: _sixth,
+}
