@@ -131,6 +131,10 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm gridengine openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
+.PHONY: test-htcondor
+test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on HTCondor, which is fetched: not part of `make test`
+	$(BIN)/python -m pytest -m htcondor --durations 15 tests
+
 .PHONY: test-docs
 test-docs: compilers install $(STAMPS)/test-packages ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
@@ -166,6 +170,10 @@ slurm: ## see that what makes a Slurm of several nodes on this machine is there
 .PHONY: gridengine
 gridengine: ## see that what makes a Grid Engine on this machine is there
 	@scripts/ensure-gridengine
+
+.PHONY: htcondor
+htcondor: ## see that what makes a pool of HTCondor on this machine is there
+	@scripts/ensure-htcondor
 
 .PHONY: openssl
 openssl: ## see that what compiles programs with bare TLS is there

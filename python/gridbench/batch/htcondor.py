@@ -90,6 +90,9 @@ WANT_SUSPEND = FALSE
 WANT_VACATE = FALSE
 MAXJOBRETIREMENTTIME = 0
 RUNBENCHMARKS = FALSE
+ENABLE_URL_TRANSFERS = FALSE
+DOCKER =
+SINGULARITY =
 STARTD_ENFORCE_DISK_LIMITS = FALSE
 NEGOTIATOR_INTERVAL = 1
 NEGOTIATOR_CYCLE_DELAY = 1
@@ -218,7 +221,9 @@ class HTCondor(Rig):
         self._until(lambda: self._start_expression().upper() == wanted, "it is not told")
 
     def _start_expression(self) -> str:
-        said = self.run("condor_status", "-startd", "-autoformat", "Start").split()
+        said = self.run(
+            "condor_status", "-constraint", "PartitionableSlot", "-autoformat", "Start"
+        ).split()
         return said[0] if said else ""
 
     def _is_up(self) -> bool:
