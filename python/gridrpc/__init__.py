@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gridrpc._current import CurrentGrid, NestedCall, current_grid
     from gridrpc._executor import Executor
     from gridrpc._grid import Grid
+    from gridrpc._hosts import HostState
     from gridrpc._journal import Journal
     from gridrpc._modules import ModuleFunction, RemoteObject, empty, empty_like
     from gridrpc._native import Call
@@ -61,6 +62,7 @@ __all__ = [
     "Grid",
     "GridClosed",
     "GridError",
+    "HostState",
     "Journal",
     "JournalError",
     "ModuleFunction",
@@ -92,6 +94,7 @@ _HOMES = {
     "CurrentGrid": "_current",
     "Executor": "_executor",
     "Grid": "_grid",
+    "HostState": "_hosts",
     "Journal": "_journal",
     "ModuleFunction": "_modules",
     "NestedCall": "_current",

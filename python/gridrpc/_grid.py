@@ -18,6 +18,7 @@ from gridrpc._config import Config, Transport, WorkerKind, load, processors
 from gridrpc._dataflow import NotAnArgument
 from gridrpc._functions import Functions
 from gridrpc._grain import Grain
+from gridrpc._hosts import HostState
 from gridrpc._launch import launch
 from gridrpc._launch import servers as servers_of
 from gridrpc._map import Map, Record, Results, arguments, known_length, shown
@@ -99,6 +100,7 @@ class Grid:
             retries=self.config.retries,
             calls_per_process=self.config.max_tasks_per_child or MANY,
             labelled=self.config.output == "labelled",
+            progress=self.config.progress,
             **launch(self.config, self._initializer.path if self._initializer else None),
             **servers_of(self.config, config),
         )
@@ -458,8 +460,15 @@ class Grid:
 
     @property
     def workers(self) -> int:
-        """How many workers there are to be; those of hosts count as soon as they have joined."""
+        """How many workers there are to be; those of hosts count as soon as they have joined.
+
+        Of a server whose hosts come and go, as many as there can be.
+        """
         return self._native.workers()
+
+    def hosts(self) -> list[HostState]:
+        """How the hosts of all servers are getting on."""
+        return [HostState(*told) for told in self._native.hosts()]
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.

@@ -142,6 +142,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "# Ten nodes with 32 workers each, for eight hours at most.": NotRun(_NO_CLUSTER),
         "#!/bin/bash": NotRun(_NO_CLUSTER),
         "12 of 16 workers have answered within 2 s": NotRun(_NO_CLUSTER),
+        "# No nodes as long as there is no work, and at most ten.": NotRun(_NO_CLUSTER),
+        "gridrpc: 14 s: cluster: 2 ready, 1 starting, 7 queued (waiting for resources: Resources)": (
+            NotRun(_NO_CLUSTER)
+        ),
+        "for host in grid.hosts():": NotRun(_NO_CLUSTER),
+        "cluster-1 ready 32 32": NotRun(_NO_CLUSTER),
         "#!/bin/sh": NotRun("another user's: crates/runtime/src/launcher/slurm/tests.rs reads it"),
     },
 }

@@ -130,11 +130,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let wanted_of = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
         let given_up: usize = self.workers.iter().filter(is_given_up).map(wanted_of).sum();
         assert_eq!(given_up, self.given_up.as_ref().map_or(0, |(places, _)| *places));
-        let for_all = self.workers.iter().filter(|worker| worker.reserved.is_none());
+        let is_for_all = |worker: &&Worker<T>| worker.reserved.is_none() && !worker.is_asleep();
+        let for_all = self.workers.iter().filter(is_for_all);
         assert_eq!(self.places, for_all.map(wanted_of).sum::<usize>());
         let slots = self.workers.iter().filter_map(|worker| worker.host.as_ref());
         assert_eq!(self.host_slots, slots.map(|host| host.slots).sum::<usize>());
-        let free = self.hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
+        let free = self.hosts.iter().any(|id| self.could_run_any(*id));
         let for_all = self.calls.queued(None);
         assert!(!free || for_all == 0 || self.ready > 0, "calls wait for nobody");
         let for_these = for_all + self.calls.queued(Some(ServerId::HERE));
@@ -171,7 +172,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             bound += queued;
             assert_eq!(waited_for.contains(&server), queued > 0, "{server:?}");
             let Server { hosts, lost, .. } = &self.servers[server.index()];
-            let free = hosts.iter().any(|id| self.workers[id.index()].free_slots() > 0);
+            let free = hosts.iter().any(|id| self.could_run_any(*id));
             assert!(!free || queued == 0, "calls for {server:?} wait for nobody");
             let mut given_up = hosts.iter().map(|id| self.workers[id.index()].given_up);
             if server == ServerId::HERE {
@@ -185,6 +186,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         assert_eq!(bound, self.calls.bound());
         assert_eq!(waited_for.len(), self.calls.waited_for().len());
+    }
+
+    /// Whether a host has a worker that is free for any call, as long as that may take.
+    fn could_run_any(&self, id: WorkerId) -> bool {
+        let worker = &self.workers[id.index()];
+        let ends = worker.host.as_ref().is_some_and(|host| host.stay.life.is_some());
+        worker.free_slots() > 0 && !ends
     }
 
     /// For how many others each call waits.

@@ -7,6 +7,7 @@ use crate::adaptive::Adaptive;
 use crate::blobs::Blobs;
 use crate::calls::{CallState, Calls};
 use crate::dependencies::Dependents;
+use crate::elastic::Elastic;
 use crate::end::{End, Loss};
 use crate::ids::{BlobId, CallId, FunctionId, Time, WorkerId};
 use crate::interface::{Action, Refusal, Settings, Task, Took};
@@ -34,6 +35,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
     pub(crate) policy: P,
+    /// Hosts that come and go.
+    pub(crate) elastic: Elastic,
     /// Executors that are hosts.
     pub(crate) hosts: Vec<WorkerId>,
     /// What calls can be bound to, by number.
@@ -92,6 +95,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             timers: Timers::default(),
             pace: Pace::default(),
             policy,
+            elastic: Elastic::default(),
             hosts,
             servers: vec![Server::here()],
             host_slots: 0,
@@ -105,10 +109,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
     }
 
-    /// Asks for all workers.
+    /// Asks for all workers that are wanted always.
     pub fn open(&mut self, _now: Time, out: &mut Vec<Action<T>>) {
         for index in 0..self.workers.len() {
-            self.start(WorkerId(index as u32), out);
+            if !self.workers[index].is_asleep() {
+                self.start(WorkerId(index as u32), out);
+            }
         }
     }
 
@@ -194,6 +200,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 self.pump_new(now, server, out);
             }
         }
+        self.look_soon(now);
         Ok(id)
     }
 
@@ -380,10 +387,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
             Timer::Restart(id) => {
                 let wanted = !self.closed && self.broken.is_none();
-                if wanted && self.workers[id.index()].phase == Phase::Absent {
+                let worker = &self.workers[id.index()];
+                if wanted && worker.phase == Phase::Absent && !worker.is_asleep() {
                     self.start(id, out);
                 }
             }
+            Timer::Look => self.look(now, out),
         }
     }
 
@@ -472,13 +481,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.ready + self.host_slots
     }
 
-    /// How many workers there are to be, as far as it is known: hosts tell when they join.
+    /// How many workers there are to be now, as far as it is known: hosts tell when they join.
     #[must_use]
     pub fn places(&self) -> usize {
         self.places
     }
 
-    /// How many of them are to be on hosts.
+    /// How many there are to be on hosts, at most where these come and go.
     #[must_use]
     pub fn places_on_hosts(&self) -> usize {
         let wanted = |id: &WorkerId| {
@@ -493,7 +502,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub fn knows_places(&self) -> bool {
         let known = |id: &WorkerId| {
             let worker = &self.workers[id.index()];
-            worker.given_up || worker.host.as_ref().is_some_and(|host| host.known)
+            worker.given_up
+                || worker.is_asleep()
+                || worker.host.as_ref().is_some_and(|host| host.known)
         };
         self.hosts.iter().all(known)
     }
@@ -760,7 +771,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             | Timer::Retired { worker, generation } => {
                 workers[worker.index()].generation == *generation
             }
-            Timer::Restart(_) => true,
+            Timer::Restart(_) | Timer::Look => true,
         });
     }
 }

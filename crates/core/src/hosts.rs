@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::calls::Line;
 use crate::core::Core;
+use crate::elastic::Stay;
 use crate::end::{End, Loss};
 use crate::ids::{CallId, ServerId, Time, WorkerId};
 use crate::interface::Action;
@@ -31,6 +32,36 @@ pub(crate) struct Host {
     pub(crate) nearby: Queue,
     /// How it was lost last, or could not be had, if no worker has answered since.
     pub(crate) loss: Option<Arc<Loss>>,
+    /// How long it is to stay.
+    pub(crate) stay: Stay,
+}
+
+/// How far a host has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostStage {
+    /// It is not asked for, as there is no work for it.
+    Unwanted,
+    /// It has been asked for, or will be again.
+    Starting,
+    /// Workers there have answered.
+    Ready,
+    /// It is being given back.
+    Ending,
+    /// It could not be had.
+    GivenUp,
+}
+
+/// How a host is getting on.
+#[derive(Clone, Debug)]
+pub struct HostStatus {
+    /// How far it has come.
+    pub stage: HostStage,
+    /// Workers there that have answered.
+    pub ready: usize,
+    /// How many there are to be; 0: it has not told yet.
+    pub workers: usize,
+    /// How it was lost last, or could not be had, if no worker has answered since.
+    pub loss: Option<Arc<Loss>>,
 }
 
 impl<T> Worker<T> {
@@ -117,9 +148,26 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// Hosts without a worker that has answered, and how each was lost last or could not be had.
     pub fn absent_hosts(&self) -> impl Iterator<Item = (WorkerId, Option<&Arc<Loss>>)> {
         let hosts = self.hosts.iter().map(|id| (*id, self.workers[id.index()].host.as_ref()));
-        let absent =
-            hosts.filter_map(|(id, host)| Some((id, host.filter(|host| host.slots == 0)?)));
+        let absent = hosts.filter_map(|(id, host)| {
+            Some((id, host.filter(|host| host.slots == 0 && !host.stay.asleep)?))
+        });
         absent.map(|(id, host)| (id, host.loss.as_ref()))
+    }
+
+    /// How a host is getting on.
+    #[must_use]
+    pub fn host_status(&self, id: WorkerId) -> Option<HostStatus> {
+        let worker = self.workers.get(id.index())?;
+        let host = worker.host.as_ref()?;
+        let stage = match worker.phase {
+            _ if worker.given_up => HostStage::GivenUp,
+            Phase::Ready if host.slots > 0 => HostStage::Ready,
+            Phase::Ending => HostStage::Ending,
+            Phase::Absent if host.stay.asleep => HostStage::Unwanted,
+            Phase::Absent | Phase::Starting | Phase::Ready => HostStage::Starting,
+        };
+        let workers = if host.known { host.wanted } else { 0 };
+        Some(HostStatus { stage, ready: host.slots, workers, loss: host.loss.clone() })
     }
 
     /// How hosts that are given up could not be had.
@@ -183,6 +231,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some(host) = &mut self.workers[id.index()].host {
             self.host_slots -= std::mem::take(&mut host.slots);
             host.nests = false;
+            host.stay.life = None;
         }
     }
 
@@ -197,7 +246,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         };
         let usable = |id: &&WorkerId| !self.workers[id.index()].given_up;
         let hosts = hosts.iter().filter(usable);
-        hosts.min_by_key(|id| self.guests(**id).len()).copied()
+        let is_asleep = |id: WorkerId| self.workers[id.index()].is_asleep();
+        hosts.min_by_key(|id| (is_asleep(**id), self.guests(**id).len())).copied()
     }
 
     /// Whether a reserved worker can be started now: its home is this machine, or a host that is there.

@@ -84,6 +84,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if self.closed {
             return;
         }
+        if self.workers[id.index()].is_asleep() {
+            // It was given back.
+            if let Some(host) = &mut self.workers[id.index()].host {
+                host.loss = None;
+            }
+            return self.pump(now, out);
+        }
         if was == Phase::Starting || !has_served {
             self.start_failed(now, id, loss, out);
         } else {
@@ -166,6 +173,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.set_timer(now + again.min(LONGEST_PAUSE), Timer::Restart(id));
             return;
         }
+        if self.rests(now, id) {
+            return;
+        }
+        let worker = &mut self.workers[id.index()];
         worker.given_up = true;
         let places = worker.host.as_ref().map_or(1, |host| host.wanted);
         let given_up = places + self.given_up.as_ref().map_or(0, |(places, _)| *places);

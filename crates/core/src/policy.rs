@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::Time;
+use crate::elastic::Life;
 use crate::ids::{FunctionId, WorkerId};
 use crate::pace::Pace;
 use crate::workers::{Idle, Phase, Worker};
@@ -120,6 +121,7 @@ impl<T> View<'_, T> {
         } else {
             self.pace.ahead(function, host.slots, host.round_trip)
         };
-        worker.sent.len() < host.slots + ahead
+        let stays = |life: Life| life.has_time_for(self.now, self.pace.known_cost(function));
+        worker.sent.len() < host.slots + ahead && host.stay.life.is_none_or(stays)
     }
 }

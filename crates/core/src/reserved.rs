@@ -52,6 +52,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if is_lost {
             return Reservation { worker, ticket };
         }
+        if let Some(home) = home {
+            self.wake(home, out);
+        }
         if self.home_is_ready(worker) {
             self.start(worker, out);
         } else {

@@ -19,6 +19,8 @@ pub(crate) enum Timer {
     Retired { worker: WorkerId, generation: u64 },
     /// Try again to start this worker.
     Restart(WorkerId),
+    /// Look whether hosts are to come or to go.
+    Look,
 }
 
 /// Something that is due, as [`crate::Core::next_due`] tells it.
@@ -26,12 +28,18 @@ pub(crate) enum Timer {
 pub struct Due(pub(crate) Timer);
 
 impl Due {
+    /// Whether hosts may be given back: what they keep is to be told before ([`crate::Core::host_keeps`]).
+    #[must_use]
+    pub fn is_look(&self) -> bool {
+        matches!(self.0, Timer::Look)
+    }
+
     /// The worker that it is about, if how far that has come matters.
     #[must_use]
     pub fn worker(&self) -> Option<WorkerId> {
         match self.0 {
             Timer::Overdue { worker, .. } | Timer::Stuck { worker, .. } => Some(worker),
-            Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) => None,
+            Timer::Deadline(_) | Timer::Retired { .. } | Timer::Restart(_) | Timer::Look => None,
         }
     }
 }

@@ -7,8 +7,8 @@ use gridrpc_core::{BlobId, Refusal, ServerId, Settings, Standing};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
-    Config, FunctionRef, GridError, Launch, Output, Preparation, PythonWorkers, RemoteWorkers,
-    Request, Servers, SubmitError,
+    Config, FunctionRef, GridError, Launch, Output, Preparation, Progress, PythonWorkers,
+    RemoteWorkers, Request, Servers, SubmitError,
 };
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT};
@@ -102,7 +102,7 @@ impl Grid {
     #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
                         max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
-                        elsewhere=Vec::new(), remote_environment=Vec::new(), forked=None))]
+                        elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -127,6 +127,7 @@ impl Grid {
         here: &str,
         elsewhere: Vec<String>,
         remote_environment: Vec<(String, String)>,
+        progress: &str,
         forked: Option<&ForkedSpawner>,
     ) -> PyResult<Grid> {
         let servers = (!servers.is_empty()).then(|| Servers {
@@ -167,6 +168,7 @@ impl Grid {
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
             servers,
+            progress: Progress::named(progress).unwrap_or_default(),
             ..Config::here(launch, settings)
         };
         let forked = forked.and_then(ForkedSpawner::take);
@@ -186,6 +188,16 @@ impl Grid {
     /// Hosts without a worker that has answered: each with what is known of it.
     fn absent_hosts(&self) -> Vec<String> {
         self.grid.absent_hosts()
+    }
+
+    /// How each host is getting on: its server, its name, its state in a word, workers that have answered, how many
+    /// there are to be, and what is known of it.
+    fn hosts(&self) -> Vec<(String, String, &'static str, usize, usize, String)> {
+        let told = |host: client::HostState| {
+            let (server, name) = (host.server.to_string(), host.host.to_string());
+            (server, name, host.state, host.ready, host.workers, host.detail)
+        };
+        self.grid.hosts().into_iter().map(told).collect()
     }
 
     /// How many workers there are to be, those of hosts as far as they have told.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gridrpc_core::Settings;
 
+use crate::client::grid::Progress;
 use crate::client::output::Output;
 use crate::servers::Server;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub output: Output,
     /// Hosts with more workers.
     pub servers: Option<Servers>,
+    /// How the user is told of hosts that are waited for.
+    pub progress: Progress,
 }
 
 impl Config {
@@ -60,6 +63,7 @@ impl Config {
             keep_free: 512 << 20,
             output: Output::Plain,
             servers: None,
+            progress: Progress::default(),
         }
     }
 }

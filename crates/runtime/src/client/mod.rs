@@ -32,7 +32,7 @@ pub use common::request::{Request, SubmitError};
 pub use config::{Config, Launch, Preparation, PythonWorkers, RemoteWorkers, Servers};
 pub use error::GridError;
 pub use function::FunctionRef;
-pub use grid::{Counts, Grid, Waiter};
+pub use grid::{Counts, Grid, HostState, Progress, Waiter};
 pub use output::Output;
 pub(crate) use printer::Printer;
 pub use reactor::spawner::Forked;

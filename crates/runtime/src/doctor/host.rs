@@ -134,6 +134,7 @@ impl Course<'_> {
                     (self.state)(&state);
                     last = state;
                 }
+                News::Launcher(Event::EndsIn(_)) => {}
                 News::Launcher(Event::Said(line)) => {
                     if said.len() == KEPT {
                         said.pop_front();

@@ -17,6 +17,7 @@ mod staging;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::agent::Ticket;
 use crate::servers::{LauncherKind, Server};
@@ -43,6 +44,8 @@ pub(crate) const QUEUED: &str = "is queued";
 pub enum Event {
     /// How far its start has come, for people: "waits in the queue", "copies the program".
     State(String),
+    /// Its process will be ended in so long, as that of a job that reaches its wall time.
+    EndsIn(Duration),
     /// It could not be started: why, with what to do about it.
     Failed(String),
     /// It was started, and its process has ended: how.

@@ -33,6 +33,8 @@ pub struct Batch {
     pub skip: Vec<String>,
     /// A file with the job script, in the place of the usual one.
     pub template: Option<String>,
+    /// Whether a job that the system has taken its nodes from waits for others, and goes on.
+    pub requeue: bool,
 }
 
 /// In what form agents are asked for.
@@ -65,7 +67,7 @@ pub(super) fn request_name(request: RequestForm) -> &'static str {
 }
 
 /// The keys that batch systems alone have.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "nodes",
     "partition",
     "account",
@@ -78,6 +80,7 @@ pub(super) const KEYS: [&str; 12] = [
     "options",
     "skip",
     "template",
+    "requeue",
 ];
 
 /// What a table says of them. Values that were wrong are missing, and have been told.
@@ -86,6 +89,9 @@ pub(super) struct Draft {
     /// Those that are there, with their places.
     given: Vec<(usize, &'static str)>,
     nodes: Option<u32>,
+    /// Where they come and go: how many there always are.
+    pub(super) least_nodes: Option<u32>,
+    requeue: Option<bool>,
     request: Option<RequestForm>,
     partition: Option<String>,
     account: Option<String>,
@@ -105,7 +111,11 @@ impl Draft {
         let Some(key) = KEYS.into_iter().find(|key| *key == entry.key) else { return Ok(()) };
         self.given.push((entry.at(), key));
         match key {
-            "nodes" => self.nodes = Some(entry.count(MOST_HOSTS as u32)?),
+            "nodes" => {
+                let (least, most) = entry.range(MOST_HOSTS as u32)?;
+                (self.least_nodes, self.nodes) = (least, Some(most));
+            }
+            "requeue" => self.requeue = Some(entry.flag()?),
             "request" => self.request = Some(entry.choice(&REQUESTS)?),
             "partition" => self.partition = Some(entry.line()?),
             "account" => self.account = Some(entry.line()?),
@@ -119,6 +129,11 @@ impl Draft {
             _ => self.template = Some(entry.text()?),
         }
         Ok(())
+    }
+
+    /// Whether it says how many nodes there are to be.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.nodes.is_some()
     }
 
     /// Tells of keys that mean nothing to a launcher.
@@ -153,6 +168,7 @@ impl Draft {
             options: self.options.or_else(|| other.options.clone()).unwrap_or_default(),
             skip: self.skip.or_else(|| other.skip.clone()).unwrap_or_default(),
             template: or(self.template, &other.template),
+            requeue: self.requeue.or(other.requeue).unwrap_or(false),
         };
         let nodes = self.nodes.or(other.nodes);
         let known = if batch.is_step() { allocation() } else { Vec::new() };

@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 30] = [
+const KEYS: [(&str, Kind); 33] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -46,6 +46,8 @@ const KEYS: [(&str, Kind); 30] = [
     ("output", Kind::Text),
     ("encryption", Kind::Text),
     ("compression", Kind::Text),
+    ("min_hosts", Kind::Number),
+    ("idle", Kind::Number),
     ("nodes", Kind::Number),
     ("partition", Kind::Text),
     ("account", Kind::Text),
@@ -58,6 +60,7 @@ const KEYS: [(&str, Kind); 30] = [
     ("options", Kind::List),
     ("skip", Kind::List),
     ("template", Kind::Text),
+    ("requeue", Kind::Flag),
 ];
 
 /// The names of all keys.
@@ -140,6 +143,8 @@ pub(super) struct Draft {
     output: Option<ServerOutput>,
     encryption: Option<bool>,
     compression: Option<Compression>,
+    min_hosts: Option<u32>,
+    idle: Option<Duration>,
     batch: batch::Draft,
 }
 
@@ -183,6 +188,8 @@ impl Draft {
             }
             "prefix" => self.prefix = Some((entry.at(), entry.words()?)),
             "workers" => self.workers = Some(entry.number(MOST_WORKERS)?),
+            "min_hosts" => self.min_hosts = Some(entry.least(MOST_HOSTS as u32)?),
+            "idle" => self.idle = Some(entry.seconds(0.0, LONGEST_WAIT)?),
             "python" => self.python = Some(entry.text()?),
             "program" => self.program = Some(entry.text()?),
             "directory" => self.directory = Some(entry.text()?),
@@ -258,6 +265,12 @@ impl Draft {
         if is_known && needs_hosts && self.hosts.is_none() {
             report.add(at, Fault::NoHosts);
         }
+        let nodes = self.batch.least_nodes.or_else(|| {
+            let other =
+                Some(&defaults.batch).filter(|_| is_the_defaults && !self.batch.has_nodes());
+            other.and_then(|other| other.least_nodes)
+        });
+        let least = self.min_hosts.or(nodes).or(defaults.min_hosts);
         let named = self.hosts.map(|(_, hosts)| hosts);
         let hosts = named.unwrap_or_else(|| vec![Host::named("localhost")]);
         let (launcher, hosts) = match launcher {
@@ -301,6 +314,8 @@ impl Draft {
             output: self.output.or(defaults.output).unwrap_or_default(),
             encryption: self.encryption.or(defaults.encryption).unwrap_or(built_in.encryption),
             compression: self.compression.or(defaults.compression).unwrap_or_default(),
+            min_hosts: least.map(|least| least.min(built_in.hosts.len() as u32)),
+            idle: self.idle.or(defaults.idle).unwrap_or(built_in.idle),
             ..built_in
         }
     }

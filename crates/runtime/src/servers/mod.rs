@@ -31,6 +31,8 @@ pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// How long it may take to end.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a host that is not wanted always may have nothing to do.
+pub const IDLE: Duration = Duration::from_secs(60);
 /// As good as for ever: the longest time that can be given for any of these.
 pub const FOREVER: Duration = Duration::from_secs(1_000_000_000);
 /// After how long a silent one is lost.
@@ -73,6 +75,10 @@ pub struct Server {
     pub encryption: bool,
     /// Whether data is compressed on the way.
     pub compression: Compression,
+    /// How many of its hosts, which come and go with the work, there always are; none: they all are, always.
+    pub min_hosts: Option<u32>,
+    /// How long one of the others may have nothing to do before it is given back.
+    pub idle: Duration,
 }
 
 impl Server {
@@ -98,6 +104,8 @@ impl Server {
             output: ServerOutput::default(),
             encryption: true,
             compression: Compression::default(),
+            min_hosts: None,
+            idle: IDLE,
         }
     }
 }

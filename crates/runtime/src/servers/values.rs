@@ -112,6 +112,43 @@ impl<'a> Entry<'a> {
             .ok_or_else(|| self.wrong(format!("a whole number from 1 to {most}")))
     }
 
+    /// A whole number from 1 on, or a least and a most one: `"2-10"`, `{ min = 2, max = 10 }`.
+    pub(super) fn range(&self, most: u32) -> Result<(Option<u32>, u32), Fault> {
+        let (least, greatest) = match self.value.get_ref() {
+            DeValue::String(text) => {
+                let number = |text: &str| text.trim().parse::<u32>().ok();
+                text.split_once('-').map_or((None, None), |(a, b)| (number(a), number(b)))
+            }
+            DeValue::Table(table) if table.len() == 2 => {
+                let number = |key| {
+                    let number = table.get(key).and_then(|value| value.get_ref().as_integer());
+                    number.and_then(whole).and_then(|number| u32::try_from(number).ok())
+                };
+                (number("min"), number("max"))
+            }
+            _ => return self.count(most).map(|count| (None, count)),
+        };
+        match (least, greatest) {
+            (Some(least), Some(greatest))
+                if least <= greatest && (1..=most).contains(&greatest) =>
+            {
+                Ok((Some(least), greatest))
+            }
+            _ => Err(self.wrong(format!(
+                "a whole number from 1 to {most}, or the least and the most, as in \"0-10\" or \
+                 {{ min = 0, max = 10 }}"
+            ))),
+        }
+    }
+
+    /// A whole number from 0 on, where 0 is none.
+    pub(super) fn least(&self, most: u32) -> Result<u32, Fault> {
+        let number = self.value.get_ref().as_integer().and_then(whole);
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        let number = number.filter(|number| *number <= most);
+        number.ok_or_else(|| self.wrong(format!("a whole number from 0 to {most}")))
+    }
+
     /// True or false.
     pub(super) fn flag(&self) -> Result<bool, Fault> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))

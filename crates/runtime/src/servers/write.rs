@@ -51,6 +51,8 @@ fn table(server: &Server) -> String {
     line("staging", server.staging.as_deref().map(quoted));
     line("output", Some(quoted(output_name(server.output))));
     line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
+    line("min_hosts", server.min_hosts.map(|least| least.to_string()));
+    line("idle", Some(seconds(server.idle)));
     line("compression", Some(quoted(compression_name(server.compression))));
     format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
 }
@@ -68,6 +70,7 @@ fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
     line("options", (!batch.options.is_empty()).then(|| list(&batch.options)));
     line("skip", (!batch.skip.is_empty()).then(|| list(&batch.skip)));
     line("template", batch.template.as_deref().map(quoted));
+    line("requeue", batch.requeue.then(|| "true".to_owned()));
 }
 
 /// A host with its workers; an IPv6 address has colons of its own.

@@ -3,11 +3,12 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::{Refusal, ServerId};
+use gridrpc_core::{Refusal, ServerId, Time};
 
 use crate::client::error::GridError;
 use crate::client::grid::Grid;
 use crate::client::state::State;
+use crate::sys;
 
 impl Grid {
     /// What calls can be bound to by this name: a server, a host, or this machine's own workers,
@@ -28,6 +29,10 @@ impl Grid {
     /// When none can be started, or the grid has been closed.
     pub fn wait_for_server(&self, id: ServerId, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
+        let mut state = self.common.lock();
+        let now = Time(sys::monotonic_ns());
+        state.drive(|core, out| core.want_workers(now, 1, Some(id), out));
+        self.common.finish(state);
         let state = self.common.lock();
         let waiting = |state: &mut State| {
             !state.closing && state.core.broken().is_none() && state.core.ready_on(id) == Ok(0)

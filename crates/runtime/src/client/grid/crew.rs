@@ -32,7 +32,13 @@ impl Grid {
     /// Waits for so many workers, or for all.
     fn wait_for(&self, wanted: Option<usize>, timeout: Duration) -> Result<bool, GridError> {
         self.check_process()?;
-        let state = self.common.lock();
+        let mut state = self.common.lock();
+        if let Some(count) = wanted {
+            let now = Time(sys::monotonic_ns());
+            state.drive(|core, out| core.want_workers(now, count, None, out));
+            self.common.finish(state);
+            state = self.common.lock();
+        }
         let wanted = |state: &State| wanted.unwrap_or_else(|| state.core.places());
         let unknown = |state: &State| !state.core.knows_places();
         let hopeless = |state: &State| {

@@ -2,9 +2,11 @@
 
 mod binding;
 mod crew;
+mod hosts;
 mod limits;
 mod sharing;
 mod waiter;
+mod waiting;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU32;
@@ -39,7 +41,9 @@ use crate::segment::Pool;
 use crate::sys;
 use crate::worker::progress::ProgressMemory;
 
+pub use hosts::HostState;
 pub use waiter::Waiter;
+pub use waiting::{Progress, clear as clear_waiting};
 
 /// How a grid is getting on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,10 @@ pub struct Grid {
     /// Those that it was asked for, reserved ones left out.
     pub(super) workers: AtomicU32,
     generation: u64,
+    /// The server and the name of each host.
+    hosts: Arc<[hosts::Named]>,
+    /// Tells the user of hosts that are waited for.
+    waiting: Mutex<Option<waiting::Teller>>,
 }
 
 impl Grid {
@@ -105,7 +113,12 @@ impl Grid {
         let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
+        if let Some(servers) = &config.servers {
+            launching::make_elastic(&mut state.core, workers, &servers.list);
+        }
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
+        let hosts = hosts::named(&config);
+        let progress_of = config.progress;
         let common = Common::new(&config, state, Arc::new(alarm), upstream);
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
@@ -118,8 +131,11 @@ impl Grid {
             .name("gridrpc-reactor".into())
             .spawn(move || server.serve())
             .map_err(system("starting a thread"))?;
+        let waiting = waiting::Teller::start(progress_of, &common, &hosts);
         Ok(Grid {
             common,
+            hosts,
+            waiting: Mutex::new(waiting),
             seat,
             runner,
             thread: Mutex::new(Some(thread)),
@@ -230,11 +246,14 @@ impl Grid {
     pub fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
+        let teller = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.check_process().is_err() {
+            std::mem::forget(teller);
             // The thread lives in the parent; there is nothing of ours to end.
             std::mem::forget(thread);
             return;
         }
+        drop(teller);
         let mut state = self.common.lock();
         state.drive(|core, out| core.close(Time(sys::monotonic_ns()), out));
         state.closing = true;

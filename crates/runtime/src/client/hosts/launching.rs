@@ -6,9 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gridrpc_core::{Core, WorkerId};
+
 use crate::client::common::Common;
 use crate::client::hosts::doors::Doors;
 use crate::client::seat::Wake as _;
+use crate::client::sync::ns;
 use crate::launcher::{self, Event, Launcher, Report, Start};
 use crate::servers::Server;
 use crate::transport::door::Admitted;
@@ -61,6 +64,19 @@ pub(crate) fn plans(servers: &[Server]) -> Vec<Plan> {
 /// How many workers each host is to have, 0 where only it knows.
 pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
     plans(servers).into_iter().map(|plan| plan.workers).collect()
+}
+
+/// Tells the core of hosts that come and go; the first host has the number `first`.
+pub(crate) fn make_elastic<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Server]) {
+    let mut next = first;
+    for server in servers {
+        let begin = next;
+        next += server.hosts.len() as u32;
+        if let Some(least) = server.min_hosts {
+            let hosts = (begin..next).map(WorkerId).collect();
+            core.make_elastic(hosts, least as usize, ns(server.idle));
+        }
+    }
 }
 
 /// Asks for agents.

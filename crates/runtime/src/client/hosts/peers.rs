@@ -41,6 +41,8 @@ pub(crate) struct HostEntry {
     pub(crate) state: String,
     /// How its agent has ended, if the launcher knew before its connection did.
     pub(crate) ended: Option<String>,
+    /// When its agent will be ended, if the launcher knows.
+    pub(crate) ends: Option<Time>,
     /// The last of what the agent and its launcher have said.
     pub(crate) said: Vec<u8>,
 }
@@ -112,6 +114,7 @@ impl Hosts {
             stage: Stage::Absent,
             state: String::new(),
             ended: None,
+            ends: None,
             said: Vec::new(),
         };
         let entries = plans.iter().map(entry).collect();

@@ -147,6 +147,23 @@ impl Reactor {
         self.common.changed.notify_all();
     }
 
+    /// Gives hosts back that are not wanted any longer: their agents end by themselves, or do not start.
+    pub(super) fn retire_hosts(&mut self, ids: &[WorkerId]) {
+        for id in ids {
+            let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(*id)) else {
+                continue;
+            };
+            match self.peer(index) {
+                Some(peer) if peer.joined => {
+                    if peer.up.push(&Message::Goodbye).is_ok() {
+                        peer.up.flush();
+                    }
+                }
+                _ => self.lose_host(index, Cause::Failed("it was given back".to_owned())),
+            }
+        }
+    }
+
     /// Gives up a host that was to be sent what the format does not hold.
     pub(super) fn give_up_host(&mut self, id: WorkerId, error: &WireError) {
         if let Some(index) = self.hosts.as_ref().and_then(|hosts| hosts.index(id)) {

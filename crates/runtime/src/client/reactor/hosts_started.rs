@@ -44,6 +44,7 @@ impl Reactor {
             entry.stage = Stage::Asked;
             entry.state.clear();
             entry.ended = None;
+            entry.ends = None;
             entry.said.clear();
             self.common.lock().hosts.note(*id, &plan.name, "is asked for an agent");
             wanted.push((hosts.agents, plan));
@@ -82,6 +83,14 @@ impl Reactor {
                 }
                 let id = WorkerId(hosts.first + index as u32);
                 self.common.lock().hosts.note(id, &hosts.plans[index].name, &state);
+            }
+            Event::EndsIn(time) => {
+                let at = now() + ns(time);
+                entry.ends = Some(at);
+                if matches!(&entry.stage, Stage::There(peer) if peer.joined) {
+                    let id = hosts.id(index);
+                    self.common.lock().core.host_ends(now(), id, at);
+                }
             }
             Event::Said(bytes) => {
                 entry.said.extend_from_slice(&bytes);
@@ -187,6 +196,7 @@ impl Reactor {
             let why = format!("what it is to do cannot be told: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
+        let ends = hosts.entries[index].ends;
         if let Some(peer) = self.peer(index) {
             peer.joined = true;
             peer.clock = Clock::new(!boot.is_empty() && boot == sys::boot_id());
@@ -199,6 +209,9 @@ impl Reactor {
         state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
         state.hosts.note(id, &plan.name, "has an agent, which starts workers");
         state.drive(|core, out| core.host_joined(id, wanted, out));
+        if let Some(ends) = ends {
+            state.core.host_ends(now(), id, ends);
+        }
         // What was pushed before goes with it.
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
         self.common.finish(state);

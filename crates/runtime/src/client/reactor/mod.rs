@@ -193,6 +193,7 @@ impl Reactor {
         self.to_start.extend(here);
         let to_collect = std::mem::take(&mut state.to_collect);
         let unsendable = std::mem::take(&mut state.unsendable);
+        let to_retire = std::mem::take(&mut state.to_retire);
         let to_kill = std::mem::take(&mut state.to_kill);
         let to_prepare = std::mem::take(&mut state.to_prepare);
         if state.closing && !state.closing_heard {
@@ -217,6 +218,7 @@ impl Reactor {
             self.kill(&to_kill);
         }
         if self.closing.is_none() {
+            self.retire_hosts(&to_retire);
             if !hosts.is_empty() {
                 self.start_hosts(&hosts);
             }

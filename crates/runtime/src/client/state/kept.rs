@@ -79,6 +79,11 @@ impl KeptCalls {
         }
     }
 
+    /// Whether a host keeps the result of a call.
+    pub(crate) fn has_some_of(&self, host: WorkerId) -> bool {
+        self.0.values().any(|kept| kept.host == host)
+    }
+
     /// Takes out the calls whose results this host keeps.
     pub(crate) fn take_of(&mut self, host: WorkerId) -> Vec<KeptCall> {
         self.0.extract_if(|_, kept| kept.host == host).map(|(_, kept)| kept).collect()

@@ -33,6 +33,8 @@ pub(crate) struct State {
     blobs_made: u64,
     /// Places that need a process.
     pub(crate) to_start: Vec<WorkerId>,
+    /// Hosts that are to end, as they are not wanted any longer.
+    pub(crate) to_retire: Vec<WorkerId>,
     /// Places that are given up before their process has a connection.
     pub(crate) dismissed: HashSet<WorkerId>,
     /// Who was sent a call last.
@@ -140,6 +142,7 @@ impl State {
             shared: HashMap::new(),
             blobs_made: 0,
             to_start: Vec::new(),
+            to_retire: Vec::new(),
             dismissed: HashSet::new(),
             last_sent: WorkerId(0),
             to_kill: Vec::new(),
@@ -172,11 +175,22 @@ impl State {
         }
     }
 
+    /// Tells the core which hosts keep results, and so are not given back.
+    fn note_kept(&mut self) {
+        let all: Vec<WorkerId> = self.hosts.ids().collect();
+        for host in all {
+            self.core.host_keeps(host, self.kept.has_some_of(host));
+        }
+    }
+
     /// Some time has passed: deals with all that is due.
     pub(crate) fn tick(&mut self, now: Time) {
         while let Some(due) = self.core.next_due(now) {
             if let Some(worker) = due.worker() {
                 self.note_progress(now, worker);
+            }
+            if due.is_look() {
+                self.note_kept();
             }
             self.drive(|core, out| core.deal_with(now, due, out));
         }
@@ -243,6 +257,7 @@ impl State {
                     self.pushed(host, asked);
                 }
             }
+            Action::Dismiss(host) if self.hosts.is_host(host) => self.to_retire.push(host),
             Action::Dismiss(worker) => {
                 if self.workers.is_there(worker) {
                     self.push(worker, &Message::Goodbye);
@@ -454,6 +469,7 @@ impl State {
         let Some(until) = self.reactor_sleeps_until else { return false };
         (self.closing && !self.closing_heard)
             || !self.to_start.is_empty()
+            || !self.to_retire.is_empty()
             || !self.to_kill.is_empty()
             || !self.unsendable.is_empty()
             || !self.to_prepare.is_empty()

@@ -10,7 +10,7 @@ use super::super::agents::{lock, never_started};
 use super::super::{COPIES, Event, QUEUED, Report, Start};
 use super::folder::{self, Folder};
 use super::watcher::Watcher;
-use super::{Commands, Placing, Stand, System, Task, Wanted};
+use super::{Commands, Placing, Seen, Stand, System, Task, Wanted};
 
 /// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
 /// question for all jobs, of which the batch system has many to answer.
@@ -20,6 +20,8 @@ const WAITING: Duration = Duration::from_secs(5);
 const RUNNING: Duration = Duration::from_secs(30);
 /// How often the end of a job is looked for that is known to come.
 const ENDING: Duration = Duration::from_millis(100);
+/// How long a job that was requeued waits for an agent that takes its place.
+const ADOPTION: Duration = Duration::from_secs(60);
 /// How often in a row the end of an agent that is gone is looked for.
 const LOOKS: u32 = 20;
 
@@ -36,6 +38,8 @@ pub(super) enum Order {
 /// An agent whose end has not been told.
 #[derive(Debug)]
 struct Member {
+    /// The host, as the configuration calls it.
+    host: String,
     job: String,
     /// Its own in its request, from 0.
     number: usize,
@@ -47,6 +51,8 @@ struct Member {
     stopped: bool,
     /// How often its end is still looked for.
     looks: u32,
+    /// When it will be ended, as was told.
+    ends: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,8 @@ pub(super) struct Desk<S> {
     commands: Arc<Commands>,
     known: Arc<Mutex<HashSet<u32>>>,
     members: HashMap<u32, Member>,
+    /// Places in jobs that were requeued, whose agents are gone, and until when another may take them.
+    requeued: Vec<(Instant, Member)>,
     folder: Option<Folder>,
     watcher: Option<Watcher>,
     pause: Duration,
@@ -73,15 +81,28 @@ impl<S: System> Desk<S> {
         known: &Arc<Mutex<HashSet<u32>>>,
     ) -> Desk<S> {
         let (commands, known) = (Arc::clone(commands), Arc::clone(known));
-        let (members, folder, watcher, pause) = (HashMap::new(), None, None, SOON);
-        Desk { system, placing, patience, report, commands, known, members, folder, watcher, pause }
+        let (members, requeued) = (HashMap::new(), Vec::new());
+        let (folder, watcher, pause) = (None, None, SOON);
+        Desk {
+            system,
+            placing,
+            patience,
+            report,
+            commands,
+            known,
+            members,
+            requeued,
+            folder,
+            watcher,
+            pause,
+        }
     }
 
     /// Takes orders until it is to close.
     pub(super) fn serve(mut self, orders: &Receiver<Order>) {
         let mut due = Instant::now();
         loop {
-            let first = if self.members.is_empty() {
+            let first = if self.members.is_empty() && self.requeued.is_empty() {
                 orders.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else {
                 orders.recv_timeout(due.saturating_duration_since(Instant::now()))
@@ -133,10 +154,15 @@ impl<S: System> Desk<S> {
     }
 
     fn submit(&mut self, starts: Vec<Start>) {
+        let starts = self.adopt(starts);
+        if starts.is_empty() {
+            return;
+        }
         match self.try_to_submit(&starts) {
             Ok((job, folder)) => {
                 for (index, start) in starts.into_iter().enumerate() {
                     let member = Member {
+                        host: start.host,
                         job: job.clone(),
                         number: index,
                         folder: folder.clone(),
@@ -144,6 +170,7 @@ impl<S: System> Desk<S> {
                         runs: false,
                         stopped: false,
                         looks: 0,
+                        ends: None,
                     };
                     self.members.insert(start.agent, member);
                     self.tell_state(start.agent, format!("{QUEUED} as job {job}"));
@@ -196,6 +223,7 @@ impl<S: System> Desk<S> {
 
     /// Asks how all jobs stand, and tells what has changed.
     fn look(&mut self) {
+        self.cancel_unwanted();
         let mut jobs: Vec<&str> = self.members.values().map(|member| &*member.job).collect();
         jobs.sort_unstable();
         jobs.dedup();
@@ -213,16 +241,19 @@ impl<S: System> Desk<S> {
                 return;
             }
         };
-        let stands: HashMap<(&str, Option<usize>), &Stand> =
-            seen.iter().map(|one| ((&*one.task.job, one.task.number), &one.stand)).collect();
+        let stands: HashMap<(&str, Option<usize>), &Seen> =
+            seen.iter().map(|one| ((&*one.task.job, one.task.number), one)).collect();
         let mut told = Vec::new();
         for (agent, member) in &self.members {
             let of = |number| stands.get(&(&*member.job, number)).copied();
-            let stand = of(Some(member.number)).or_else(|| of(None)).cloned();
-            told.push((*agent, stand));
+            let seen = of(Some(member.number)).or_else(|| of(None));
+            told.push((*agent, seen.map(|seen| (seen.stand.clone(), seen.left))));
         }
-        for (agent, stand) in told {
-            self.take(agent, stand);
+        for (agent, seen) in told {
+            if let Some((Stand::Runs(_), left)) = &seen {
+                self.tell_end(agent, *left);
+            }
+            self.take(agent, seen.map(|(stand, _)| stand));
         }
         // Those that could not be cancelled when they were to be.
         let stopped = self.members.iter().filter(|(_, member)| member.stopped);
@@ -236,6 +267,9 @@ impl<S: System> Desk<S> {
         let Some(member) = self.members.get_mut(&agent) else { return };
         let job = &member.job;
         match stand {
+            Some(Stand::Queued(_)) if (member.runs || member.looks > 0) && !member.stopped => {
+                self.was_requeued(agent);
+            }
             Some(Stand::Queued(why)) => {
                 let state = match &*why {
                     "" => format!("{QUEUED} as job {job}"),
@@ -268,6 +302,79 @@ impl<S: System> Desk<S> {
         }
     }
 
+    /// Tells when an agent that runs will be ended.
+    fn tell_end(&mut self, agent: u32, left: Option<Duration>) {
+        let Some(member) = self.members.get_mut(&agent) else { return };
+        // It has begun a moment ago at most, if that is not known better.
+        let new = self.system.wall_time().filter(|_| member.ends.is_none());
+        let Some(left) = left.or(new) else { return };
+        let ends = Instant::now() + left;
+        let known = member.ends.is_some_and(|known| {
+            known.max(ends).duration_since(known.min(ends)) < Duration::from_secs(2)
+        });
+        if !known {
+            member.ends = Some(ends);
+            self.report.tell(agent, Event::EndsIn(left));
+        }
+    }
+
+    /// The system has taken an agent's job from its node, and will run it again: another agent may take its place
+    /// there, with a ticket of its own. The old one was taken once and is of no use any longer.
+    fn was_requeued(&mut self, agent: u32) {
+        let Some(mut member) = self.members.remove(&agent) else { return };
+        let job = &member.job;
+        let how = format!("its job {job} was requeued, to make room or by `scontrol requeue`");
+        member.runs = false;
+        (member.looks, member.ends) = (0, None);
+        member.state.clear();
+        self.requeued.push((Instant::now() + ADOPTION, member));
+        lock(&self.known).remove(&agent);
+        self.report.tell(agent, Event::Ended(how));
+    }
+
+    /// Has agents take the places of those whose jobs were requeued. Returns those that need new jobs.
+    fn adopt(&mut self, starts: Vec<Start>) -> Vec<Start> {
+        let mut rest = Vec::new();
+        for start in starts {
+            let place = self.requeued.iter().position(|(_, member)| member.host == start.host);
+            let Some(place) = place else {
+                rest.push(start);
+                continue;
+            };
+            let (_, member) = self.requeued.remove(place);
+            match folder::renew(&member.folder, member.number, &start.ticket) {
+                Ok(()) => {
+                    let state = format!("{QUEUED} as job {} (it was requeued)", member.job);
+                    self.members.insert(start.agent, member);
+                    self.tell_state(start.agent, state);
+                }
+                Err(_) => {
+                    // Its job finds no ticket, and is cancelled with the others that nobody wants.
+                    self.requeued.push((Instant::now(), member));
+                    rest.push(start);
+                }
+            }
+        }
+        rest
+    }
+
+    /// Cancels what was requeued and nobody has asked for again.
+    fn cancel_unwanted(&mut self) {
+        let now = Instant::now();
+        let unwanted: Vec<Task> = self
+            .requeued
+            .iter()
+            .filter(|(until, _)| *until <= now)
+            .map(|(_, member)| {
+                let number = Some(member.number).filter(|_| self.system.has_tasks());
+                Task { job: member.job.clone(), number }
+            })
+            .collect();
+        if !unwanted.is_empty() && self.system.cancel(&self.commands, &unwanted).is_ok() {
+            self.requeued.retain(|(until, _)| *until > now);
+        }
+    }
+
     fn count_down(&mut self, agent: u32) {
         if let Some(member) = self.members.get_mut(&agent) {
             member.looks = member.looks.saturating_sub(1);
@@ -286,6 +393,7 @@ impl<S: System> Desk<S> {
     fn end(&mut self, agent: u32, event: Event) {
         if let Some(member) = self.members.remove(&agent)
             && !self.members.values().any(|other| other.folder == member.folder)
+            && !self.requeued.iter().any(|(_, other)| other.folder == member.folder)
         {
             // Tickets are of no use any longer.
             let _ = std::fs::remove_dir_all(&member.folder);
@@ -330,6 +438,8 @@ impl<S: System> Desk<S> {
     /// Ends all. Agents that run have been told to end, and have some time for that.
     fn close(mut self) {
         let until = Instant::now() + self.patience;
+        let now = Instant::now();
+        self.requeued.iter_mut().for_each(|(until, _)| *until = now);
         // What runs is not to be cancelled because nobody has asked yet.
         self.look();
         let queued = self.members.iter().filter(|(_, member)| !member.runs);
@@ -348,7 +458,8 @@ impl<S: System> Desk<S> {
         if !rest.is_empty() {
             self.stop(&rest);
         }
-        let all_ended = self.members.is_empty();
+        self.cancel_unwanted();
+        let all_ended = self.members.is_empty() && self.requeued.is_empty();
         let agents: Vec<u32> = self.members.keys().copied().collect();
         for agent in agents {
             self.end(agent, Event::Ended("nobody could be asked to end its job".to_owned()));

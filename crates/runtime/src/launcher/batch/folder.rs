@@ -128,6 +128,22 @@ impl Folder {
     }
 }
 
+/// Writes another ticket in the place of one that was taken. `number`: that of its agent in its request.
+pub(super) fn renew(folder: &Path, number: usize, ticket: &Ticket) -> io::Result<()> {
+    // The old one may not have been taken.
+    let path = folder.join(number.to_string());
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // It is there as a whole or not at all.
+    let new = folder.join(format!("{number}.new"));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    writeln!(file, "{}", ticket.encode())?;
+    drop(file);
+    fs::rename(&new, &path)
+}
+
 /// What an agent has written, at most the end of it. `number`: its own in its request.
 pub(super) fn said(folder: &Path, number: usize) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {

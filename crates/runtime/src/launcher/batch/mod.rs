@@ -38,6 +38,11 @@ pub(super) trait System: fmt::Debug + Send + 'static {
     /// Ends jobs, or tasks of them.
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble>;
 
+    /// How long a job may run, where the system does not say how long that still is.
+    fn wall_time(&self) -> Option<Duration> {
+        None
+    }
+
     /// Whether the agents of one request start and end each for itself.
     fn has_tasks(&self) -> bool;
 
@@ -72,6 +77,8 @@ pub(super) struct Task {
 pub(super) struct Seen {
     pub(super) task: Task,
     pub(super) stand: Stand,
+    /// How long it may still run, if that is known.
+    pub(super) left: Option<Duration>,
 }
 
 /// How a task stands.

@@ -18,8 +18,8 @@ use crate::sys;
 use refusals::refusal;
 use words::{Row, ended, rows};
 
-/// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes.
-const COLUMNS: &str = "%F|%K|%T|%r|%N";
+/// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
+const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
 
 /// Slurm, as the jobs of one server need it.
 #[derive(Debug)]
@@ -105,8 +105,8 @@ impl Slurm {
         if let Some(cores) = cores_of_agent(batch, self.workers) {
             set(format!("--cpus-per-task={cores}"));
         }
-        // Its ticket has been used: what comes back gets another one.
-        set("--no-requeue".to_owned());
+        // Without being asked, a new job takes the place of one that is lost.
+        set(if batch.requeue { "--requeue" } else { "--no-requeue" }.to_owned());
         options.extend(self.limits().iter().map(|(name, value)| match &**value {
             "" => format!("--{name}"),
             value => format!("--{name}={}", quoted(value)),
@@ -163,11 +163,15 @@ impl Slurm {
         let options = self.options(agents, folder);
         let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
         let (program, tickets) = (quoted(program), quoted(folder));
+        let begin = |program: &str, tickets: &str, name: &str| {
+            let waits = if self.batch.requeue { awaited(tickets, name) } else { String::new() };
+            waits + &start(program, tickets, name)
+        };
         let agent = match (self.is_array(agents), agents) {
-            (true, _) => start(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
-            (false, 1) => start(&program, &tickets, "0"),
+            (true, _) => begin(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
+            (false, 1) => begin(&program, &tickets, "0"),
             (false, _) => {
-                let start = start("\"$0\"", "\"$1\"", "$SLURM_PROCID");
+                let start = begin("\"$0\"", "\"$1\"", "$SLURM_PROCID");
                 let cores = cores_of_agent(&self.batch, self.workers);
                 let cores =
                     cores.map(|cores| format!(" --cpus-per-task={cores}")).unwrap_or_default();
@@ -189,6 +193,12 @@ fn start(program: &str, tickets: &str, name: &str) -> String {
     format!(
         "exec {program} agent --ticket {tickets}/\"{name}\" \\\n    --processors \"$SLURM_CPUS_ON_NODE\""
     )
+}
+
+/// Waits for the ticket: a job that was requeued may be there before its new one is.
+fn awaited(tickets: &str, name: &str) -> String {
+    let ticket = format!("{tickets}/\"{name}\"");
+    format!("n=0\nuntil [ -e {ticket} ] || [ $((n += 1)) -gt 60 ]; do sleep 1; done\n")
 }
 
 /// How many processors an agent asks for; none: those that the site gives, or all of its node.
@@ -245,7 +255,7 @@ impl System for Slurm {
                 Some(stand) => stand,
                 None => self.end_of(commands, &row),
             };
-            Seen { task: row.task(), stand }
+            Seen { task: row.task(), stand, left: row.left() }
         });
         Ok(seen.collect())
     }

@@ -49,6 +49,15 @@ fn all_that_is_asked_for_is_in_the_script() {
 }
 
 #[test]
+fn a_job_that_may_be_requeued_waits_for_its_ticket() {
+    let script = script_of("slurm:?nodes=3&requeue=true");
+    assert!(script.contains("\n#SBATCH --requeue\n"), "{script}");
+    let waits =
+        "n=0\nuntil [ -e '/s/my jobs/1'/\"$SLURM_ARRAY_TASK_ID\" ] || [ $((n += 1)) -gt 60 ]";
+    assert!(script.contains(waits), "{script}");
+}
+
+#[test]
 fn one_job_of_several_nodes_starts_its_agents_by_srun() {
     let script = script_of("slurm:?nodes=3&workers=4&request=job");
     assert!(script.contains("#SBATCH --nodes=3\n") && !script.contains("array"), "{script}");

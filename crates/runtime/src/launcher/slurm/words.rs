@@ -1,5 +1,7 @@
 //! What Slurm's commands say, and how it names jobs and times.
 
+use std::time::Duration;
+
 use super::super::batch::{Stand, Task};
 use super::reasons::{end, reason};
 
@@ -11,6 +13,7 @@ pub(super) struct Row<'a> {
     state: &'a str,
     reason: &'a str,
     nodes: &'a str,
+    left: &'a str,
 }
 
 /// The lines of `squeue`.
@@ -22,13 +25,27 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
         let (state, reason) = (next()?, next()?);
         // Jobs that are no arrays have none.
         let number = number.parse().ok();
-        Some(Row { job, number, state, reason, nodes: next().unwrap_or_default() })
+        let (nodes, left) = (next().unwrap_or_default(), next().unwrap_or_default());
+        Some(Row { job, number, state, reason, nodes, left })
     })
 }
 
 impl Row<'_> {
     pub(super) fn task(&self) -> Task {
         Task { job: self.job.to_owned(), number: self.number }
+    }
+
+    /// How long it may still run, as `D-HH:MM:SS` without what is 0 in front; none: as long as it likes.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let (days, clock) = self.left.split_once('-').unwrap_or(("0", self.left));
+        let parts = clock.split(':').map(|part| part.parse::<u64>().ok());
+        let parts: Vec<u64> = parts.collect::<Option<_>>()?;
+        let seconds = match parts[..] {
+            [hours, minutes, seconds] => (hours * 60 + minutes) * 60 + seconds,
+            [minutes, seconds] => minutes * 60 + seconds,
+            _ => return None,
+        };
+        Some(Duration::from_secs(days.parse::<u64>().ok()? * 86_400 + seconds))
     }
 
     /// How it stands; none: it has ended, and how is to be asked.
@@ -139,6 +156,22 @@ mod tests {
         assert_eq!(stand("5|3|PENDING|None|"), Some(Stand::Queued(String::new())));
         assert_eq!(stand("5|1|RUNNING|None|n1"), Some(Stand::Runs("n1".into())));
         assert_eq!(stand("8|N/A|FAILED|NonZeroExitCode|n2"), None);
+    }
+
+    #[test]
+    fn how_long_a_job_may_still_run_is_read_as_squeue_writes_it() {
+        let left = |text: &str| {
+            let line = format!("5|3|RUNNING|None|n1|{text}");
+            let left = rows(&line).next().unwrap().left();
+            left.map(|left| left.as_secs())
+        };
+        assert_eq!(left("0:09"), Some(9));
+        assert_eq!(left("59:59"), Some(3599));
+        assert_eq!(left("1:00:01"), Some(3601));
+        assert_eq!(left("2-00:00:01"), Some(172_801));
+        for unknown in ["UNLIMITED", "NOT_SET", "INVALID", "", "-1:00"] {
+            assert_eq!(left(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

@@ -55,11 +55,11 @@ fn batch() -> impl Strategy<Value = Batch> {
     (
         (0..5_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
         (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),
-        (options(), options()),
+        (options(), options(), any::<bool>()),
     )
         .prop_map(move |(first, (wall_time, cores, exclusive, constraint), rest)| {
             let (request, partition, account, memory, template) = first;
-            let (options, skip) = rest;
+            let (options, skip, requeue) = rest;
             let (request, wall_time) = (requests[request], wall_time.map(Duration::from_secs));
             Batch {
                 request,
@@ -73,6 +73,7 @@ fn batch() -> impl Strategy<Value = Batch> {
                 options,
                 skip,
                 template,
+                requeue,
             }
         })
 }
@@ -97,8 +98,9 @@ fn server() -> impl Strategy<Value = Server> {
         (option(), option(), option(), option(), environment),
         (prop::collection::vec("[a-z0-9.]{1,9}", 0..3), prop::option::of((1_u16.., 1_u16..))),
         (time(), time(), time(), any::<bool>(), 0..3_usize, 0..3_usize),
+        (prop::option::of(0..4_u32), time()),
     )
-        .prop_map(|(first, texts, (addresses, ports), rest)| {
+        .prop_map(|(first, texts, (addresses, ports), rest, (least, idle))| {
             let (name, launcher, hosts, workers) = first;
             let (python, program, directory, staging, environment) = texts;
             let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) = rest;
@@ -121,6 +123,8 @@ fn server() -> impl Strategy<Value = Server> {
                 encryption,
                 output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept][output],
                 compression: [Compression::Auto, Compression::On, Compression::Off][compression],
+                min_hosts: least.map(|least| least.min(hosts.len() as u32)),
+                idle,
                 ..Server::new(name, launcher, hosts)
             }
         })

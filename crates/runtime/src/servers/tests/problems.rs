@@ -44,6 +44,15 @@ grid.toml:12: server \"far\": there are no `hosts`: name them, as in hosts = [\"
 }
 
 #[test]
+fn numbers_of_nodes_that_cannot_be() {
+    let expected = "a whole number from 1 to 100000, or the least and the most, as in \"0-10\" or { min = 0, max = 10 }";
+    for wrong in ["'3-2'", "'-'", "'0-0'", "'a-2'", "{ min = 1 }", "{ min = 2, max = 1 }", "'4'"] {
+        let text = told(&format!("[server.lab]\nlauncher = 'slurm'\nnodes = {wrong}\n"));
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
 fn what_batch_systems_are_asked_for() {
     let text = "\
 [server.lab]

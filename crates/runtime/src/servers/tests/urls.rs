@@ -133,3 +133,19 @@ fn what_is_wrong() {
     assert!(told("program:?hosts=a").contains("`command` is empty"));
     assert!(told(&format!("ssh://{}", "a".repeat(70_000))).contains("has more than 65536 bytes"));
 }
+
+#[test]
+fn hosts_that_come_and_go() {
+    let of = |url| {
+        let server = from_url(url).unwrap();
+        (server.hosts.len(), server.min_hosts, server.idle.as_secs())
+    };
+    assert_eq!(of("slurm:?nodes=0-10&idle=5"), (10, Some(0), 5));
+    assert_eq!(of("slurm:?nodes=3"), (3, None, 60));
+    assert_eq!(of("program:a?hosts=n[1-4]&min_hosts=1"), (4, Some(1), 60));
+    assert_eq!(of("local:?min_hosts=7"), (1, Some(1), 60));
+    let text = "[defaults]\nlauncher = 'slurm'\nnodes = { min = 1, max = 4 }\n[server.a]\n[server.b]\nnodes = 2";
+    let servers = read(text, "").unwrap();
+    let nodes: Vec<_> = servers.iter().map(|one| (one.hosts.len(), one.min_hosts)).collect();
+    assert_eq!(nodes, [(4, Some(1)), (2, None)]);
+}

@@ -151,9 +151,19 @@ impl HostsOut {
         (index < self.list.len()).then_some(index)
     }
 
+    /// All hosts.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = WorkerId> {
+        (self.first..).take(self.list.len()).map(WorkerId)
+    }
+
     /// Whether this executor is a host.
     pub(crate) fn is_host(&self, id: WorkerId) -> bool {
         self.index(id).is_some()
+    }
+
+    /// What is known of the start of a host.
+    pub(crate) fn state(&self, id: WorkerId) -> &str {
+        self.index(id).map_or("", |index| &self.states[index].1)
     }
 
     /// The way to a host that is there.

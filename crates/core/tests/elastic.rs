@@ -1,0 +1,290 @@
+//! Hosts that come and go with the work, in a random world: calls come in bursts, agents take their time or do not
+//! come, jobs reach their wall time. Each run is a pure function of its seed; every invariant is checked after
+//! every step.
+
+use std::collections::{BTreeMap, HashMap};
+
+use gridrpc_core::{
+    Action, CallId, Cause, Core, FunctionId, HostStage, Loss, Settings, Task, Time, Took, WorkerId,
+};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+/// What the functions take, by their numbers.
+const TIMES: [u64; 3] = [MS, 300 * MS, 8 * S];
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Submit(u32),
+    Comes(WorkerId, u64),
+    Answers(WorkerId, CallId, u64, u32),
+    Leaves(WorkerId, u64),
+}
+
+struct World {
+    rng: fastrand::Rng,
+    now: Time,
+    core: Core<u32>,
+    hosts: usize,
+    slots: u32,
+    /// How long agents take to come, and jobs to end.
+    start: u64,
+    wall: Option<u64>,
+    /// One in so many starts fails; 0: none.
+    fails: u32,
+    due: BTreeMap<(u64, u32), Due>,
+    count: u32,
+    /// Counts the agents of each host.
+    lives: HashMap<WorkerId, u64>,
+    running: HashMap<WorkerId, u32>,
+    ended: Vec<bool>,
+    /// Calls that were cut off by the end of a job.
+    lost: usize,
+    most: usize,
+}
+
+impl World {
+    fn new(seed: u64, hosts: usize, least: usize, idle: u64) -> World {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let slots = rng.u32(1..5);
+        let settings = Settings {
+            workers: 0,
+            hosts: vec![slots; hosts],
+            retries: 1000,
+            ..Settings::default()
+        };
+        let mut core = Core::new(settings);
+        let ids: Vec<WorkerId> = (0..hosts as u32).map(WorkerId).collect();
+        core.make_elastic(ids, least, idle);
+        let mut world = World {
+            now: Time(1),
+            core,
+            hosts,
+            slots,
+            start: rng.u64(1..20 * S),
+            wall: rng.bool().then_some(60 * S),
+            fails: 0,
+            due: BTreeMap::new(),
+            count: 0,
+            lives: HashMap::new(),
+            running: HashMap::new(),
+            ended: Vec::new(),
+            lost: 0,
+            most: 0,
+            rng,
+        };
+        world.drive(|core, now, out| core.open(now, out));
+        world
+    }
+
+    fn at(&mut self, time: u64, due: Due) {
+        self.count += 1;
+        self.due.insert((time, self.count), due);
+    }
+
+    fn drive<R>(
+        &mut self,
+        step: impl FnOnce(&mut Core<u32>, Time, &mut Vec<Action<u32>>) -> R,
+    ) -> R {
+        let mut out = Vec::new();
+        let result = step(&mut self.core, self.now, &mut out);
+        self.core.check();
+        for action in out {
+            self.perform(action);
+        }
+        result
+    }
+
+    fn perform(&mut self, action: Action<u32>) {
+        match action {
+            Action::Start(id) => {
+                let life = self.lives.entry(id).or_default();
+                *life += 1;
+                let life = *life;
+                let time = self.now.0 + self.start / 2 + self.rng.u64(0..self.start);
+                self.at(time, Due::Comes(id, life));
+            }
+            Action::Send { worker, call, function, .. } => {
+                *self.running.entry(worker).or_default() += 1;
+                let time = self.now.0 + TIMES[function.0 as usize];
+                self.at(time, Due::Answers(worker, call, self.lives[&worker], function.0));
+            }
+            Action::Dismiss(id) => {
+                assert_eq!(self.running.get(&id).copied().unwrap_or(0), 0, "{id:?} is at work");
+                let time = self.now.0 + self.rng.u64(1..S);
+                self.at(time, Due::Leaves(id, self.lives[&id]));
+            }
+            Action::End { payload, end, .. } => panic!("call {payload} ended: {end:?}"),
+            Action::Teach { .. } | Action::Retract { .. } | Action::Forget(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        let next = self.due.first_key_value().map(|((time, _), _)| *time);
+        let tick = self.core.next_tick().map(|tick| tick.0);
+        let Some(time) = next.into_iter().chain(tick).min() else { return false };
+        self.now = Time(self.now.0.max(time));
+        if tick == Some(time) {
+            self.drive(|core, now, out| core.tick(now, out));
+        } else if let Some((_, due)) = self.due.pop_first() {
+            self.happens(due);
+        }
+        let stages = self.stages();
+        let there = stages.iter().filter(|stage| **stage != HostStage::Unwanted).count();
+        self.most = self.most.max(there);
+        true
+    }
+
+    fn happens(&mut self, due: Due) {
+        match due {
+            Due::Submit(function) => {
+                let payload = self.ended.len() as u32;
+                self.ended.push(false);
+                let task = Task { idempotent: true, ..Task::new(FunctionId(function), payload) };
+                self.drive(|core, now, out| core.submit(now, task, out)).expect("it takes calls");
+            }
+            Due::Comes(id, life) if self.lives[&id] == life => {
+                if self.core.host_status(id).unwrap().stage != HostStage::Starting {
+                    return;
+                }
+                if self.fails > 0 && self.rng.u32(0..self.fails) == 0 {
+                    return self.leaves(id, "could not be had");
+                }
+                let slots = self.slots;
+                self.drive(|core, _, out| core.host_joined(id, slots, out));
+                self.drive(|core, now, out| core.host_has(now, id, slots, slots, out));
+                if let Some(wall) = self.wall {
+                    let ends = self.now + wall;
+                    self.drive(|core, now, _| core.host_ends(now, id, ends));
+                    self.at(ends.0, Due::Leaves(id, life));
+                }
+            }
+            Due::Answers(id, call, life, function) if self.lives[&id] == life => {
+                if !self.running.contains_key(&id) {
+                    return;
+                }
+                let time = TIMES[function as usize];
+                let took = Took { ran: time, whole: time };
+                *self.running.get_mut(&id).unwrap() -= 1;
+                let answered = self.drive(|core, now, out| core.replied(now, id, call, took, out));
+                let (payload, live) = answered.expect("it was sent this call");
+                assert!(live && !std::mem::replace(&mut self.ended[payload as usize], true));
+            }
+            Due::Leaves(id, life) if self.lives[&id] == life => self.leaves(id, "it has ended"),
+            _ => {}
+        }
+    }
+
+    fn leaves(&mut self, id: WorkerId, why: &str) {
+        // What it was to answer does not come.
+        *self.lives.get_mut(&id).unwrap() += 1;
+        self.lost += self.running.remove(&id).unwrap_or(0) as usize;
+        let cause = Cause::Failed(why.to_owned());
+        let loss = Loss { worker: id.0, pid: 0, host: String::new(), cause, stderr: String::new() };
+        self.drive(|core, now, out| core.worker_lost(now, id, None, loss, out));
+    }
+
+    fn stages(&self) -> Vec<HostStage> {
+        let ids = (0..self.hosts as u32).map(WorkerId);
+        ids.map(|id| self.core.host_status(id).unwrap().stage).collect()
+    }
+
+    fn awake(&self) -> usize {
+        self.stages().iter().filter(|stage| **stage != HostStage::Unwanted).count()
+    }
+
+    /// Has bursts of calls come over some minutes.
+    fn plan(&mut self) -> usize {
+        let mut calls = 0;
+        for _ in 0..self.rng.u32(1..6) {
+            let begin = self.rng.u64(1..300 * S);
+            let function = self.rng.u32(0..3);
+            for _ in 0..self.rng.u32(1..60) {
+                let time = begin + self.rng.u64(0..10 * S);
+                self.at(time, Due::Submit(function));
+                calls += 1;
+            }
+        }
+        calls
+    }
+}
+
+#[test]
+fn every_call_ends_once_and_what_is_not_needed_is_given_back() {
+    for seed in 0..300 {
+        let mut rng = fastrand::Rng::with_seed(seed + 1_000_000);
+        let (hosts, idle) = (rng.usize(1..7), rng.u64(0..40) * S);
+        let least = rng.usize(0..=hosts);
+        let mut world = World::new(seed, hosts, least, idle);
+        world.fails = if rng.bool() && hosts > 1 { 0 } else { 40 };
+        let calls = world.plan();
+        for _ in 0..200_000 {
+            let quiet = world.due.is_empty() && world.core.live() == 0;
+            // With a wall time, those that are wanted always come again and again.
+            let late = world.now.0 > 3_000 * S && world.core.live() == 0;
+            if (quiet && world.awake() == least) || late || !world.step() {
+                break;
+            }
+        }
+        assert_eq!(world.ended.len(), calls, "seed {seed}");
+        assert!(world.ended.iter().all(|ended| *ended), "seed {seed}");
+        assert!(world.most <= hosts);
+        assert!(world.awake() <= least + hosts, "seed {seed}");
+        if world.wall.is_none() {
+            assert_eq!(world.awake(), least, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_asked_for_until_there_is_a_call_and_then_one_host() {
+    let mut world = World::new(7, 10, 0, 5 * S);
+    world.wall = None;
+    assert_eq!((world.awake(), world.core.places()), (0, 0));
+    assert!(world.core.knows_places() && world.core.next_tick().is_none());
+    world.at(S, Due::Submit(1));
+    while world.step() {}
+    assert_eq!(world.ended, [true]);
+    assert_eq!((world.most, world.awake(), world.core.places()), (1, 0, 0));
+    assert_eq!(world.core.timers(), 0);
+}
+
+#[test]
+fn many_long_calls_get_many_hosts_and_short_ones_do_not() {
+    let most = |function, count| {
+        let mut world = World::new(3, 8, 1, 30 * S);
+        (world.wall, world.start) = (None, S);
+        // The functions are known.
+        world.at(60 * S, Due::Submit(function));
+        (0..count).for_each(|_| world.at(100 * S, Due::Submit(function)));
+        while world.step() {}
+        assert!(world.ended.iter().all(|ended| *ended));
+        world.most
+    };
+    assert_eq!(most(2, 200), 8);
+    assert_eq!(most(0, 200), 1);
+}
+
+#[test]
+fn no_call_is_cut_off_whose_time_is_known() {
+    for seed in 0..50 {
+        let mut world = World::new(seed, 4, 2, 30 * S);
+        world.wall = Some(60 * S);
+        world.at(30 * S, Due::Submit(2));
+        // The first one may be cut off: how long it takes is not known yet.
+        while !world.ended.iter().any(|ended| *ended) {
+            world.step();
+        }
+        let lost = world.lost;
+        for n in 0..100 {
+            let time = world.now.0 + n * 3 * S;
+            world.at(time, Due::Submit(2));
+        }
+        while world.core.live() > 0 || world.ended.len() < 101 {
+            world.step();
+        }
+        assert_eq!(world.lost, lost, "seed {seed}");
+    }
+}

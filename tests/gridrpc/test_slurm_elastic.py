@@ -1,0 +1,178 @@
+"""Nodes of a real Slurm that come and go with the work, reach their wall time, and are requeued."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import batches
+import remote
+from batches import Site, slurm_of
+from gridrpc import Grid, WorkerLost
+from processes import LONG, environment, until, write_script
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Three nodes of four processors."""
+    with slurm_of(3, 4) as slurm:
+        yield Site(slurm, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture(autouse=True)
+def clean(site: Site) -> Iterator[None]:
+    """Whatever a test does, it leaves no jobs."""
+    yield
+    try:
+        assert site.nothing_is_left()
+    finally:
+        site.slurm.cancel_all()
+
+
+def states(grid: Grid) -> list[str]:
+    return [host.state for host in grid.hosts()]
+
+
+def test_nodes_are_asked_for_while_calls_wait_and_given_back(site: Site, tmp_path: Path) -> None:
+    keys = {"nodes": "0-3", "workers": 1, "exclusive": True, "idle": 1}
+    with site.grid(tmp_path, **keys) as grid:
+        grid.wait_until_ready(LONG)
+        assert (grid.workers, states(grid), site.slurm.jobs()) == (3, ["unwanted"] * 3, [])
+        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+        assert grid.hosts()[0].state == "ready"
+        assert until(lambda: states(grid) == ["unwanted"] * 3 and not site.slurm.jobs())
+        # More than there can be.
+        gate = tmp_path / "gate"
+        started = [tmp_path / f"started{n}" for n in range(7)]
+        calls = [
+            grid.submit(batches.tell_node_and_wait, str(file), str(gate)) for file in started
+        ]
+        assert until(lambda: sum(file.exists() for file in started) == 3)
+        assert states(grid) == ["ready"] * 3
+        assert len(site.running()) == 3
+        gate.touch()
+        assert {call.result(LONG) for call in calls} == {"n1", "n2", "n3"}
+        assert until(lambda: not site.slurm.jobs())
+
+
+def test_what_waits_and_is_of_no_use_any_longer_is_cancelled(site: Site, tmp_path: Path) -> None:
+    with site.grid(tmp_path, nodes="0-2", partition="closed", idle=1) as grid:
+        call = grid.submit(remote.add, 1, 1)
+        assert until(lambda: states(grid)[0] == "queued" and "PartitionDown" in grid.hosts()[0].detail)
+        assert call.cancel()
+        assert until(lambda: states(grid) == ["unwanted"] * 2 and not site.slurm.jobs())
+
+
+def test_an_object_keeps_its_node(site: Site, tmp_path: Path) -> None:
+    with site.grid(tmp_path, nodes="0-2", idle=0) as grid:
+        with grid.object(list, [3, 1, 2]) as numbers:
+            numbers.sort()
+            assert numbers.pop() == 3
+            time.sleep(2.5)
+            assert numbers.pop() == 2
+            assert states(grid) == ["ready", "unwanted"]
+        assert until(lambda: states(grid) == ["unwanted"] * 2)
+
+
+def test_a_call_that_would_not_be_done_waits_for_another_job(site: Site, tmp_path: Path) -> None:
+    """Its function's time is known: it is not given to a job that ends before."""
+    keys = {"nodes": 1, "workers": 1, "wall_time": 60}
+    with site.full_grid(tmp_path, **keys) as grid:
+        (first,) = site.running()
+        # Wall times are whole minutes.
+        site.slurm.run("scontrol", "update", f"jobid={first}", "endtime=now+12")
+        assert grid.submit(time.sleep, 4).exception(LONG) is None
+        assert until(lambda: _seconds_left(site, first) <= 4)
+        assert grid.submit(time.sleep, 4).exception(LONG) is None
+        assert site.running() != [first]
+
+
+def _seconds_left(site: Site, job: str) -> int:
+    left = site.slurm.run("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip()
+    return int(left.split(":")[-1]) if left else 0
+
+
+def test_a_requeued_job_rejoins_as_the_same_host(site: Site, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=2, workers=1, requeue=True, exclusive=True) as grid:
+        gate = tmp_path / "gate"
+        started = [tmp_path / f"started{n}" for n in range(2)]
+        calls = [
+            grid.submit(batches.tell_node_and_wait, str(file), str(gate), idempotent=n == 1)
+            for n, file in enumerate(started)
+        ]
+        assert until(lambda: all(file.exists() for file in started))
+        jobs = site.running()
+        for job in jobs:
+            site.slurm.run("scontrol", "requeue", job)
+        loss = calls[0].exception(LONG)
+        assert isinstance(loss, WorkerLost)
+        assert "was requeued" in str(loss)
+        assert until(lambda: not site.running())
+        for job in jobs:
+            site.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        gate.touch()
+        assert calls[1].result(LONG) in ("n1", "n2")
+        grid.wait_until_ready(LONG)
+        assert sorted(site.running()) == sorted(jobs)
+        assert [call.result(LONG) for call in [grid.submit(remote.add, 1, 1)]] == [2]
+
+
+WAITS = """
+import gridrpc, remote, sys
+with gridrpc.Grid(config="grid.toml") as grid:
+    print(grid.submit(remote.add, 1, 1).result(60))
+"""
+
+
+@pytest.mark.parametrize("progress", ["", "log", "off"])
+def test_a_start_that_takes_long_is_told(site: Site, tmp_path: Path, progress: str) -> None:
+    """In a line on a terminal, which is gone at the end."""
+    for node in site.slurm.nodes:
+        site.slurm.hold(node)
+    (tmp_path / "grid.toml").write_text(site.server(nodes=1))
+    script = write_script(tmp_path, WAITS)
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs,
+        env={**environment(), "GRIDRPC_PROGRESS": progress}, text=True,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        assert until(lambda: len(site.queued()) == 1)
+        time.sleep(4)
+    finally:
+        for node in site.slurm.nodes:
+            site.slurm.resume(node)
+    assert process.communicate(timeout=LONG)[0] == "2\n"
+    told = _read_all(ours)
+    if progress == "off":
+        assert told == ""
+        return
+    counted = re.search(r"gridrpc: (\d+ s: )?lab: 1 queued( \((.*)\))?", told)
+    assert counted, told
+    if progress == "log":
+        assert told.count("\n") == told.count("gridrpc: lab:")
+    else:
+        # Nothing stays.
+        assert told.endswith("\r\x1b[K")
+        assert "\n" not in told
+
+
+def _read_all(terminal: int) -> str:
+    told = b""
+    try:
+        while piece := os.read(terminal, 4096):
+            told += piece
+    except OSError:
+        pass  # the other side is closed
+    finally:
+        os.close(terminal)
+    return told.decode()
