@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gridrpc._native import Call
     from gridrpc._profile import Profile
     from gridrpc._retries import retrying
+    from gridrpc._session.attached import AttachedGrid, attach
     from gridrpc._shared import Shared
     from gridrpc.errors import (
         ArgumentError,
@@ -37,11 +38,15 @@ if TYPE_CHECKING:
         GridError,
         JournalError,
         NestingError,
+        NoSession,
         ObjectLost,
         OutcomeUnknown,
         ProtocolError,
         RemoteError,
         ServerNotFound,
+        SessionEnded,
+        SessionError,
+        SessionRefused,
         StartError,
         WorkerLost,
     )
@@ -50,6 +55,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ArgumentError",
+    "AttachedGrid",
     "Call",
     "CallCancelled",
     "Config",
@@ -68,6 +74,7 @@ __all__ = [
     "ModuleFunction",
     "NestedCall",
     "NestingError",
+    "NoSession",
     "ObjectLost",
     "OutcomeUnknown",
     "Profile",
@@ -75,10 +82,14 @@ __all__ = [
     "RemoteError",
     "RemoteObject",
     "ServerNotFound",
+    "SessionEnded",
+    "SessionError",
+    "SessionRefused",
     "Shared",
     "StartError",
     "WorkerLost",
     "as_completed",
+    "attach",
     "current_grid",
     "empty",
     "empty_like",
@@ -89,6 +100,7 @@ __all__ = [
 #: Where each public name lives, if not in `errors`. They are loaded when they are first used:
 #: a worker needs none of them, and what it does not load is not copied a hundred times.
 _HOMES = {
+    "AttachedGrid": "_session.attached",
     "Call": "_native",
     "Config": "_config",
     "CurrentGrid": "_current",
@@ -102,6 +114,7 @@ _HOMES = {
     "RemoteObject": "_modules",
     "Shared": "_shared",
     "as_completed": "_call",
+    "attach": "_session.attached",
     "current_grid": "_current",
     "empty": "_modules",
     "empty_like": "_modules",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Description = tuple[str, str, str, bytes, list[Any]]
 
 #: Modules between the loop of a worker and the function that it calls.
-OWN = frozenset({"gridrpc._worker", "gridrpc._wrapped", __name__})
+OWN = frozenset({"gridrpc._worker", "gridrpc._wrapped", "gridrpc._session.task", __name__})
 #: Items between two looks at the clock, at most: a look costs as much as a small function.
 MOST_BETWEEN_LOOKS = 64
 #: As many items between looks as take this long, ns.

@@ -350,8 +350,9 @@ class JournalFile:
         """The caller has been told that these ended with an error: they run again next time."""
         self._append(FAILED, first, count)
 
-    def returned(self, first: int, digest: bytes, values: list[Any]) -> None:
+    def returned(self, first: int, digest: bytes, values: list[Any]) -> Stretch:
         """Keep the results of the items from `first` on."""
+        stretch = Stretch(first, len(values), digest, self._end)
         buffers: list[Any] = []
         head = _pickled(values, lambda buffer: buffers.append(buffer.raw()))
         parts = [_BUFFERS.pack(len(buffers)), _LENGTH.pack(len(head)), head]
@@ -360,6 +361,12 @@ class JournalFile:
         self._append(RETURNED, first, len(values), digest, parts)
         now = monotonic()
         if now - self._synced_at > SYNC_EVERY or self._unsynced > SYNC_BYTES:
+            self._sync()
+        return stretch
+
+    def sync(self) -> None:
+        """Have all of it on disk."""
+        if self._unsynced:
             self._sync()
 
     def _begin(self, function: Fingerprint) -> int:
@@ -427,8 +434,7 @@ class JournalFile:
         if self._file < 0:
             return
         try:
-            if self._unsynced:
-                self._sync()
+            self.sync()
         finally:
             self._let_go()
 

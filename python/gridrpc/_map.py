@@ -183,6 +183,28 @@ class Map:
                 self._record.withdrawn(sent.first, sent.size)
         self._sent.clear()
 
+    def feed(self) -> bool:
+        """Send items, also if there were no more before. False: no calls are under way."""
+        self._exhausted = self._failure is not None
+        return self._send_ahead()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether calls are under way."""
+        return bool(self._sent)
+
+    @property
+    def failure(self) -> Exception | None:
+        """What ended the items."""
+        return self._failure
+
+    def ended(self, timeout: float) -> Iterator[tuple[int, list[Any]]]:
+        """What comes within that time, of a map whose order does not count and whose errors have
+        stand-ins: the number of a first item, and what came of it and of those behind it."""
+        for token in self._watch.take(timeout):
+            sent = self._sent.pop(token)
+            yield sent.first, self._outcome(sent).values
+
     def _send_ahead(self) -> bool:
         """Have enough calls under way. False: there are none, and no more items."""
         while len(self._sent) < self._grain.ahead() and self._send_next():

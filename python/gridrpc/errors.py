@@ -81,6 +81,41 @@ class OutcomeUnknown(GridError):
     """An item was under way when an earlier run of the program ended, and may have run or not."""
 
 
+class SessionError(GridError):
+    """A session cannot be used. `name`: which one."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message, name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NoSession(SessionError, LookupError):
+    """There is no session of that name. The message tells those that there are."""
+
+
+class SessionEnded(SessionError):
+    """The session has ended: it was stopped, has reached its limit, or its process is gone.
+
+    The results that it had are kept until they are forgotten.
+    """
+
+
+class SessionRefused(SessionError):
+    """The session is there, but not for this program.
+
+    `reason`: "user", it is another user's; "host", it runs on another machine; "version", it has
+    another version of gridrpc or Python.
+    """
+
+    def __init__(self, message: str, name: str = "", reason: str = "") -> None:
+        super().__init__(message, name)
+        self.args = (message, name, reason)
+        self.reason = reason
+
+
 class ProtocolError(GridError, RuntimeError):
     """What came from a worker does not fit what was asked of it: their versions differ, perhaps."""
 

@@ -16,9 +16,9 @@ import pytest
 import batches
 import remote
 from batches import Site, slurm_of
-from gridrpc import Grid, StartError, WorkerLost
+from gridrpc import Grid, StartError, WorkerLost, attach
 from grids import PROGRAM
-from processes import LONG, environment, start_script, until
+from processes import LONG, environment, run_script, start_script, until
 
 
 @pytest.fixture(scope="module")
@@ -364,6 +364,39 @@ def test_what_could_not_be_cancelled_when_it_was_closed_is_so_later(
         assert until(lambda: len(site.queued()) == 2)
         site.slurm.stop_controller()
     site.slurm.start_controller()
+    assert site.nothing_is_left()
+
+
+SUBMITS = """
+import sys
+import batches, gridrpc
+with gridrpc.attach("night") as grid:
+    started, gates = [f"started{n}" for n in range(4)], ["gate"] * 4
+    grid.submit("nodes", batches.tell_node_and_wait, started, gates)
+"""
+
+
+def test_a_session_keeps_its_jobs_while_no_program_is_there(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "grid.toml").write_text(site.server(nodes=2, exclusive=True))
+
+    def session(*words: str) -> None:
+        subprocess.run([PROGRAM, "session", *words], cwd=tmp_path, check=True, timeout=LONG)
+
+    session("start", "night", "--config", "grid.toml")
+    try:
+        assert run_script(tmp_path, SUBMITS).returncode == 0
+        assert until(lambda: all((tmp_path / f"started{n}").exists() for n in range(4)))
+        jobs = site.running()
+        assert len(jobs) == 2
+        with attach("night") as grid:
+            (tmp_path / "gate").touch()
+            assert sorted(grid.results("nodes")) == sorted(["n1", "n2"] * 2)
+        assert site.running() == jobs
+    finally:
+        session("stop", "night", "--forget")
     assert site.nothing_is_left()
 
 

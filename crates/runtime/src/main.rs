@@ -10,7 +10,9 @@ use gridrpc_idl::Dialect;
 use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
-use gridrpc_runtime::tool::{catalogue, compile, config, describe, doctor, makefile, script};
+use gridrpc_runtime::tool::{
+    catalogue, compile, config, describe, doctor, makefile, script, session,
+};
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, serve_native};
 use gridrpc_wire::Prepare;
@@ -119,6 +121,12 @@ enum Command {
         #[arg(long, value_name = "N")]
         processors: Option<usize>,
     },
+    /// Keep a grid and results on this machine under a name, for Python programs that come and go
+    ///
+    /// `gridrpc session start NAME --config grid.toml --limit 8h` starts a process that holds the grid; programs
+    /// attach to it by name, and their maps go on while they are away. `list`, `show NAME` and `stop NAME` look
+    /// after it.
+    Session(session::Options),
     /// Print the job script by which a server's batch system would be asked, and submit nothing
     Script(script::Options),
 }
@@ -149,6 +157,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         // It has agents to end, and so must not end by a signal.
         Command::Doctor(options) => return Ok(doctor::run(&options)?),
+        Command::Session(options) => return Err(session::become_program(&options).into()),
         _ => {}
     }
     // Whoever reads what is printed may stop reading: this program ends then, as others do.
@@ -201,7 +210,9 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Script(options) => Ok(script::print(&options)?),
-        Command::Spawner | Command::Agent { .. } | Command::Doctor(_) => Ok(String::new()),
+        Command::Spawner | Command::Agent { .. } | Command::Doctor(_) | Command::Session(_) => {
+            Ok(String::new())
+        }
     }
 }
 

@@ -9,3 +9,4 @@ pub mod doctor;
 pub mod makefile;
 pub mod recipe;
 pub mod script;
+pub mod session;

@@ -1,0 +1,45 @@
+//! `gridrpc session`: it is a Python program, as what sessions run are functions of Python.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use thiserror::Error;
+
+/// What the Python program is told.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Options {
+    /// start, list, show or stop, and what belongs to it; `--help` tells more
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    words: Vec<OsString>,
+}
+
+/// Why it cannot be run.
+#[derive(Debug, Error)]
+#[error("sessions need Python, and `{}` could not be started: {error}", python.display())]
+pub struct SessionError {
+    python: PathBuf,
+    error: std::io::Error,
+}
+
+/// Become the Python program; returns only if that fails.
+#[must_use]
+pub fn become_program(options: &Options) -> SessionError {
+    let python = python();
+    let mut command = Command::new(&python);
+    // Nothing of the current folder is to stand in the place of Python's own modules.
+    command.args(["-P", "-m", "gridrpc._session"]).args(&options.words);
+    SessionError { error: command.exec(), python }
+}
+
+/// The Python that this program was installed with, which is beside it, or else the usual one.
+fn python() -> PathBuf {
+    let beside = |program: PathBuf| {
+        let found = program.with_file_name("python3");
+        found.is_file().then_some(found)
+    };
+    std::env::current_exe().ok().and_then(beside).unwrap_or_else(|| "python3".into())
+}

@@ -1,0 +1,418 @@
+"""A program's side of a session: it attaches by name, and its maps stay when it is gone."""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import sys
+import weakref
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+from gridrpc._fingerprint import Fingerprint, digest_of, of_function
+from gridrpc._journal import IfChanged, Journal
+from gridrpc._map import shown
+from gridrpc._session import places
+from gridrpc._session.frames import Frames, Gone, connect
+from gridrpc._session.kept import KeptMap, Plan
+from gridrpc._session.task import Raised, of_program, sealed
+from gridrpc.errors import SessionEnded, SessionRefused
+
+T = TypeVar("T")
+
+_open: weakref.WeakSet[AttachedGrid] = weakref.WeakSet()
+
+#: Items go to the session in pieces of so many bytes, or so many items, or after that time, s.
+PIECE, MOST_ITEMS, LONGEST = 4 << 20, 10_000, 0.2
+#: Digests that go in one message.
+DIGESTS = 100_000
+#: How long the session is asked to wait for results, s.
+WAIT = 2.0
+#: How long a process that has closed its connections is to be gone, s.
+LAST = 2.0
+
+
+def attach(name: str, *, ended: bool = False) -> AttachedGrid:
+    """The grid that the session of that name keeps: `gridrpc session start NAME` has started it.
+
+    `ended`: a session that has ended will do; then nothing runs, and `results` has what is there.
+    Raises NoSession, SessionEnded, SessionRefused, and ValueError for what is no name.
+    """
+    return AttachedGrid(name, ended=ended)
+
+
+class AttachedGrid:
+    """A grid that a session keeps, with the maps that programs have sent to it.
+
+    Use it as a context manager, or call `close`: that ends the connection, and nothing else.
+    """
+
+    def __init__(self, name: str, *, ended: bool = False) -> None:
+        self.name = name
+        self._folder = places.folder_of(name)
+        self._is_closed = False
+        self._record = places.record_of(name)
+        self._has_ended = ended and self._record.state() in ("ended", "stale")
+        # One that is free, as results may be taken of several maps by turns.
+        self._spare: list[Frames] = []
+        if not self._has_ended:
+            self._spare.append(self._connected())
+            _open.add(self)
+
+    def map(
+        self,
+        key: str,
+        fn: str | Callable[..., T],
+        /,
+        *iterables: Iterable[Any],
+        chunk: int | Literal["auto"] = "auto",
+        ordered: bool = True,
+        deadline: float | None = None,
+        idempotent: bool = False,
+        timeout: float | None = None,
+        return_exceptions: bool = False,
+        progress: bool | str = False,
+        if_changed: IfChanged = "stop",
+    ) -> Iterator[T]:
+        """Have the session run `fn` for the items of `iterables`, and give the results.
+
+        What the session has under this key is not run again: `submit` and `results` in one. The
+        options are those of `Grid.map`; `if_changed` is that of `Journal`.
+        """
+        count = self.submit(
+            key,
+            fn,
+            *iterables,
+            chunk=chunk,
+            deadline=deadline,
+            idempotent=idempotent,
+            if_changed=if_changed,
+        )
+        return self._results(
+            key, count, ordered=ordered, timeout=timeout, keep=return_exceptions, progress=progress
+        )
+
+    def submit(
+        self,
+        key: str,
+        fn: str | Callable[..., Any],
+        /,
+        *iterables: Iterable[Any],
+        chunk: int | Literal["auto"] = "auto",
+        deadline: float | None = None,
+        idempotent: bool = False,
+        if_changed: IfChanged = "stop",
+    ) -> int:
+        """Send a map to the session, and return as soon as it has all items; returns how many.
+
+        The session runs it whatever becomes of this program. Of what it has under this key already,
+        function and items are compared: JournalError tells what has changed. Items that raised an
+        error of which a program was told run again. Raises SessionEnded, and what pickling raises.
+        """
+        if not iterables:
+            raise TypeError("map() needs at least one iterable")
+        places.checked(key, "map")
+        Journal("", if_changed)  # refuses what is no such word
+        if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
+            raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
+        self._refuse_ended("takes no maps")
+        fingerprint: Fingerprint = of_function(fn)
+        plan = Plan(of_program(fn), fingerprint, chunk, deadline, idempotent)
+        items = zip(*iterables, strict=False)
+        with self._detaching(), self._connection() as frames:
+            what = {"key": key, "plan": pickle.dumps(plan, 5), "if_changed": if_changed}
+            frames.send(("submit", what))
+            _, have = self._received(frames)
+            self._send_items(frames, items, have)
+            # Without this, as when an item raises an error, the session waits for more.
+            frames.send(("end", None))
+            _, (there, count) = self._received(frames)
+        if there:
+            print(
+                f"gridrpc: session {self.name}: {key}: {there:,} items have their results",
+                file=sys.stderr,
+            )
+        return int(count)
+
+    def _send_items(self, frames: Frames, items: Iterator[Any], have: int) -> None:
+        known = islice(items, have)
+        while digests := [digest_of(list(item)) for item in islice(known, DIGESTS)]:
+            frames.send(("digests", digests))
+        frames.send(("checked", []))
+        batch: list[tuple[bytes, bytes]] = []
+        size, since = 0, monotonic()
+        for item in items:
+            contents = sealed(item)
+            batch.append((digest_of(list(item)), contents))
+            size += len(contents)
+            if size > PIECE or len(batch) == MOST_ITEMS or monotonic() - since > LONGEST:
+                frames.send(("items", batch))
+                batch, size, since = [], 0, monotonic()
+        if batch:
+            frames.send(("items", batch))
+
+    def results(
+        self,
+        key: str,
+        *,
+        ordered: bool = True,
+        timeout: float | None = None,
+        return_exceptions: bool = False,
+        progress: bool | str = False,
+    ) -> Iterator[Any]:
+        """The results of a map that some program has sent, as `map` gives them.
+
+        Waits for those that are missing; of a session that has ended, gives those that are there
+        until the first that is not. Raises LookupError if there is no such map.
+        """
+        if self._has_ended:
+            return self._left(places.checked(key, "map"), ordered)
+        return self._results(
+            key, None, ordered=ordered, timeout=timeout, keep=return_exceptions, progress=progress
+        )
+
+    def _results(
+        self,
+        key: str,
+        count: int | None,
+        *,
+        ordered: bool,
+        timeout: float | None,
+        keep: bool,
+        progress: bool | str,
+    ) -> Iterator[Any]:
+        until = None if timeout is None else monotonic() + timeout
+        groups = self._groups(key, count, ordered, until, keep)
+        flat = shown(groups, count, progress)
+        return (value for group in flat for value in group)
+
+    def _groups(
+        self, key: str, count: int | None, ordered: bool, until: float | None, keep: bool
+    ) -> Generator[list[Any], None, None]:
+        cursor = given = 0
+        failed: set[int] = set()
+        with self._detaching(), self._connection() as frames:
+            while count is None or given < count:
+                left = WAIT if until is None else min(WAIT, until - monotonic())
+                asked = {"key": key, "cursor": cursor, "upto": count, "ordered": ordered}
+                frames.send(("results", {**asked, "wait": max(0.0, left)}))
+                _, (results, errors, cursor, halted, total) = self._received(frames)
+                if count is None:
+                    count = total
+                if halted is not None:
+                    raise _error(halted)
+                if not results and not errors and left <= 0:
+                    raise TimeoutError(f"map `{key}`: the next result is not there in time")
+                for number, contents in _in_turn(results, errors):
+                    if isinstance(contents, list):
+                        # Those that failed may have run again for another program.
+                        new = [one for at, one in enumerate(contents, number) if at not in failed]
+                        given += len(new)
+                        yield [pickle.loads(one) for one in new]
+                        continue
+                    if number in failed or (count is not None and number >= count):
+                        continue
+                    error = _error(contents)
+                    with suppress(Exception):  # it may refuse to be changed
+                        error.add_note(f"gridrpc: map `{key}`, item {number} (the first one is 0)")
+                    if not keep:
+                        raise error
+                    failed.add(number)
+                    given += 1
+                    yield [error]
+
+    def _left(self, key: str, ordered: bool) -> Iterator[Any]:
+        """What a session that has ended has left of a map."""
+        if key not in places.keys_in(self._folder):
+            there = ", ".join(f"`{one}`" for one in places.keys_in(self._folder)) or "none"
+            raise LookupError(f"session `{self.name}` has no map `{key}`; there are: {there}")
+        kept = KeptMap.loaded(self._folder, key)
+        try:
+            cursor = 0
+            while True:
+                piece = kept.take(cursor, None, ordered=ordered, wait=0.0)
+                if not (piece.results or piece.errors):
+                    return
+                cursor = piece.cursor
+                stop = min((number for number, _ in piece.errors), default=None)
+                for number, contents in piece.results:
+                    if not ordered or stop is None or number < stop:
+                        yield from map(pickle.loads, contents)
+                if ordered and stop is not None:
+                    return
+        finally:
+            kept.close()
+
+    @property
+    def maps(self) -> Mapping[str, Mapping[str, Any]]:
+        """The maps of the session by their keys: `items`, `complete` (whether a program has sent
+        all of them), `results`, `failed`, `under_way`, and the name of the `function`.
+        """
+        told: Mapping[str, Mapping[str, Any]] = self._asked("status")["maps"]
+        return told
+
+    @property
+    def workers(self) -> int:
+        """How many workers there are to be, as of `Grid`."""
+        return int(self._asked("status")["workers"])
+
+    def forget(self, key: str) -> None:
+        """End a map, and remove its items and results. Raises LookupError if there is none."""
+        self._asked("forget", key=key)
+
+    def close(self) -> None:
+        """End the connection. The session goes on."""
+        self._is_closed = True
+        while self._spare:
+            self._spare.pop().close()
+
+    def __enter__(self) -> AttachedGrid:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._say_detached()
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<gridrpc.AttachedGrid: session {self.name}, {self._record.state()}>"
+
+    # ---- The connection
+
+    def _connected(self) -> Frames:
+        self._record = places.running(self.name)
+        try:
+            frames = connect(self._folder)
+        except OSError as error:
+            raise SessionEnded(
+                f"session `{self.name}` does not answer: {error.strerror}; "
+                f"see {self._folder / places.LOG}",
+                self.name,
+            ) from None
+        import gridrpc
+
+        ours = gridrpc.__version__, places.python_version()
+        try:
+            frames.send_versions(gridrpc=ours[0], python=ours[1])
+            told = frames.receive_versions()
+        except Gone:
+            raise self._gone() from None
+        theirs = told.get("gridrpc"), told.get("python")
+        if theirs != ours:
+            frames.close()
+            raise SessionRefused(
+                f"session `{self.name}` has gridrpc {theirs[0]} under Python {theirs[1]}, and "
+                f"this program has gridrpc {ours[0]} under Python {ours[1]}: run it with those, "
+                f"or start the session again with these (`gridrpc session stop {self.name}`, then "
+                f"`start`): results are kept",
+                self.name,
+                "version",
+            )
+        return frames
+
+    @contextmanager
+    def _connection(self) -> Iterator[Frames]:
+        """A connection for one conversation; it is used again if that came to its end."""
+        if self._is_closed:
+            raise SessionEnded(f"this program has left session `{self.name}`", self.name)
+        frames = self._spare.pop() if self._spare else self._connected()
+        try:
+            yield frames
+        except Gone:
+            frames.close()
+            raise self._gone() from None
+        except _Told as told:
+            self._spare.append(frames)
+            raise told.error from None
+        except BaseException:
+            frames.close()
+            raise
+        self._spare.append(frames)
+
+    def _received(self, frames: Frames) -> Any:
+        """What the session answers. Raises the error that it tells, and Gone if it is."""
+        kind, contents = frames.receive()
+        if kind == "error":
+            raise _Told(_error(contents))
+        return kind, contents
+
+    def _asked(self, what: str, **given: Any) -> Any:
+        self._refuse_ended("cannot be asked")
+        with self._connection() as frames:
+            frames.send((what, given))
+            _, answer = self._received(frames)
+        return answer
+
+    def _refuse_ended(self, what: str) -> None:
+        if self._has_ended:
+            error = places.ended(self._record)
+            raise SessionEnded(f"{error}. It {what}", self.name)
+
+    def _gone(self) -> SessionEnded:
+        until = monotonic() + LAST
+        while monotonic() < until:
+            record = places.record_of(self.name)
+            if record.state() != "running":
+                return places.ended(record)
+            # The kernel closes connections before the process is gone.
+            sleep(0.01)
+        return SessionEnded(
+            f"session `{self.name}` has ended the connection; see {self._folder / places.LOG}",
+            self.name,
+        )
+
+    @contextmanager
+    def _detaching(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._say_detached()
+            raise
+
+    def _say_detached(self) -> None:
+        """Say on Ctrl-C what becomes of the work."""
+        if self._is_closed or self._has_ended:
+            return
+        self.close()
+        print(
+            f"gridrpc: detached from session {self.name}, whose work goes on: run the program "
+            f"again to come back, or end it by `gridrpc session stop {self.name}`",
+            file=sys.stderr,
+        )
+
+
+@atexit.register
+def _say_all_detached() -> None:
+    """Ctrl-C has ended the program somewhere else than in a map."""
+    if getattr(sys, "last_type", None) is KeyboardInterrupt:
+        for grid in list(_open):
+            grid._say_detached()
+
+
+class _Told(Exception):
+    """An error that the session has told; the conversation goes on."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+def _error(contents: bytes) -> BaseException:
+    error: BaseException = pickle.loads(contents)
+    return error.raised() if isinstance(error, Raised) else error
+
+
+def _in_turn(
+    results: list[tuple[int, list[bytes]]], errors: list[tuple[int, bytes]]
+) -> list[tuple[int, list[bytes] | bytes]]:
+    """Results and errors by the numbers of their items."""
+    return sorted([*results, *errors], key=lambda one: one[0])

@@ -1,0 +1,216 @@
+"""What workers run for a session, and how functions, items and results travel through it.
+
+The process of a session knows none of the program's modules: it passes on functions, items and
+results as bytes. Classes of the main program go by their names, so that what one run of the program
+has sent or gets is of the classes of each other run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import os
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gridrpc._chunks import describe
+from gridrpc._functions import MAIN
+from gridrpc._wrapped import name_of
+
+#: Where packages are that do not change under a program, whatever environment they belong to.
+INSTALLED = re.compile("/(?:site|dist)-packages/")
+
+
+class Source(NamedTuple):
+    """A module of a program: the folder in which the program found it or its package, and a digest
+    of its file."""
+
+    root: str
+    digest: bytes
+
+
+class Task:
+    """A function of a program, as bytes; it takes an item as bytes, and returns the result so.
+
+    `places`: where the program looks for modules; `sources`: its own modules.
+    """
+
+    def __init__(
+        self, name: str, function: bytes, places: list[str], sources: dict[str, Source]
+    ) -> None:
+        self.__qualname__ = name
+        self.function = function
+        self.digest = hashlib.blake2b(function, digest_size=16).digest()
+        self.places = places
+        self.sources = sources
+
+    def __call__(self, item: bytes) -> bytes:
+        global _main
+        try:
+            function, _main = _loaded_function(self)
+            return sealed(function(*pickle.loads(item)))
+        except Exception as error:
+            name, message, trace, *_ = describe(error)
+            try:
+                head = sealed(BaseException.with_traceback(error, None))
+            except Exception:  # whatever its own __reduce__ may raise: the text has to do
+                head = b""
+            raise Raised(name, message, trace, head) from None
+
+
+class Raised(Exception):
+    """An error of a function, as it is told: its type, message, trace and pickle."""
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+    def raised(self) -> BaseException:
+        """The error, in the program."""
+        from gridrpc import _native
+
+        name, message, trace, head = self.args
+        return _native.raised(name, message, trace, head, [])
+
+
+def of_program(function: str | Callable[..., Any]) -> Task:
+    """A function of this program, to be sent."""
+    main = sys.modules.get("__main__")
+    own = {
+        name: value
+        for name, value in vars(main).items()
+        if isinstance(value, type) and value.__module__ in MAIN
+    }
+    places = [place for place in sys.path if isinstance(place, str) and place]
+    return Task(name_of(function), _pickled(function, own), places, _sources())
+
+
+def _pickled(function: str | Callable[..., Any], own: dict[str, type]) -> bytes:
+    """A function, and the classes of its main program."""
+    from gridrpc._functions import importable_name
+    from gridrpc._pickling import dumps_by_value
+
+    if not own and (isinstance(function, str) or importable_name(function) is not None):
+        return pickle.dumps((function, own), 5)
+    try:
+        return dumps_by_value((function, own), in_band=True)[0]
+    except Exception:
+        # One of the classes cannot be sent, and is not needed perhaps.
+        return dumps_by_value((function, {}), in_band=True)[0]
+
+
+def _sources() -> dict[str, Source]:
+    """The modules of the program that may change while a session lives, by their names."""
+    from gridrpc._fingerprint import _contents, _is_own
+
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if (
+            file is None
+            or not file.endswith(".py")
+            or name.partition(".")[0] in ("gridrpc", *MAIN)
+            or not _is_own(name)
+            or INSTALLED.search(file)
+        ):
+            continue
+        depth = name.count(".") + file.endswith("/__init__.py")
+        root = os.path.abspath(file)
+        for _ in range(depth + 1):
+            root = os.path.dirname(root)
+        found[name] = Source(root, _contents(file))
+    return found
+
+
+def sealed(value: object) -> bytes:
+    """A value as bytes: arguments on their way to a worker, or a result on its way back."""
+    try:
+        head = pickle.dumps(value, 5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return _sealed_by_value(value)
+    from gridrpc._pickling import _names_other
+
+    return _sealed_by_value(value) if b"_main__" in head or _names_other(head) else head
+
+
+def _sealed_by_value(value: object) -> bytes:
+    from gridrpc import _by_value
+
+    class Pickler(_by_value.Pickler):
+        """Has classes of the main program go by name."""
+
+        def reducer_override(self, value: Any) -> Any:
+            if (
+                isinstance(value, type)
+                and value.__module__ in MAIN
+                and "<locals>" not in value.__qualname__
+            ):
+                return of_main, (value.__qualname__,)
+            return super().reducer_override(value)
+
+    with io.BytesIO() as file:
+        Pickler(file, protocol=5).dump(value)
+        return file.getvalue()
+
+
+#: Functions that a worker keeps.
+MOST_FUNCTIONS = 64
+#: In a worker: the classes of the main program of the function that runs.
+_main: dict[str, Any] | None = None
+#: In a worker: the functions that it was sent, by the digests of their pickles.
+_functions: dict[bytes, tuple[Callable[..., Any], dict[str, Any]]] = {}
+#: In a worker: the program's own modules, as they were when they were loaded.
+_modules: dict[str, Source] = {}
+
+
+def of_main(path: str) -> Any:
+    """A class of the main program."""
+    first, *rest = path.split(".")
+    if _main is None:
+        target: Any = vars(sys.modules["__main__"]).get(first)
+    else:
+        target = _main.get(first)
+    if target is None:
+        raise AttributeError(
+            f"the class `{first}` is that of a main program, and not of this one: put it into a "
+            "module that all programs import"
+        )
+    for attribute in rest:
+        target = getattr(target, attribute)
+    return target
+
+
+def _loaded_function(task: Task) -> tuple[Callable[..., Any], dict[str, Any]]:
+    _forget_changed(task.sources)
+    found = _functions.get(task.digest)
+    if found is None:
+        sys.path.extend(place for place in task.places if place not in sys.path)
+        function, main = pickle.loads(task.function)
+        if isinstance(function, str):
+            from gridrpc._worker import find_named
+
+            function = find_named(function)
+        found = _functions[task.digest] = function, main
+        if len(_functions) > MOST_FUNCTIONS:
+            del _functions[next(iter(_functions))]
+    return found
+
+
+def _forget_changed(sources: dict[str, Source]) -> None:
+    """Have modules that have changed since they were loaded here loaded anew, and those that stand
+    beside them, which may refer to them."""
+    changed = {
+        source.root
+        for name, source in sources.items()
+        if name in _modules and _modules[name] != source
+    }
+    if changed:
+        for name, source in _modules.items():
+            if source.root in changed:
+                sys.modules.pop(name, None)
+        _functions.clear()
+        importlib.invalidate_caches()
+    _modules.update(sources)
