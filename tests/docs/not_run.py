@@ -150,6 +150,19 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "cluster-1 ready 32 32": NotRun(_NO_CLUSTER),
         "#!/bin/sh": NotRun("another user's: crates/runtime/src/launcher/slurm/tests.rs reads it"),
     },
+    "docs/coming-from-dask-jobqueue.md": {
+        "# A cluster with Slurm is yours to have.": NotRun(_NO_CLUSTER),
+        "# grid.toml, for ten nodes with eight workers of four processors each": NotRun(
+            _NO_CLUSTER
+        ),
+        "# The same cluster.": NotRun(_NO_CLUSTER),
+        "hq server start --journal hq.journal &": NotRun(_NO_CLUSTER),
+        "hq alloc add slurm --time-limit 8h --backlog 1 --max-worker-count 10 -- --partition=short": (
+            NotRun(_NO_CLUSTER)
+        ),
+        "hq submit --array 1-100000 --cpus 1 ./price": NotRun(_NO_CLUSTER),
+        "hq job wait last": NotRun(_NO_CLUSTER),
+    },
 }
 
 #: Commands that are shown to fail, and their exit status.
