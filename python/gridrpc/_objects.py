@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import types
 from typing import TYPE_CHECKING, Any
 
 from gridrpc._instances import Method, make
@@ -83,6 +84,10 @@ class PythonObject(RemoteObject):
             self._method(CLOSE)(deadline=FINALIZE_TIME)
 
 
+#: What is not to be bound to the proxy: nested classes, and methods that are written in C, which refuse it.
+_UNBOUND = (type, types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
 class RemoteMethod:
     """A method of a remote object. Call it, or `submit` a call of it."""
 
@@ -93,7 +98,7 @@ class RemoteMethod:
         self.__qualname__ = function.name
         method = getattr(owner._class, name)
         functools.update_wrapper(self, method, assigned=("__doc__",), updated=())
-        if isinstance(method, type) or not hasattr(method, "__get__"):
+        if isinstance(method, _UNBOUND) or not hasattr(method, "__get__"):
             del self.__wrapped__
         else:
             # So that `help` and `inspect.signature` show no `self`.

@@ -114,6 +114,12 @@ def test_static_methods_and_class_methods_are_methods(grid: Grid) -> None:
         assert counter.name() == "Counter"
 
 
+def test_classes_that_are_written_in_c_have_methods(grid: Grid) -> None:
+    with grid.object(list, [3, 1, 2]) as numbers:
+        numbers.sort()
+        assert (numbers.pop(), len(numbers.copy())) == (3, 2)
+
+
 @pytest.mark.parametrize("size", [3, 200_000])
 def test_objects_keep_arrays(each_grid: Grid, size: int) -> None:
     array = np.arange(float(size))
