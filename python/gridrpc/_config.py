@@ -68,9 +68,9 @@ class Config:
     stall: float = 10.0
     """Seconds that a worker may be stopped (by SIGSTOP) before it is ended; 0: for ever."""
     progress: Progress = "auto"
-    """How you are told of hosts that take more than 2 s to start: by a "line" on the terminal that is
-    rewritten in place; by a "log", a line for each change, every 30 s at most; "off"; "auto": as
-    the variable GRIDRPC_PROGRESS says, else a line if standard error is a terminal."""
+    """How you are told of hosts that take more than 2 s to start: by a "line" on the terminal that
+    is rewritten in place; by a "log", a line for each change, every 30 s at most; "off"; "auto":
+    as the variable GRIDRPC_PROGRESS says, else a line if standard error is a terminal."""
     debug: str = ""
     """"wait": each worker waits for a debugger before its first call; or a command that starts one,
     such as "xterm -e gdb -p {pid}"."""

@@ -13,9 +13,9 @@ class HostState(NamedTuple):
     host: str
     """Its name, as the configuration has it; of a batch system the server's name with a number."""
     state: str
-    """"unwanted": it is not asked for, as there is no work for it; "queued": it waits in the queue of a batch
-    system; "starting"; "ready": workers there have answered; "ending": it is given back; "lost":
-    it could not be had."""
+    """"unwanted": it is not asked for, as there is no work for it; "queued": it waits in the queue
+    of a batch system; "starting"; "ready": workers there have answered; "ending": it is given back;
+    "lost": it could not be had."""
     ready: int
     """Workers there that have answered."""
     workers: int

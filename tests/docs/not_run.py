@@ -143,7 +143,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "#!/bin/bash": NotRun(_NO_CLUSTER),
         "12 of 16 workers have answered within 2 s": NotRun(_NO_CLUSTER),
         "# No nodes as long as there is no work, and at most ten.": NotRun(_NO_CLUSTER),
-        "gridrpc: 14 s: cluster: 2 ready, 1 starting, 7 queued (waiting for resources: Resources)": (
+        "gridrpc: 14 s: lab: 2 ready, 8 queued (waiting for resources: Resources)": (
             NotRun(_NO_CLUSTER)
         ),
         "for host in grid.hosts():": NotRun(_NO_CLUSTER),

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,9 +53,7 @@ def test_nodes_are_asked_for_while_calls_wait_and_given_back(site: Site, tmp_pat
         # More than there can be.
         gate = tmp_path / "gate"
         started = [tmp_path / f"started{n}" for n in range(7)]
-        calls = [
-            grid.submit(batches.tell_node_and_wait, str(file), str(gate)) for file in started
-        ]
+        calls = [grid.submit(batches.tell_node_and_wait, str(file), str(gate)) for file in started]
         assert until(lambda: sum(file.exists() for file in started) == 3)
         assert states(grid) == ["ready"] * 3
         assert len(site.running()) == 3
@@ -66,18 +65,20 @@ def test_nodes_are_asked_for_while_calls_wait_and_given_back(site: Site, tmp_pat
 def test_what_waits_and_is_of_no_use_any_longer_is_cancelled(site: Site, tmp_path: Path) -> None:
     with site.grid(tmp_path, nodes="0-2", partition="closed", idle=1) as grid:
         call = grid.submit(remote.add, 1, 1)
-        assert until(lambda: states(grid)[0] == "queued" and "PartitionDown" in grid.hosts()[0].detail)
+        assert until(lambda: "PartitionDown" in grid.hosts()[0].detail)
+        assert states(grid) == ["queued", "unwanted"]
         assert call.cancel()
         assert until(lambda: states(grid) == ["unwanted"] * 2 and not site.slurm.jobs())
 
 
 def test_an_object_keeps_its_node(site: Site, tmp_path: Path) -> None:
     with site.grid(tmp_path, nodes="0-2", idle=0) as grid:
-        with grid.object(list, [3, 1, 2]) as numbers:
-            numbers.sort()
-            assert numbers.pop() == 3
+        with grid.object(Counter, "aab") as letters:
+            assert letters.total() == 3
+            # It is looked each second whether a node is of use.
             time.sleep(2.5)
-            assert numbers.pop() == 2
+            letters.update("b")
+            assert letters.total() == 4
             assert states(grid) == ["ready", "unwanted"]
         assert until(lambda: states(grid) == ["unwanted"] * 2)
 
@@ -88,10 +89,10 @@ def test_a_call_that_would_not_be_done_waits_for_another_job(site: Site, tmp_pat
     with site.full_grid(tmp_path, **keys) as grid:
         (first,) = site.running()
         # Wall times are whole minutes.
-        site.slurm.run("scontrol", "update", f"jobid={first}", "endtime=now+12")
-        assert grid.submit(time.sleep, 4).exception(LONG) is None
-        assert until(lambda: _seconds_left(site, first) <= 4)
-        assert grid.submit(time.sleep, 4).exception(LONG) is None
+        site.slurm.run("scontrol", "update", f"jobid={first}", "endtime=now+9")
+        assert grid.submit(time.sleep, 3).exception(LONG) is None
+        assert until(lambda: _seconds_left(site, first) <= 3)
+        assert grid.submit(time.sleep, 3).exception(LONG) is None
         assert site.running() != [first]
 
 
@@ -115,7 +116,10 @@ def test_a_requeued_job_rejoins_as_the_same_host(site: Site, tmp_path: Path) -> 
         loss = calls[0].exception(LONG)
         assert isinstance(loss, WorkerLost)
         assert "was requeued" in str(loss)
-        assert until(lambda: not site.running())
+        # It would wait for two minutes.
+        assert until(lambda: len(site.queued()) == 2)
+        # A node starts no job in the second in which it has ended it.
+        time.sleep(2)
         for job in jobs:
             site.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
         gate.touch()
@@ -132,38 +136,44 @@ with gridrpc.Grid(config="grid.toml") as grid:
 """
 
 
-@pytest.mark.parametrize("progress", ["", "log", "off"])
-def test_a_start_that_takes_long_is_told(site: Site, tmp_path: Path, progress: str) -> None:
-    """In a line on a terminal, which is gone at the end."""
+def test_a_start_that_takes_long_is_told(site: Site, tmp_path: Path) -> None:
+    """In a line on a terminal, which is gone at the end; in lines of a log; or not at all."""
     for node in site.slurm.nodes:
         site.slurm.hold(node)
     (tmp_path / "grid.toml").write_text(site.server(nodes=1))
     script = write_script(tmp_path, WAITS)
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, str(script)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs,
-        env={**environment(), "GRIDRPC_PROGRESS": progress}, text=True,
-    )  # fmt: skip
-    os.close(theirs)
     try:
-        assert until(lambda: len(site.queued()) == 1)
-        time.sleep(4)
+        clients = {word: _Watched(script, word) for word in ("", "log", "off")}
+        assert until(lambda: len(site.queued()) == len(clients))
+        time.sleep(3)
     finally:
         for node in site.slurm.nodes:
             site.slurm.resume(node)
-    assert process.communicate(timeout=LONG)[0] == "2\n"
-    told = _read_all(ours)
-    if progress == "off":
-        assert told == ""
-        return
-    counted = re.search(r"gridrpc: (\d+ s: )?lab: 1 queued( \((.*)\))?", told)
-    assert counted, told
-    if progress == "log":
-        assert told.count("\n") == told.count("gridrpc: lab:")
-    else:
-        # Nothing stays.
-        assert told.endswith("\r\x1b[K")
-        assert "\n" not in told
+    told = {word: client.end() for word, client in clients.items()}
+    assert told["off"] == ""
+    for word in ("", "log"):
+        assert re.search(r"gridrpc: (\d+ s: )?lab: 1 queued( \(.*\))?", told[word]), told
+    assert told["log"].count("\n") == told["log"].count("gridrpc: lab:")
+    # Nothing stays.
+    assert told[""].endswith("\r\x1b[K")
+    assert "\n" not in told[""]
+
+
+class _Watched:
+    """A script whose standard error is a terminal."""
+
+    def __init__(self, script: Path, progress: str) -> None:
+        self.terminal, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, str(script)], cwd=script.parent, stdout=subprocess.PIPE, stderr=theirs,
+            env={**environment(), "GRIDRPC_PROGRESS": progress}, text=True,
+        )  # fmt: skip
+        os.close(theirs)
+
+    def end(self) -> str:
+        """What it has told, when it has ended."""
+        assert self.process.communicate(timeout=LONG)[0] == "2\n"
+        return _read_all(self.terminal)
 
 
 def _read_all(terminal: int) -> str:
