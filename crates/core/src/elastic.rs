@@ -326,7 +326,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let worker = &mut self.workers[id.index()];
         let (sent, sent_ever) = (worker.sent.len(), worker.sent_ever);
         let (given_up, ending) = (worker.given_up, worker.phase == Phase::Ending);
-        let Some(host) = worker.host.as_mut().filter(|host| !host.stay.asleep) else { return None };
+        let host = worker.host.as_mut().filter(|host| !host.stay.asleep)?;
         let used = sent > 0 || calls_wait || host.nearby.len() > 0 || host.stay.keeps || has_guests;
         if used || given_up || ending {
             host.stay.idle_since = None;

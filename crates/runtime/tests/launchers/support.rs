@@ -74,6 +74,8 @@ pub fn server(launcher: LauncherKind) -> Server {
         output: ServerOutput::Labelled,
         encryption: false,
         compression: Compression::Auto,
+        min_hosts: None,
+        idle: Duration::from_secs(60),
     }
 }
 
