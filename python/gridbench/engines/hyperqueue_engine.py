@@ -49,6 +49,7 @@ class HyperQueueEngine(FunctionEngine):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._cluster: Any = None
         self._client: Any = None
+        # For calls into the package, which keep the interpreter's lock while they wait for another.
         self._one_at_a_time = threading.Lock()
         self._open: dict[int, tuple[Path, Future[Any]]] = {}
         self._submitted = threading.Condition()
@@ -73,9 +74,7 @@ class HyperQueueEngine(FunctionEngine):
         """Start the server and its worker, both threads of this process."""
         self._workers = workers
         self._folder = tempfile.TemporaryDirectory(prefix="gridbench-hq-")
-        self._others = children_of(os.getpid())
-        with _standard_output_to_error(), temporary_files_in(self._folder.name):
-            self._cluster = hyperqueue.LocalCluster(self._folder.name, WorkerConfig(cores=workers))
+        self._cluster = self._make_cluster(self._folder.name, workers)
         python = PythonEnv(sys.executable)
         self._client = self._cluster.client(python_env=python)
         watcher = self._cluster.client(python_env=python)
@@ -117,6 +116,12 @@ class HyperQueueEngine(FunctionEngine):
         if folder is not None:
             folder.cleanup()
 
+    def _make_cluster(self, folder: str, cores: int) -> Any:
+        """Start a server and a worker: what there is has `client` and `stop`."""
+        self._others = children_of(os.getpid())
+        with _standard_output_to_error(), temporary_files_in(folder):
+            return hyperqueue.LocalCluster(folder, WorkerConfig(cores=cores))
+
     def _watch(self, client: Any) -> None:
         """In a thread: learn what has ended, once a second, while anything is open.
 
@@ -128,10 +133,12 @@ class HyperQueueEngine(FunctionEngine):
                 self._submitted.wait_for(lambda: self._open or self._cluster is None)
             ended: list[int] = []
             try:
-                client.connection.wait_for_jobs(tuple(self._open), partial(self._report, ended))
+                with self._one_at_a_time:
+                    client.connection.wait_for_jobs(tuple(self._open), partial(self._report, ended))
             except _Reported:
                 for number in ended:
-                    client.forget(number)  # its data, which the server would keep
+                    with self._one_at_a_time:
+                        client.forget(number)  # its data, which the server would keep
             except Exception as error:  # the server has ended
                 self._fail(one_line(error))
             with self._submitted:
