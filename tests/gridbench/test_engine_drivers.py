@@ -18,11 +18,16 @@ from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
 from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run, alive, until
 
-ENGINES = sorted(
+NAMES = sorted(
     tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"][
         "gridbench.engines"
     ]
 )
+#: HTCondor is no part of `make test`: `make test-htcondor` runs these.
+ENGINES = [
+    pytest.param(name, marks=[pytest.mark.htcondor] if name.startswith("htcondor") else [])
+    for name in NAMES
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -60,12 +60,18 @@ class Rig(ABC):
         """What programs need in their environment to use it."""
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._closed = False
+        self._before: dict[str, str | None] = {}
         atexit.register(self.close)
 
     @property
     def environment(self) -> dict[str, str]:
         """The variables of a command that uses it."""
         return {**os.environ, "PATH": path(), **self.variables}
+
+    def use(self) -> None:
+        """Have this process, and what it starts, use it too until it is closed."""
+        self._before = {name: os.environ.get(name) for name in self.variables}
+        os.environ.update(self.variables)
 
     def run(self, *command: str) -> str:
         """Run one of its commands; what it has printed. Raises RuntimeError if that fails."""
@@ -93,6 +99,11 @@ class Rig(ABC):
             return
         self._closed = True
         atexit.unregister(self.close)
+        for name, value in self._before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         try:
             if self._daemons:
                 with contextlib.suppress(RuntimeError, TimeoutError, subprocess.TimeoutExpired):

@@ -47,7 +47,9 @@ def list_engines() -> None:
 def install_engines(names: Sequence[str], *, everything: bool) -> int:
     """Install engines, going on with the others when one fails; the exit status."""
     if everything:
-        chosen = [own for name in installed_engines() if (own := environment(name)) is not None]
+        every = [own for name in installed_engines() if (own := environment(name)) is not None]
+        # Some engines share one.
+        chosen = list({own.name: own for own in every}.values())
     elif names:
         chosen = [own for name in names if (own := _own(name)) is not None]
     else:

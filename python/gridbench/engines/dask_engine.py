@@ -128,12 +128,16 @@ class DaskEngine(FunctionEngine):
             with suppress(Exception):  # the cluster may have failed
                 client.close(timeout=2)
         if cluster is not None:
-            processes = {nanny.pid for nanny in cluster.workers.values() if nanny.pid}
+            processes = self._processes_of(cluster)
             with suppress(TimeoutError):
                 cluster.close(timeout=_PATIENCE)
             end(processes, patience=0.0)
         if folder is not None:
             folder.cleanup()
+
+    def _processes_of(self, cluster: Any) -> set[int]:
+        """What this process has to see the end of, when it closes the cluster."""
+        return {nanny.pid for nanny in cluster.workers.values() if nanny.pid}
 
     def _running(self) -> Any:
         if self._client is None:

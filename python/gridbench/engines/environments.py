@@ -33,6 +33,8 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REQUIREMENTS = Path(__file__).with_name("requirements")
+_SHARED = {"dask-jobqueue": "dask", "hyperqueue-slurm": "hyperqueue"}
+"""Engines that live in the environment of another one."""
 _PROGRAMS = {"mpi": ("mpiexec", "install Open MPI (Debian: apt-get install openmpi-bin)")}
 """What pip cannot install: a program, and what to do when it is missing."""
 
@@ -188,6 +190,7 @@ def environments_folder() -> Path:
 
 def environment(name: str) -> Environment | None:
     """The environment of the engine `name`; None if it lives in this Python."""
+    name = _SHARED.get(name, name)
     return Environment(name) if (_REQUIREMENTS / f"{name}.txt").is_file() else None
 
 

@@ -8,7 +8,6 @@ submitting, waiting for the scheduler and starting agents and workers all count.
 from __future__ import annotations
 
 import abc
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,8 +52,6 @@ class _OnCluster(GridEngine):
         self._rig: Rig | None = None
         self._version = ""
         """Of the batch system, once that has started."""
-        self._before: dict[str, str | None] = {}
-        """The variables of this process that the rig has changed."""
 
     @staticmethod
     @abc.abstractmethod
@@ -92,8 +89,7 @@ class _OnCluster(GridEngine):
         if self._rig is not None:
             return
         self._rig, self._version = self._make(*divided(workers, _MOST_NODES))
-        self._before = {name: os.environ.get(name) for name in self._rig.variables}
-        os.environ.update(self._rig.variables)
+        self._rig.use()
 
     def start(self, workers: int) -> None:
         """Ask for the workers."""
@@ -108,11 +104,6 @@ class _OnCluster(GridEngine):
             rig, self._rig = self._rig, None
             if rig is not None:
                 rig.close()
-                for name, value in self._before.items():
-                    if value is None:
-                        os.environ.pop(name, None)
-                    else:
-                        os.environ[name] = value
 
     def _place(self, workers: int) -> dict[str, Any]:
         nodes, each = divided(workers, _MOST_NODES)

@@ -1,0 +1,109 @@
+"""HyperQueue in an allocation of Slurm, with function tasks of its Python package.
+
+One batch job has a processor for each worker of the benchmark; in it are HyperQueue's server and a
+worker with all its cores (hyperqueue_server.py). The client, outside, finds the server by its
+folder, as all of HyperQueue's clients do, and tasks come to it without Slurm. The rest is as in
+hyperqueue_engine.py. gridbench starts a Slurm of its own (gridbench/batch).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from hyperqueue import Client
+
+from gridbench.batch import slurm
+from gridbench.engines.base import Cannot, Description
+from gridbench.engines.children import children_of
+from gridbench.engines.hyperqueue_engine import HyperQueueEngine
+from gridbench.engines.hyperqueue_server import READY
+
+_LOOK_EVERY = 0.02  # seconds
+
+
+class HyperQueueSlurmEngine(HyperQueueEngine):
+    """HyperQueue's server and worker in one batch job of Slurm."""
+
+    name: ClassVar[str] = "hyperqueue-slurm"
+    cannot: ClassVar[Mapping[str, str]] = {
+        **HyperQueueEngine.cannot,
+        **dict.fromkeys(("burst", "tasks"), "tasks are those of the engine hyperqueue"),
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        if why := slurm.why_not():
+            raise Cannot(why)
+        self._rig: slurm.Slurm | None = None
+
+    def describe(self) -> Description:
+        """The worker in the batch job has the benchmark's workers as its cores."""
+        whole = super().describe()
+        configuration = {
+            **whole.configuration,
+            "batch_system": "Slurm, started by gridbench on this machine, before t = 0",
+            "cluster": "LocalCluster of the Python package, in one batch job",
+        }
+        return Description(name=self.name, version=whole.version, configuration=configuration)
+
+    def prepare(self, workers: int) -> None:
+        """Start Slurm."""
+        if self._rig is None:
+            self._rig = slurm.Slurm(nodes=1, processors=workers)
+
+    def close(self) -> None:
+        """End the batch job, and then Slurm."""
+        rig, self._rig = self._rig, None
+        try:
+            super().close()
+        finally:
+            if rig is not None:
+                rig.close()
+
+    def _make_cluster(self, folder: str, cores: int) -> Any:
+        self.prepare(cores)
+        assert self._rig is not None
+        # Slurm's daemons outlive the cluster.
+        self._others = children_of(os.getpid())
+        return _Allocation(self._rig, folder, cores, self.patience)
+
+
+class _Allocation:
+    """A batch job with a HyperQueue in it; it offers what `LocalCluster` does."""
+
+    def __init__(self, rig: slurm.Slurm, folder: str, cores: int, patience: float) -> None:
+        self._rig = rig
+        self._ask(folder, cores)
+        self._server = self._wait(Path(folder, READY), patience)
+
+    def client(self, **options: Any) -> Any:
+        return Client(self._server, **options)
+
+    def stop(self) -> None:
+        self._rig.cancel_all()
+
+    def _ask(self, folder: str, cores: int) -> None:
+        server = [sys.executable, "-m", "gridbench.engines.hyperqueue_server", folder, str(cores)]
+        self._rig.run(
+            "sbatch", "--ntasks=1", f"--cpus-per-task={cores}", f"--output={folder}/server.log",
+            f"--wrap=exec {shlex.join(server)}",
+        )  # fmt: skip
+
+    def _wait(self, ready: Path, patience: float) -> str:
+        """The server's folder, once it is there."""
+        end = time.monotonic() + patience
+        while not ready.exists():
+            if time.monotonic() > end or not self._rig.jobs():
+                log = ready.with_name("server.log")
+                said = (
+                    log.read_text(errors="replace") if log.exists() else "the job has not started"
+                )
+                raise RuntimeError(f"HyperQueue does not start in its batch job: {said[-1000:]}")
+            time.sleep(_LOOK_EVERY)
+        return ready.read_text(encoding="utf-8")
