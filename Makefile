@@ -128,7 +128,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm gridengine openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -174,6 +174,10 @@ gridengine: ## see that what makes a Grid Engine on this machine is there
 .PHONY: htcondor
 htcondor: ## see that what makes a pool of HTCondor on this machine is there
 	@scripts/ensure-htcondor
+
+.PHONY: sshfs
+sshfs: ## see that what makes folders that come over the network is there
+	@scripts/ensure-sshfs
 
 .PHONY: openssl
 openssl: ## see that what compiles programs with bare TLS is there
@@ -236,6 +240,12 @@ bench-hosts: compilers openssl links sshd install engines ## measure many machin
 	@mkdir -p docs/benchmarks
 	$(BIN)/gridbench bench hosts --full --out docs/benchmarks/hosts.json \
 		--markdown docs/benchmarks/hosts.md || test $$? = 1  # what could not be measured is told
+
+.PHONY: bench-cluster
+bench-cluster: install slurm gridengine sshfs ## measure workers that batch systems start, beside jobs and other engines
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench bench cluster --full --out docs/benchmarks/cluster.json \
+		--markdown docs/benchmarks/cluster.md || test $$? = 1  # what could not be measured is told
 
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full

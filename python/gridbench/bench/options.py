@@ -17,15 +17,20 @@ from gridbench.command_with_examples import CommandWithExamples
         "gridbench bench                       # all areas, in a few minutes",
         "gridbench bench modules --full --out figures.json",
         "gridbench bench hosts --case null     # one part of an area that has several",
+        "gridbench bench cluster --out figures.json --markdown cluster.md",
         "gridbench bench hosts --quick         # the smallest sizes: does all of it work here?",
     ),
 )
 @click.argument("areas", nargs=-1, metavar="[AREA]...")
 @click.option(
-    "--case", "cases", multiple=True, metavar="NAME", help="Only this part of hosts; repeatable."
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="NAME",
+    help="Only this part of hosts or cluster; repeatable.",
 )
 @click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
-@click.option("--quick", is_flag=True, help="One run, and of hosts the smallest sizes.")
+@click.option("--quick", is_flag=True, help="One run, and of hosts and cluster the smallest sizes.")
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
@@ -53,8 +58,9 @@ def bench(
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
     modules, also from C), large (inputs that do not fit into memory at one time), libraries
     (joblib, SciPy, executors and what else Python's libraries meet), journal (a map that keeps its
-    results) and hosts (many machines, beside the network and other engines: some need root, or the
-    engines); without any, all are measured.
+    results), hosts (many machines, beside the network and other engines: some need root, or the
+    engines) and cluster (workers that batch systems start, beside their jobs and other engines);
+    without any, all are measured.
     Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
     and what is to be reached. Exit status 1 says that something could not be measured.
     `gridbench micro` compares gridrpc with other engines.

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench import grain, hosts, journal, large, libraries, modules
+from gridbench.bench import batch, grain, hosts, journal, large, libraries, modules
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples
@@ -30,6 +30,7 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "libraries": lambda extent: [libraries.area(extent is Extent.FULL)],
     "journal": lambda extent: [journal.area(extent is Extent.FULL)],
     "hosts": hosts.areas,
+    "cluster": batch.areas,
 }
 
 RUNS = {Extent.TRIAL: 1, Extent.USUAL: 5, Extent.FULL: 7}

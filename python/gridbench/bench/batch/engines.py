@@ -1,0 +1,93 @@
+"""Any engine of gridbench on its cluster: how long it takes to start, and then for many tasks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+from gridbench.batch import gridengine, slurm
+from gridbench.bench.figures import Case, Values
+from gridbench.engines.environments import environment, launch_of
+from gridbench.engines.leftovers import Leftovers
+from gridbench.engines.registry import find_engine, installed_engines
+from gridbench.errors import InputError
+from gridbench.links.network import uninterrupted
+
+ON_SLURM = ("dask-jobqueue", "hyperqueue-slurm")
+"""Other engines that Slurm starts the workers of."""
+AGAIN = ", again"
+_HOSTS = 60.0  # seconds more for the batch system to come and go
+
+
+def peers_on_slurm() -> tuple[str, ...]:
+    """Those of them that this gridbench has drivers for."""
+    known = installed_engines()
+    return tuple(name for name in ON_SLURM if name in known)
+
+
+def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: float) -> Values:
+    """What the engine's client finds within `limit` seconds: see `gridbench.bench.batch.child`."""
+    name = engine.removesuffix(AGAIN)
+    command, variables = launch_of(name)
+    job = {"place": find_engine(name).value, "workers": workers, "tasks": tasks, "seconds": seconds}
+    words = [*command, "-m", "gridbench.bench.batch.child", json.dumps(job)]
+    with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
+        started = subprocess.Popen(
+            words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        )
+        try:
+            output, _ = started.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"did not end in {limit:g} s") from None
+        finally:
+            with uninterrupted():
+                leftovers.end(started, patience=5.0)
+        errors.seek(0)
+        if started.returncode != 0:
+            lines = [line.strip() for line in errors.read().splitlines() if line.strip()]
+            raise RuntimeError(f"ended with {started.returncode}: {' / '.join(lines[-4:])}")
+    values: Values = json.loads(output.decode().splitlines()[-1])
+    return values
+
+
+def lacks(engine: str) -> str:
+    """What there is not that the engine needs here, and how to get it; empty if all is there."""
+    name = engine.removesuffix(AGAIN)
+    try:
+        find_engine(name)
+        own = environment(name)
+        if own is not None:
+            own.require()
+    except InputError as error:
+        return str(error)
+    if "gridengine" in name:
+        return gridengine.why_not()
+    return slurm.why_not() if "slurm" in name or name in ON_SLURM else ""
+
+
+def cases_of(
+    engines: Sequence[str],
+    workers: int,
+    *,
+    tasks: int,
+    seconds: float,
+    limit: float = 300.0,
+    prefix: str = "",
+) -> list[Case]:
+    """One for each engine; a name that ends with `AGAIN` is that engine once more."""
+    return [
+        Case(
+            name=prefix + engine,
+            function=on_cluster,
+            arguments={
+                "engine": engine, "workers": workers, "tasks": tasks, "seconds": seconds,
+                "limit": limit,
+            },
+            missing=lacks(engine),
+            most_runs=5,
+            timeout=limit + _HOSTS,
+        )
+        for engine in engines
+    ]  # fmt: skip
