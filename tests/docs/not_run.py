@@ -185,6 +185,10 @@ SAYS: dict[str, dict[str, list[str]]] = {
             "What limits: "
         ],
     },
+    "docs/guide.md": {
+        "python revalue.py": ["^47618333335714$"],
+        "gridrpc session show night": [r"map revaluation: revalue, 100,000 of 100,000 results"],
+    },
     "docs/links.md": {"gridbench links --nodes 3 --link 1gbit": ["all at once"]},
     "examples/engines/README.md": {"gridbench engines": [r"thread-pool +installed"]},
     "examples/fortran/README.md": {
@@ -203,6 +207,9 @@ SAYS: dict[str, dict[str, list[str]]] = {
     "examples/montecarlo/README.md": {
         "make run": ["value at risk, 95 %, of 200 scenarios"],
         'GRIDRPC_MODULE_PATH=. ./pi_task_farm "" 100 1000000': [r"pi is about 3\.14"],
+        'GRIDRPC_MODULE_PATH=. ./pi_task_farm --journal pi.journal "" 120 1000000': [
+            r"100 of 120 tasks have their results"
+        ],
     },
 }
 
