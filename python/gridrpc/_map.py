@@ -336,11 +336,14 @@ class Map:
     def _send(self, items: list[Any], size: int, number: int) -> _Sent | None:
         """Send the first of the items, and take them away; `number`: of the first. None: that one
         cannot be sent."""
+        call: Call[Any] | None = None
+        told = 0
         try:
             if size > 1 or not self._sender.sends_singles:
                 chunk = items[:size]
+                told = len(chunk)
                 if self._record is not None:
-                    self._record.sending(number, len(chunk))
+                    self._record.sending(number, told)
                 call, count = self._sender.many(chunk, self._grain)
                 if call is not None:
                     self._grain.sent(call._cost(), count)
@@ -348,6 +351,7 @@ class Map:
                     if self._record is not None:
                         self._record.sent(number, chunk)
                     return _Sent(call, chunk, number)
+            told = max(told, 1)
             if self._record is not None:
                 self._record.sending(number, 1)
             call = self._sender.one(items[0])
@@ -357,6 +361,8 @@ class Map:
             del items[0]
             return _Sent(call, None, number)
         except Exception as error:
+            if self._record is not None and call is None:
+                self._record.withdrawn(number, told)
             _note(error, number, 1)
             self._failure = error
             self._exhausted = True

@@ -412,6 +412,15 @@ def test_a_full_disk_is_told_and_the_work_goes_on_later(grid: Grid, tmp_path: Pa
         assert [len(result) for result in results] == sizes
 
 
+@CHUNKS
+def test_items_that_could_not_be_sent_have_not_run(grid: Grid, file: Path, chunk: Any) -> None:
+    closed = Grid(workers=1)
+    closed.close()
+    with pytest.raises(gridrpc.GridClosed):
+        list(closed.map(abs, range(10), journal=file, chunk=chunk))
+    assert list(grid.map(abs, range(10), journal=file, chunk=chunk)) == list(range(10))
+
+
 def test_memory_is_bounded_and_any_number_of_items_can_be_taken(grid: Grid, file: Path) -> None:
     results = grid.map(abs, itertools.count(), journal=file)
     assert list(itertools.islice(results, 20_000)) == [*range(20_000)]
