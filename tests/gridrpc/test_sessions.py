@@ -16,7 +16,14 @@ import psutil
 import pytest
 
 import gridrpc
-from gridrpc import JournalError, NoSession, OutcomeUnknown, SessionEnded, SessionRefused
+from gridrpc import (
+    JournalError,
+    NoSession,
+    OutcomeUnknown,
+    SessionEnded,
+    SessionRefused,
+    StartError,
+)
 from grids import PROGRAM
 from noting import not_today, noted, slowly, waits
 from processes import LONG, descendants, environment, run_script, running, start_script, until
@@ -405,6 +412,25 @@ def test_a_grid_that_cannot_be_is_told(tmp_path: Path) -> None:
     assert "unknown key `workrs`" in said
     assert "bad" not in command("list", cwd=tmp_path)
     assert "is no time" in command("start", "bad", "--limit", "soon", cwd=tmp_path, status=2)
+
+
+def test_a_grid_without_workers_stops_the_map_until_it_is_sent_again(tmp_path: Path) -> None:
+    server = '[server.bad]\nlauncher = "local"\nworkers = 1\npython = "python-of-the-test"\n'
+    (tmp_path / "grid.toml").write_text(server)
+    command("start", "bad", "--config", "grid.toml", cwd=tmp_path)
+    with gridrpc.attach("bad") as grid:
+        for _ in range(2):
+            with pytest.raises(StartError, match="could not run `python-of-the-test`"):
+                list(grid.map("work", abs, range(5)))
+        assert isinstance(grid.maps["work"]["stopped"], StartError)
+        assert grid.maps["work"]["failed"] == 0
+    assert "it has stopped: no worker" in command("show", "bad", cwd=tmp_path)
+    # The same session on a grid that works.
+    command("stop", "bad", cwd=tmp_path)
+    command("start", "bad", "--workers", "1", cwd=tmp_path)
+    with gridrpc.attach("bad") as grid:
+        assert list(grid.map("work", abs, range(5))) == list(range(5))
+    command("stop", "bad", "--forget", cwd=tmp_path)
 
 
 def test_the_program_tells_of_sessions(tmp_path: Path) -> None:

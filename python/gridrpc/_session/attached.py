@@ -250,9 +250,13 @@ class AttachedGrid:
     @property
     def maps(self) -> Mapping[str, Mapping[str, Any]]:
         """The maps of the session by their keys: `items`, `complete` (whether a program has sent
-        all of them), `results`, `failed`, `under_way`, and the name of the `function`.
+        all of them), `results`, `failed`, `under_way`, the name of the `function`, and `stopped`,
+        the error that has ended the map, or None.
         """
-        told: Mapping[str, Mapping[str, Any]] = self._asked("status")["maps"]
+        told: dict[str, dict[str, Any]] = self._asked("status")["maps"]
+        for one in told.values():
+            halted = one.pop("halted")
+            one["stopped"] = None if halted is None else _error(halted)
         return told
 
     @property
