@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from array import array
 from bisect import bisect_right
 from collections import deque
@@ -18,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from gridrpc._fingerprint import DIGEST, Fingerprint
 from gridrpc._journal import NO_DIGEST, IfChanged, Journal, JournalFile, Stretch
+from gridrpc._session.outcomes import Outcomes
 from gridrpc._session.task import Raised, Task
 from gridrpc.errors import GridClosed, JournalError, OutcomeUnknown, StartError
 
@@ -74,14 +74,7 @@ class KeptMap:
         self.begins_anew = False
         self._halted: bytes | None = None
         self._journal, self._spool = self._opened(folder)
-        #: What has come, as it came: the first item of each stretch, and where it is in the
-        #: journal; for an error, the place among the errors, counted from -1 down.
-        self._firsts = array("Q")
-        self._offsets = array("q")
-        #: By item: 1 + its place in what has come; 0: nothing has.
-        self._places = array("Q")
-        self._errors: list[tuple[int, int]] = []
-        self._error_file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in `close`
+        self._outcomes = Outcomes(folder)
         #: Items whose errors a program was given, and that run again when they are sent again.
         self._told: set[int] = set()
         #: Items that may have run when an earlier process of the session ended.
@@ -90,8 +83,6 @@ class KeptMap:
         self._again: deque[int] = deque()
         self._next = 0
         self._under_way: set[int] = set()
-        #: How many have results, and how many errors.
-        self._returned = self._failed = 0
         #: By their numbers in the run: the items that were taken.
         self._order = array("Q")
         self._batches: list[Stretch] = []
@@ -113,7 +104,7 @@ class KeptMap:
             self._add(batch)
         for stretch in self._journal.stretches():
             if stretch.first + stretch.size <= self.count:
-                self._came(stretch.first, stretch.size, stretch.offset)
+                self._outcomes.came(stretch.first, stretch.size, stretch.offset)
         unknown = (number for gap in self._journal.unheard_of() for number in gap)
         self._note_unknown(number for number in unknown if number < self.count)
 
@@ -128,7 +119,7 @@ class KeptMap:
                 "session ended, and may have run. Give `idempotent=True` to have such "
                 "items run again, or `return_exceptions=True` to go on without them"
             )
-            self._fail(number, error)
+            self._outcomes.fail(number, _as_bytes(error))
 
     def save(self) -> None:
         """Keep the plan, for a later process of the session."""
@@ -187,8 +178,7 @@ class KeptMap:
                 again |= self._unknown
                 self._unknown.clear()
             for number in sorted(again):
-                self._places[number] = 0
-                self._failed -= 1
+                self._outcomes.run_again(number)
                 if number < self._next:
                     self._again.append(number)
             again.clear()
@@ -209,7 +199,7 @@ class KeptMap:
 
     def _add(self, batch: Stretch) -> None:
         self._batches.append(batch)
-        self._places.frombytes(bytes(8 * batch.size))
+        self._outcomes.extend(batch.size)
         self.count += batch.size
 
     def check(self, digests: Iterator[bytes]) -> int:
@@ -254,7 +244,7 @@ class KeptMap:
             if self._again:
                 number = self._again.popleft()
             else:
-                while self._next < self.count and self._places[self._next]:
+                while self._next < self.count and self._outcomes.has(self._next):
                     self._next += 1
                 if self._next == self.count:
                     raise StopIteration
@@ -287,7 +277,7 @@ class KeptMap:
     def _has_work(self) -> bool:
         if self._again:
             return True
-        while self._next < self.count and self._places[self._next]:
+        while self._next < self.count and self._outcomes.has(self._next):
             self._next += 1
         return self._next < self.count
 
@@ -319,7 +309,7 @@ class KeptMap:
         for at, number, size in self._runs(first, len(values)):
             stretch = self._journal.returned(number, NO_DIGEST, values[at : at + size])
             with self.changed:
-                self._came(number, size, stretch.offset)
+                self._outcomes.came(number, size, stretch.offset)
                 self._under_way.difference_update(range(number, number + size))
                 self.changed.notify_all()
 
@@ -345,7 +335,7 @@ class KeptMap:
                 # It has the item's number among those of this run.
                 vars(value.error).pop("__notes__", None)
                 with self.changed:
-                    self._fail(self._order[at], value.error)
+                    self._outcomes.fail(self._order[at], _as_bytes(value.error))
                     self.changed.notify_all()
 
     def lost(self) -> None:
@@ -370,25 +360,6 @@ class KeptMap:
         """What has come is to be on disk while nothing else does."""
         self._journal.sync()
 
-    def _came(self, first: int, count: int, offset: int) -> None:
-        self._firsts.append(first)
-        self._offsets.append(offset)
-        place = len(self._firsts)
-        if offset < 0:
-            self._failed += count
-        else:
-            self._returned += count
-        for number in range(first, first + count):
-            self._places[number] = place
-
-    def _fail(self, number: int, error: BaseException) -> None:
-        contents = _as_bytes(error)
-        at = self._error_file.seek(0, os.SEEK_END)
-        self._error_file.write(contents)
-        self._error_file.flush()
-        self._errors.append((at, len(contents)))
-        self._came(number, 1, -len(self._errors))
-
     # ---- Results, to a program
 
     def take(self, cursor: int, upto: int | None, *, ordered: bool, wait: float) -> Piece:
@@ -400,18 +371,19 @@ class KeptMap:
         results: list[tuple[int, list[bytes]]] = []
         errors: list[tuple[int, bytes]] = []
         size = 0
-        while size < PIECE and self._is_there(cursor, ordered):
-            place = self._places[cursor] - 1 if ordered else cursor
-            first, offset = self._firsts[place], self._offsets[place]
-            if offset < 0:
-                if self._places[first] == place + 1:
-                    with self.changed:
-                        if first not in self._unknown:
-                            self._told.add(first)
-                    errors.append((first, self._error_at(-offset - 1)))
+        while size < PIECE:
+            with self.changed:
+                if not self._outcomes.is_there(cursor, ordered=ordered):
+                    break
+                found = self._outcomes.at(cursor, ordered=ordered)
+            if found is None or found.error is not None:
                 cursor += 1
+                if found is not None and found.error is not None:
+                    self._tell(found.first)
+                    errors.append((found.first, self._outcomes.error(found.error)))
                 continue
-            values = self._journal.results(Stretch(first, 0, NO_DIGEST, offset))
+            first = found.first
+            values = self._journal.results(Stretch(first, 0, NO_DIGEST, found.offset))
             if ordered:
                 values, first = values[cursor - first :], cursor
             cursor += len(values) if ordered else 1
@@ -424,16 +396,14 @@ class KeptMap:
         return Piece(results, errors, cursor, self._halted if done else None)
 
     def _can_tell(self, cursor: int, ordered: bool) -> bool:
-        return self._is_there(cursor, ordered) or self._halted is not None or self.is_closing
+        there = self._outcomes.is_there(cursor, ordered=ordered)
+        return there or self._halted is not None or self.is_closing
 
-    def _is_there(self, cursor: int, ordered: bool) -> bool:
-        if ordered:
-            return cursor < self.count and self._places[cursor] > 0
-        return cursor < len(self._firsts)
-
-    def _error_at(self, index: int) -> bytes:
-        at, length = self._errors[index]
-        return os.pread(self._error_file.fileno(), length, at)
+    def _tell(self, number: int) -> None:
+        """A program is told of an error."""
+        with self.changed:
+            if number not in self._unknown:
+                self._told.add(number)
 
     def status(self) -> dict[str, Any]:
         """How far it is, in numbers of items."""
@@ -442,8 +412,8 @@ class KeptMap:
                 "function": self.plan.fingerprint.name,
                 "items": self.count,
                 "complete": self.plan.complete,
-                "results": self._returned,
-                "failed": self._failed,
+                "results": self._outcomes.returned,
+                "failed": self._outcomes.failed,
                 "under_way": len(self._under_way),
                 "halted": self._halted,
             }
@@ -454,7 +424,7 @@ class KeptMap:
             self._journal.close()
         finally:
             self._spool.close()
-            self._error_file.close()
+            self._outcomes.close()
 
 
 def _as_bytes(error: BaseException) -> bytes:
