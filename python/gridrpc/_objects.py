@@ -84,7 +84,7 @@ class PythonObject(RemoteObject):
             self._method(CLOSE)(deadline=FINALIZE_TIME)
 
 
-#: What is not to be bound to the proxy: nested classes, and methods that are written in C, which refuse it.
+#: What is not bound to the proxy: nested classes, and methods in C, which refuse it.
 _UNBOUND = (type, types.MethodDescriptorType, types.WrapperDescriptorType)
 
 

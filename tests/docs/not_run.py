@@ -157,7 +157,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "# The same cluster.": NotRun(_NO_CLUSTER),
         "hq server start --journal hq.journal &": NotRun(_NO_CLUSTER),
-        "hq alloc add slurm --time-limit 8h --backlog 1 --max-worker-count 10 -- --partition=short": (
+        "hq alloc add slurm --time-limit 8h --max-worker-count 10 -- --partition=short": (
             NotRun(_NO_CLUSTER)
         ),
         "hq submit --array 1-100000 --cpus 1 ./price": NotRun(_NO_CLUSTER),
