@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         SessionError,
         SessionRefused,
         StartError,
+        TooFewCores,
         WorkerLost,
     )
 
@@ -87,6 +88,7 @@ __all__ = [
     "SessionRefused",
     "Shared",
     "StartError",
+    "TooFewCores",
     "WorkerLost",
     "as_completed",
     "attach",

@@ -107,7 +107,7 @@ class Grid:
         self._runs_python = self.config.worker == "python"
         self._functions = Functions(self._native, self._runs_python)
         self._modules = _native.Modules(list(self.config.modules))
-        self._targets: dict[tuple[str, int | None], ModuleFunction] = {}
+        self._targets: dict[tuple[str, int | None, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
@@ -126,6 +126,7 @@ class Grid:
         idempotent: bool = False,
         priority: int = 0,
         server: str | None = None,
+        cores: int = 1,
         **kwargs: Any,
     ) -> Call[T]:
         """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
@@ -135,17 +136,20 @@ class Grid:
         fails. `idempotent`: it may be run again when its worker is lost. `priority`: of the calls
         that wait for a worker, those with a higher one go first, and those with the same in the
         order of submission. `server`: the server that has to run it, or a host, by name; this
-        machine's own workers are "localhost". Calls of this grid among the arguments stand for
-        their results: the call waits for them, and the client does not. Waits while too many calls
-        wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed, ServerNotFound,
-        and whatever pickling the arguments raises.
+        machine's own workers are "localhost". `cores`: how many processors of one host it uses; as
+        many workers keep their places free for it, and numerical libraries start as many threads.
+        Calls of this grid among the arguments stand for their results: the call waits for them, and
+        the client does not. Waits while too many calls wait for workers (Config.max_queued,
+        max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores, and whatever pickling the
+        arguments raises.
         """
-        if not priority and server is None and self._runs_python:
+        if not priority and server is None and cores == 1 and self._runs_python:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
         self._check_process()
+        _check_cores(cores)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
@@ -153,13 +157,21 @@ class Grid:
         of_module = self._of_module(fn)
         if of_module is not None:
             _refuse_idempotent(idempotent)
+            bound = self._server(server)
             return of_module.submit_on(
-                self, args, kwargs, deadline, priority=priority, server=self._server(server)
+                self, args, kwargs, deadline, priority=priority, server=bound, cores=cores
             )
         bound = self._server(server)
         function = self._functions.find(fn)
         return self._submit(
-            function, args, kwargs, deadline, idempotent, priority=priority, server=bound
+            function,
+            args,
+            kwargs,
+            deadline,
+            idempotent,
+            priority=priority,
+            server=bound,
+            cores=cores,
         )
 
     def _submit(
@@ -173,8 +185,9 @@ class Grid:
         on: _native.Reserved | None = None,
         priority: int = 0,
         server: int | None = None,
+        cores: int = 1,
     ) -> Call[Any]:
-        if on is None and server is None and not priority:
+        if on is None and server is None and not priority and cores == 1:
             call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
@@ -190,6 +203,7 @@ class Grid:
             on=on,
             priority=priority,
             server=server,
+            cores=cores,
             after=calls,
         )
 
@@ -216,19 +230,20 @@ class Grid:
         self._functions.check_python(fn)
         return None
 
-    def function(self, name: str, *, server: str | None = None) -> ModuleFunction:
+    def function(self, name: str, *, server: str | None = None, cores: int = 1) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
         `help` tells its arguments. A bare name is looked for in all modules. `server`: the server
-        that has to run its calls, as of `submit`. Raises FunctionNotFound, ServerNotFound, and
-        ValueError for what is no name.
+        that has to run its calls, as of `submit`; `cores`: how many each of them uses. Raises
+        FunctionNotFound, ServerNotFound, and ValueError for what is no name.
         """
         self._check_open()
+        _check_cores(cores)
         bound = self._server(server)
-        known = self._targets.get((name, bound))
+        known = self._targets.get((name, bound, cores))
         if known is None:
-            known = ModuleFunction(self, name, server=bound)
-            self._targets[name, bound] = known
+            known = ModuleFunction(self, name, server=bound, cores=cores)
+            self._targets[name, bound, cores] = known
         return known
 
     def object(
@@ -269,6 +284,7 @@ class Grid:
         deadline: float | None = None,
         idempotent: bool = False,
         server: str | None = None,
+        cores: int = 1,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -286,12 +302,13 @@ class Grid:
         error is raised where its result would be; a lost worker, where the first result of its
         chunk would be.
 
-        `deadline`: seconds that each call may take. `server`: the server that has to run them, as
-        of `submit`. `timeout`: seconds from now within which each result has to be there when it is
-        asked for, or TimeoutError is raised. `retries`, `retry_on`, `backoff`: as `retrying` has
-        them. `return_exceptions`: what the function raises, and a lost worker for each item of its
-        chunk, takes the place of the result. `progress`: show a bar, under that name if it is a
-        text; this needs the package `tqdm`.
+        `deadline`: seconds that each call may take. `server`: the server that has to run them, and
+        `cores`: how many each call uses, as of `submit`; then each takes one item. `timeout`:
+        seconds from now within which each result has to be there when it is asked for, or
+        TimeoutError is raised. `retries`, `retry_on`, `backoff`: as `retrying` has them.
+        `return_exceptions`: what the function raises, and a lost worker for each item of its chunk,
+        takes the place of the result. `progress`: show a bar, under that name if it is a text; this
+        needs the package `tqdm`.
 
         `journal`: a file that keeps results as they come. When the program was ended, the same
         program goes on with what is missing, and gives what is there from the file. Items that were
@@ -309,6 +326,7 @@ class Grid:
                 idempotent,
                 _itself if return_exceptions else None,
                 self._server(server),
+                cores,
             ),
             total=known_length(iterables),
             chunk=chunk,
@@ -330,6 +348,7 @@ class Grid:
         deadline: float | None = None,
         idempotent: bool = False,
         server: str | None = None,
+        cores: int = 1,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -352,6 +371,7 @@ class Grid:
                 idempotent,
                 _itself if return_exceptions else None,
                 self._server(server),
+                cores,
             ),
             total=known_length([items]),
             chunk=chunk,
@@ -413,7 +433,11 @@ class Grid:
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
         self._check_process()
-        if chunk == "auto" and (options.deadline is not None or options.idempotent):
+        _check_cores(options.cores)
+        alone = options.deadline is not None or options.idempotent or options.cores > 1
+        if options.cores > 1 and chunk not in {"auto", 1}:
+            raise ValueError(f"chunk is {chunk!r}: calls that ask for several cores take one item")
+        if chunk == "auto" and alone:
             chunk = 1
         sender: Sender
         of_module = self._of_module(fn)
@@ -580,6 +604,11 @@ def _is_plain(fn: functools.partial[Any]) -> bool:
     placeholder = getattr(functools, "Placeholder", None)  # of Python 3.14
     gaps = placeholder is not None and any(value is placeholder for value in fn.args)
     return not gaps and not vars(fn)
+
+
+def _check_cores(cores: int) -> None:
+    if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 1 << 31:
+        raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -47,11 +47,14 @@ class ModuleFunction:
         name: str,
         on: _native.Reserved | None = None,
         server: int | None = None,
+        *,
+        cores: int = 1,
     ) -> None:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
         self._server = server
+        self._cores = cores
         #: What maps have learned of it.
         self.costs = Costs()
         self.__name__ = self._target.name.rpartition("/")[2]
@@ -106,6 +109,8 @@ class ModuleFunction:
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         grid = self._grid
+        if self._cores > 1:
+            return self._submit(grid, args, kw, out, deadline).result()
         grid._check_process()
         native = grid._native
         on, server = self._on, self._server
@@ -130,11 +135,14 @@ class ModuleFunction:
         *,
         priority: int = 0,
         server: int | None = None,
+        cores: int = 1,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
         self._check_grid(grid)
         out = kwargs.pop("out", None)
-        return self._submit(grid, args, kwargs, out, deadline, priority=priority, server=server)
+        return self._submit(
+            grid, args, kwargs, out, deadline, priority=priority, server=server, cores=cores
+        )
 
     def submit_many_on(
         self,
@@ -168,12 +176,23 @@ class ModuleFunction:
         *,
         priority: int = 0,
         server: int | None = None,
+        cores: int = 1,
     ) -> Call[Any]:
         grid._check_process()
         native = grid._native
         server = self._server if server is None else server
+        cores = self._cores if cores == 1 else cores
         return native.submit_target(
-            grid, self._target, args, kwargs or None, out, deadline, self._on, priority, server
+            grid,
+            self._target,
+            args,
+            kwargs or None,
+            out,
+            deadline,
+            self._on,
+            priority,
+            server,
+            cores,
         )
 
     def __repr__(self) -> str:

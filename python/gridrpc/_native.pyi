@@ -200,6 +200,7 @@ class Grid:
         on: Reserved | None = None,
         priority: int = 0,
         server: int | None = None,
+        cores: int = 1,
         after: Sequence[Dependency] = ...,
     ) -> Call[Any]: ...
     def remember(
@@ -232,6 +233,7 @@ class Grid:
         on: Reserved | None,
         priority: int = 0,
         server: int | None = None,
+        cores: int = 1,
     ) -> Call[Any]: ...
     def call_target(
         self,

@@ -31,6 +31,8 @@ class Options(NamedTuple):
     stand_in: Callable[[BaseException], Any] | None = None
     #: The number of the server that has to run them.
     server: int | None = None
+    #: How many each asks for; calls that ask for several take one item each.
+    cores: int = 1
 
 
 class Answer(NamedTuple):
@@ -81,7 +83,9 @@ class PythonSender:
         options = self._options
         args = (item,) if options.single else item
         deadline, idempotent, server = options.deadline, options.idempotent, options.server
-        return self._grid._submit(self._function, args, {}, deadline, idempotent, server=server)
+        return self._grid._submit(
+            self._function, args, {}, deadline, idempotent, server=server, cores=options.cores
+        )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         assert self._chunked is not None, "all items go alone otherwise"
@@ -96,6 +100,7 @@ class PythonSender:
             options.deadline,
             options.idempotent,
             server=options.server,
+            cores=options.cores,
         )
         return call, count
 
@@ -174,8 +179,10 @@ class ModuleSender:
         args, kwargs = ((item,) if self._options.single else item), {}
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
-        deadline, server = self._options.deadline, self._options.server
-        return self._function.submit_on(self._grid, args, kwargs, deadline, server=server)
+        deadline, server, cores = self._options.deadline, self._options.server, self._options.cores
+        return self._function.submit_on(
+            self._grid, args, kwargs, deadline, server=server, cores=cores
+        )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
         single, deadline = self._options.single, self._options.deadline

@@ -66,6 +66,10 @@ class ServerNotFound(GridError, LookupError):
     """The grid has no server, and no host, of that name. The message tells those that it has."""
 
 
+class TooFewCores(GridError, ValueError):
+    """No host can have as many cores as the call asks for. The message tells how many there are."""
+
+
 class JournalError(GridError):
     """A journal cannot be used, or is of other work. `path`: which one. Nothing in it is lost."""
 

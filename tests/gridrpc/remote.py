@@ -413,3 +413,28 @@ def shorten_segments() -> tuple[int, int]:
         except PermissionError:
             refused += 1
     return refused, tried
+
+
+def threads() -> dict[str, int]:
+    """How many threads OpenMP and OpenBLAS would use."""
+    import numpy as np
+
+    float(np.ones((8, 8)).dot(np.ones((8, 8)))[0, 0])
+    used = {"omp": ctypes.CDLL("libgomp.so.1").omp_get_max_threads()}
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
+    for file in sorted({line.split()[-1] for line in maps.splitlines() if "openblas" in line}):
+        library = ctypes.CDLL(file)
+        for prefix in ("scipy_openblas", "openblas"):
+            for suffix in ("64_", ""):
+                name = f"{prefix}_get_num_threads{suffix}"
+                if hasattr(library, name):
+                    used["blas"] = getattr(library, name)()
+    return used
+
+
+def end_once(file: str) -> int:
+    """Ends its process the first time."""
+    if not os.path.exists(file):
+        touch(file)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()

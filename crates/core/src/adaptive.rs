@@ -109,7 +109,7 @@ fn choose_host<T>(view: &View<'_, T>, function: FunctionId) -> Option<WorkerId> 
         let worker = &view.workers[id.index()];
         let slots = worker.host.as_ref().map_or(1, |host| host.slots.max(1));
         // In thousandths, and without the fraction that only their numbers would decide.
-        worker.sent.len() * 1000 / slots
+        worker.taken() * 1000 / slots
     };
     view.hosts.iter().filter(room).min_by_key(load).copied()
 }

@@ -1,5 +1,8 @@
 //! The table of live calls and the queues of those that wait for a worker.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use crate::ids::{CallId, ServerId, WorkerId};
 use crate::interface::Task;
 use crate::queue::{Entry, Order, Queue};
@@ -17,6 +20,8 @@ pub(crate) enum CallState {
     },
     /// In the queue for all workers, or in that of the server that it is bound to.
     Queued,
+    /// Among the calls that ask for several cores, of its server or of all.
+    QueuedWide,
     /// In the queue of a reserved worker, or of the host where its arguments are.
     Waiting(WorkerId),
     Sent(WorkerId),
@@ -54,10 +59,17 @@ struct Slot<T> {
 struct Waiting {
     queue: Queue,
     live: usize,
+    /// Calls that ask for several cores; all of them are alive.
+    wide: BTreeMap<Order, CallId>,
 }
 
 fn at(line: Line) -> usize {
     line.map_or(0, |server| server.index() + 1)
+}
+
+/// The place of a call among those of all lines.
+fn place<T>(call: &Call<T>) -> Order {
+    (Reverse(call.task.priority), call.serial)
 }
 
 /// Live calls by id. A slot is used again with the next generation, so an old id finds nothing.
@@ -72,6 +84,9 @@ pub(crate) struct Calls<T> {
     bound: usize,
     submitted: u64,
     queued_bytes: u64,
+    /// Calls that ask for several cores, in all lines.
+    wide: usize,
+    wide_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
     waiting: usize,
     waiting_bytes: u64,
@@ -90,6 +105,8 @@ impl<T> Calls<T> {
             bound: 0,
             submitted: 0,
             queued_bytes: 0,
+            wide: 0,
+            wide_bytes: 0,
             waiting: 0,
             waiting_bytes: 0,
             blocked: 0,
@@ -133,20 +150,25 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        self.leave(call.state, call.task.server, call.task.bytes);
+        self.leave(call.state, place(&call), call.task.server, call.task.bytes);
         Some(call)
     }
 
     /// Takes a call out of its place; it is to be given another one at once.
     pub(crate) fn leave_place(&mut self, id: CallId) {
         if let Some(call) = self.get(id) {
-            self.leave(call.state, call.task.server, call.task.bytes);
+            self.leave(call.state, place(call), call.task.server, call.task.bytes);
         }
     }
 
-    fn leave(&mut self, state: CallState, line: Line, bytes: u64) {
+    fn leave(&mut self, state: CallState, order: Order, line: Line, bytes: u64) {
         match state {
             CallState::Queued => self.leave_queue(line, bytes),
+            CallState::QueuedWide => {
+                self.lines[at(line)].wide.remove(&order);
+                self.wide -= 1;
+                self.wide_bytes -= bytes;
+            }
             CallState::Waiting(_) => self.leave_own_queue(bytes),
             CallState::Blocked { .. } => self.leave_blocked(bytes),
             CallState::Sent(_) => {}
@@ -156,6 +178,9 @@ impl<T> Calls<T> {
     /// Puts a call into the queue for all workers, or into that of its server, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
+        if call.task.cores > 1 {
+            return self.enqueue_wide(id);
+        }
         call.state = CallState::Queued;
         let (bytes, priority, serial) = (call.task.bytes, call.task.priority, call.serial);
         let line = call.task.server;
@@ -168,6 +193,43 @@ impl<T> Calls<T> {
             if waiting.live == 1 {
                 self.waited_for.push(server);
             }
+        }
+    }
+
+    fn enqueue_wide(&mut self, id: CallId) {
+        let Some(call) = self.get_mut(id) else { return };
+        call.state = CallState::QueuedWide;
+        let (order, line, bytes) = (place(call), call.task.server, call.task.bytes);
+        self.lines[at(line)].wide.insert(order, id);
+        self.wide += 1;
+        self.wide_bytes += bytes;
+    }
+
+    /// How many calls wait that ask for several cores.
+    pub(crate) fn wide(&self) -> usize {
+        self.wide
+    }
+
+    /// How many cores those of a line ask for.
+    pub(crate) fn wide_cores(&self, line: Line) -> u64 {
+        let calls = self.lines[at(line)].wide.values();
+        calls.filter_map(|id| self.get(*id)).map(|call| u64::from(call.task.cores)).sum()
+    }
+
+    /// Of those, the first ones of each line, in the order in which they are to be sent.
+    pub(crate) fn first_wide(&self, of_each_line: usize) -> Vec<(Order, CallId)> {
+        let lines = self.lines.iter();
+        let first = lines.flat_map(|waiting| waiting.wide.iter().take(of_each_line));
+        let mut first: Vec<(Order, CallId)> = first.map(|(order, id)| (*order, *id)).collect();
+        first.sort_unstable();
+        first
+    }
+
+    /// Such a call has been sent.
+    pub(crate) fn sent_wide(&mut self, id: CallId, worker: WorkerId) {
+        self.leave_place(id);
+        if let Some(call) = self.get_mut(id) {
+            call.state = CallState::Sent(worker);
         }
     }
 
@@ -285,8 +347,8 @@ impl<T> Calls<T> {
     /// Calls that wait for a worker, in whichever queue, or for other calls, and their bytes.
     pub(crate) fn all_waiting(&self) -> (usize, u64) {
         (
-            self.queued(None) + self.bound + self.waiting + self.blocked,
-            self.queued_bytes + self.waiting_bytes + self.blocked_bytes,
+            self.queued(None) + self.bound + self.wide + self.waiting + self.blocked,
+            self.queued_bytes + self.wide_bytes + self.waiting_bytes + self.blocked_bytes,
         )
     }
 

@@ -25,6 +25,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let most = worker.host.as_ref().map_or(MAX_UNANSWERED, |_| usize::MAX);
             assert!(worker.sent.len() <= most, "{id:?} holds too many calls");
             let unfinished = worker.sent.range(worker.finished..);
+            let held = worker.sent.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
+            assert_eq!(worker.held, held, "{id:?}");
             assert_eq!(worker.cost, unfinished.map(|sent| sent.cost).sum::<u64>());
             let may_hold = matches!(worker.phase, Phase::Ready | Phase::Ending);
             assert!(may_hold || worker.sent.is_empty(), "{id:?} is {:?}", worker.phase);
@@ -79,6 +81,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut blocked = self.blocked_by_others();
         let mut blocked_all = (0, 0);
         let mut lines: HashMap<Line, usize> = HashMap::new();
+        let mut wide = (0, 0);
         for (id, call) in self.calls.iter() {
             match call.state {
                 CallState::Blocked { waits_for } => {
@@ -91,6 +94,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
                 CallState::Queued => {
                     *lines.entry(call.task.server).or_default() += 1;
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
+                }
+                CallState::QueuedWide => {
+                    assert!(call.task.cores > 1, "{id:?} is not wide");
+                    wide = (wide.0 + 1, wide.1 + call.task.bytes);
                 }
                 CallState::Waiting(_) => {
                     assert!(waiting.contains(&id), "{id:?} is lost");
@@ -116,7 +123,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             );
         }
         assert!(blocked.is_empty(), "calls that are not blocked wait for others: {blocked:?}");
-        let all = (queued.0 + waited + blocked_all.0, queued.1 + waiting_bytes + blocked_all.1);
+        let all = (
+            queued.0 + wide.0 + waited + blocked_all.0,
+            queued.1 + wide.1 + waiting_bytes + blocked_all.1,
+        );
+        assert_eq!(wide.0, self.calls.wide());
+        self.check_wide();
         assert_eq!(all, self.calls.all_waiting());
         let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
         let ready = self.workers.iter().filter(is_ready).count();
@@ -139,7 +151,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let for_all = self.calls.queued(None);
         assert!(!free || for_all == 0 || self.ready > 0, "calls wait for nobody");
         let for_these = for_all + self.calls.queued(Some(ServerId::HERE));
-        if idle > 0 && for_these > 0 {
+        if self.free_here() > 0 && for_these > 0 {
             // They wait for one that is at work, by the policy's will.
             let at_work =
                 self.workers.iter().filter(is_ready).any(|worker| !worker.sent.is_empty());
@@ -193,6 +205,24 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let worker = &self.workers[id.index()];
         let ends = worker.host.as_ref().is_some_and(|host| host.stay.life.is_some());
         worker.free_slots() > 0 && !ends
+    }
+
+    /// Places are kept free for calls that run, and collected for such as wait.
+    fn check_wide(&self) {
+        let here = self.workers.iter().filter(|worker| worker.is_common());
+        assert_eq!(self.idle.held, here.map(|worker| worker.held).sum::<usize>());
+        let collects = |id: &WorkerId| {
+            self.workers[id.index()].host.as_ref().is_some_and(|host| host.collects)
+        };
+        let hosts = self.hosts.iter().any(collects);
+        assert_eq!(self.collects, hosts || self.collects_here);
+        assert!(!self.collects || self.calls.wide() > 0, "places are collected for nobody");
+        let others = self.calls.queued(None) + self.calls.bound();
+        if let (0, Some((_, id))) = (others, self.calls.first_wide(1).first()) {
+            let call = self.calls.get(*id).map(|call| (call.task.cores, call.task.server));
+            let room = call.is_some_and(|(cores, line)| self.has_vacant_site(cores, line));
+            assert!(!room, "{id:?} waits for nobody");
+        }
     }
 
     /// For how many others each call waits.

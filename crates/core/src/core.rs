@@ -29,6 +29,11 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
+    /// Places are collected for calls that ask for several: those of this machine, or any.
+    pub(crate) collects_here: bool,
+    pub(crate) collects: bool,
+    /// Places that were collected are not any more, and nobody has looked who waits for them.
+    pub(crate) opened: bool,
     /// How many functions each number has meant, from 1 on; numbers that are not there have meant one.
     versions: Vec<u32>,
     pub(crate) blobs: Blobs,
@@ -90,6 +95,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             workers,
             idle: Idle::default(),
             ready: 0,
+            collects_here: false,
+            collects: false,
+            opened: false,
             versions: Vec::new(),
             blobs: Blobs::default(),
             timers: Timers::default(),
@@ -175,10 +183,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
         if let Some(on) = task.on {
             self.check_reserved(on)?;
             task.server = None;
+            (task.cores, task.threads) = (1, 0);
         }
         let server = task.server;
         if let Some((name, loss)) = server.and_then(|server| self.no_server(server)) {
             return Err(Refusal::NoServer(name, loss));
+        }
+        if task.cores > 1 {
+            self.check_width(task.cores, server).map_err(Refusal::TooWide)?;
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.deadline, task.on);
@@ -271,6 +283,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(sent) = worker.answered(now, call) else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
+        if sent.slots > 1 {
+            self.gives_back(id, &sent);
+        }
         self.pace.learn(sent.function, took);
         if !sent.abandoned
             && let Some(ended) = self.calls.remove(call)
@@ -340,6 +355,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         worker.sent = kept;
         worker.cost -= back.iter().map(|sent| sent.cost).sum::<u64>();
+        let held = back.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
+        worker.held -= held;
+        self.idle.held -= held;
         for sent in back.into_iter().rev() {
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
@@ -370,7 +388,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             Timer::Deadline(call) => {
                 let worker = self.calls.get(call).and_then(|call| match call.state {
                     CallState::Sent(worker) => Some(worker.0),
-                    CallState::Blocked { .. } | CallState::Queued | CallState::Waiting(_) => None,
+                    CallState::Blocked { .. }
+                    | CallState::Queued
+                    | CallState::QueuedWide
+                    | CallState::Waiting(_) => None,
                 });
                 self.end_early(now, call, End::DeadlineExceeded(worker), out);
             }
@@ -517,7 +538,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     pub(crate) fn view(&mut self, now: Time) -> (&mut P, View<'_, T>) {
         let Core { policy, workers, idle, ready, hosts, pace, calls, .. } = self;
-        let (queued, here, ahead) = (calls.queued(None), true, true);
+        let (queued, here, ahead) = (calls.queued(None), !self.collects_here, true);
         (policy, View { now, workers, idle, ready: *ready, hosts, pace, queued, here, ahead })
     }
 
@@ -525,7 +546,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub(crate) fn refill(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         if self.workers[id.index()].host.is_some() {
             self.pump_nearby(now, id, out);
-            if self.calls.bound() == 0 {
+            if self.calls.bound() == 0 || self.calls.wide() > 0 {
                 self.pump(now, out);
             } else {
                 self.refill_host(now, id, out);
@@ -534,6 +555,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         if !self.workers[id.index()].is_common() {
             return self.pump_reserved(now, id, out);
+        }
+        if self.calls.wide() > 0 || self.idle.held > self.idle.len() {
+            // It may have to keep its place free.
+            self.rest(now, id, out);
+            self.pump(now, out);
+            return self.even_out(out);
         }
         let mut left = false;
         while let Some((line, call)) = self.next_for(id) {
@@ -580,6 +607,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.get(id) else { return };
         let function = call.task.function;
         let cost = self.pace.cost(function);
+        let slots = if call.task.cores > 1 { self.slots(call.task.cores, to) } else { 1 };
         let worker = &mut self.workers[to.index()];
         if worker.sent.is_empty() {
             worker.head_since = now;
@@ -596,9 +624,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
             function,
             cost,
             server: call.task.server,
+            slots: slots as u32,
         });
         worker.cost += cost;
         let common = worker.is_common();
+        if slots > 1 {
+            worker.held += slots - 1;
+            self.idle.held += if common { slots - 1 } else { 0 };
+        }
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));
         let generation = worker.generation;
@@ -612,6 +645,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             {
                 out.push(Action::Share { worker: to, blob: *blob });
             }
+        }
+        if call.task.cores > 1 || call.task.threads > 0 {
+            let threads = call.task.threads.max(call.task.cores);
+            out.push(Action::Widen { worker: to, call: id, slots: slots as u32, threads });
         }
         let batch = self.pace.batched(function);
         out.push(Action::Send { worker: to, call: id, function, batch, payload });
@@ -635,6 +672,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> bool {
         let Some(call) = self.calls.get(id) else { return false };
+        let was_wide = call.state == CallState::QueuedWide;
         if let CallState::Sent(to) = call.state {
             let worker = &mut self.workers[to.index()];
             let found = worker.sent.iter_mut().find(|sent| sent.call == id);
@@ -652,6 +690,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         self.end(now, id, end, out);
+        if was_wide {
+            // Places may have been collected for it.
+            self.pump(now, out);
+        }
         true
     }
 
@@ -741,6 +783,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         for worker in &mut self.workers {
             worker.sent.iter_mut().for_each(|sent| sent.abandoned = true);
         }
+        self.stop_collecting();
         // Those that wait for others end for the same reason as these.
         self.dependents.clear();
         let reserved = self.workers.iter_mut().filter_map(|worker| worker.reserved.as_mut());

@@ -300,6 +300,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let mut front = None;
         for line in servers.into_iter().map(Some).chain([None]) {
             demand.queued += self.calls.queued(line) as u64;
+            if self.calls.wide() > 0 {
+                demand.queued += self.calls.wide_cores(line);
+            }
             front = self.calls.front(line).or(front);
         }
         let function = front.and_then(|(_, id)| self.calls.get(id)).map(|call| call.task.function);
@@ -379,6 +382,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             lines.push(None);
             // Of what waits, the first is what it would be given next.
             let next = lines.into_iter().find_map(|line| self.calls.front(line));
+            let wide =
+                self.calls.first_wide(1).into_iter().find(|(_, call)| self.may_run(id, *call));
+            let next = next.or(wide);
             let function =
                 next.and_then(|(_, id)| self.calls.get(id)).map(|call| call.task.function);
             let cost = function.and_then(|function| self.pace.known_cost(function));

@@ -21,10 +21,34 @@ pub enum End {
     NoServer(Arc<str>, Arc<Loss>),
     /// A call that it needs the result of has ended without one.
     DependencyFailed(CallId),
+    /// It asks for more cores than any host can have.
+    TooWide(TooWide),
     /// Its arguments could not be put together with the results that it needs: there is no memory.
     NotGathered(Arc<str>),
     /// The grid was closed.
     Closed,
+}
+
+/// A call asks for more cores than any of the hosts that may run it can have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooWide {
+    /// What it asks for.
+    pub cores: u32,
+    /// What the largest host has.
+    pub most: u32,
+    /// The server that it is bound to, if it is bound to one.
+    pub server: Option<Arc<str>>,
+}
+
+impl fmt::Display for TooWide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooWide { cores, most, server } = self;
+        write!(f, "the call asks for {cores} cores of one host, and the largest host ")?;
+        if let Some(server) = server {
+            write!(f, "of server \"{server}\" ")?;
+        }
+        write!(f, "has workers for {most}")
+    }
 }
 
 /// How a worker was lost.

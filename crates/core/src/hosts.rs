@@ -20,6 +20,10 @@ pub(crate) struct Host {
     pub(crate) slots: usize,
     /// Workers that there are to be.
     pub(crate) wanted: usize,
+    /// Processors that each of its workers has; 0 means 1.
+    pub(crate) cores: u32,
+    /// Its places are collected for a call that asks for several: others have to wait.
+    pub(crate) collects: bool,
     /// How long a message takes to go there and back, ns.
     pub(crate) round_trip: u64,
     /// Functions there make calls themselves, and may wait for them: nothing is sent ahead.
@@ -73,16 +77,22 @@ impl<T> Worker<T> {
 
     /// Calls that it has been sent and that its workers cannot all be at.
     pub(crate) fn surplus(&self) -> usize {
-        self.host.as_ref().map_or(0, |host| self.sent.len().saturating_sub(host.slots))
+        self.host.as_ref().map_or(0, |host| self.taken().saturating_sub(host.slots))
     }
 
-    /// Workers of a host that have nothing to do.
+    /// Workers of a host that have nothing to do and may be sent calls.
     pub(crate) fn free_slots(&self) -> usize {
+        let open = self.host.as_ref().is_some_and(|host| !host.collects);
+        if open { self.vacant_slots() } else { 0 }
+    }
+
+    /// The same, also if other calls have to wait for a wide one.
+    pub(crate) fn vacant_slots(&self) -> usize {
         let ready = self.phase == Phase::Ready;
         self.host
             .as_ref()
             .filter(|_| ready)
-            .map_or(0, |host| host.slots.saturating_sub(self.sent.len()))
+            .map_or(0, |host| host.slots.saturating_sub(self.taken()))
     }
 }
 
@@ -301,7 +311,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return;
         }
         if self.calls.queued(None) == 0 {
-            let free = self.idle.len() + self.free_slots(&self.hosts);
+            let free = self.free_here() + self.free_slots(&self.hosts);
             self.even_out_among(None, free, out);
         }
         for index in 0..self.servers.len() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::end::{End, Loss};
+use crate::end::{End, Loss, TooWide};
 use crate::ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
 
 /// The bounds of a grid.
@@ -61,6 +61,11 @@ pub struct Task<T> {
     pub idempotent: bool,
     /// Of the calls that wait for a worker, those with a higher priority go first.
     pub priority: i32,
+    /// How many processors it uses, all of one host: as many workers as have so many keep their places free
+    /// for it. Not for a reserved worker, which has what it has.
+    pub cores: u32,
+    /// Threads that its function is to use, if not as many as it has cores; 0: as many.
+    pub threads: u32,
     /// The server that has to run it, if not any that has room. A reserved worker has its own.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
@@ -80,6 +85,8 @@ impl<T> Task<T> {
             deadline: None,
             idempotent: false,
             priority: 0,
+            cores: 1,
+            threads: 0,
             server: None,
             on: None,
             payload,
@@ -88,8 +95,21 @@ impl<T> Task<T> {
 
     /// The same call with something else of the caller's own.
     pub fn with<U>(self, payload: U) -> Task<U> {
-        let Task { function, bytes, blobs, deadline, idempotent, priority, server, on, .. } = self;
-        Task { function, bytes, blobs, deadline, idempotent, priority, server, on, payload }
+        let Task { function, bytes, blobs, deadline, idempotent, priority, cores, .. } = self;
+        let (threads, server, on) = (self.threads, self.server, self.on);
+        Task {
+            function,
+            bytes,
+            blobs,
+            deadline,
+            idempotent,
+            priority,
+            cores,
+            threads,
+            server,
+            on,
+            payload,
+        }
     }
 }
 
@@ -154,6 +174,17 @@ pub enum Action<T> {
         worker: WorkerId,
         /// Which data.
         blob: BlobId,
+    },
+    /// The next call that this worker or host is sent asks for several cores.
+    Widen {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which call.
+        call: CallId,
+        /// How many workers' places it takes.
+        slots: u32,
+        /// How many threads its function is to use.
+        threads: u32,
     },
     /// Send a call to a worker.
     Send {
@@ -266,6 +297,9 @@ pub enum Refusal {
     /// No worker of the server that it is bound to could be started.
     #[error("no worker of server \"{0}\" could be started: {1}")]
     NoServer(Arc<str>, Arc<Loss>),
+    /// It asks for more cores than any host can have.
+    #[error("{0}")]
+    TooWide(TooWide),
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),

@@ -44,11 +44,12 @@ mod queue;
 mod reserved;
 mod servers;
 mod timers;
+mod wide;
 mod workers;
 
 pub use crate::core::Core;
 pub use adaptive::Adaptive;
-pub use end::{Cause, End, Loss};
+pub use end::{Cause, End, Loss, TooWide};
 pub use hosts::{HostStage, HostStatus};
 pub use ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
 pub use interface::{Action, Claim, Refusal, Reservation, Settings, Standing, Task, Took};

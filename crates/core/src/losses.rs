@@ -41,8 +41,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.idle.remove(id, &mut self.workers);
         let worker = &mut self.workers[id.index()];
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
-        let sent = worker.reset();
         let common = worker.is_common();
+        if common {
+            self.idle.held -= worker.held;
+        }
+        let sent = worker.reset();
         let is_host = worker.host.is_some();
         let has_served = worker.host.as_ref().is_none_or(|host| host.serves);
         self.lost_slots(id);

@@ -38,7 +38,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.get(id) else { return true };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
         // A worker that waits for the call could run it, and may hold the place that the call would need.
-        if call.task.on.is_some() || self.wanted.contains_key(&id) || !self.may_run(at, id) {
+        // And one that asks for several cores goes where there are so many.
+        let bound_elsewhere = call.task.on.is_some() || call.task.cores > 1;
+        if bound_elsewhere || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
         }
         let near = Near { host: at, bytes };
@@ -68,7 +70,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return true;
         };
-        let before = (worker.sent.len() + host.nearby.len()) as u64;
+        let before = (worker.taken() + host.nearby.len()) as u64;
         let slots = host.slots as u64;
         // Of a function that is not known nothing is known that would be worth the way.
         let (true, Some(cost)) = (before >= slots, self.pace.known_cost(function)) else {
@@ -84,7 +86,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let hosts = line.map_or(&self.hosts, |server| &self.servers[server.index()].hosts);
         let others = hosts.iter().filter(|id| **id != host);
         let free = others.map(|id| self.workers[id.index()].free_slots());
-        let here = if line.is_none() { self.idle.len() } else { 0 };
+        let here = if line.is_none() { self.free_here() } else { 0 };
         here + free.sum::<usize>()
     }
 
@@ -120,7 +122,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub(crate) fn pump_nearby(&mut self, now: Time, id: WorkerId, out: &mut Vec<Action<T>>) {
         loop {
             let worker = &mut self.workers[id.index()];
-            let (ready, sent) = (worker.phase == Phase::Ready, worker.sent.len());
+            let (ready, taken) = (worker.phase == Phase::Ready, worker.taken());
             let Some(host) = &mut worker.host else { return };
             let Some(call) = host.nearby.front() else { return };
             let known = self.calls.get(call).filter(|call| call.state == CallState::Waiting(id));
@@ -131,7 +133,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let function = known.task.function;
             let ahead =
                 if host.nests { 0 } else { self.pace.ahead(function, host.slots, host.round_trip) };
-            if !ready || sent >= host.slots + ahead {
+            if !ready || host.collects || taken >= host.slots + ahead {
                 return;
             }
             host.nearby.pop_front();

@@ -5,7 +5,7 @@
 
 use crate::calls::{Call, CallState};
 use crate::core::Core;
-use crate::ids::{CallId, WorkerId};
+use crate::ids::{CallId, Time, WorkerId};
 use crate::interface::{Action, Claim};
 use crate::policy::Policy;
 
@@ -26,7 +26,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
     }
 
     /// A worker waits for a call that the function that it runs has made.
-    pub fn claim(&mut self, id: CallId, by: WorkerId, out: &mut Vec<Action<T>>) -> Claim<T> {
+    pub fn claim(
+        &mut self,
+        now: Time,
+        id: CallId,
+        by: WorkerId,
+        out: &mut Vec<Action<T>>,
+    ) -> Claim<T> {
         self.nests(by, out);
         let Some(call) = self.calls.get(id) else { return Claim::Ended };
         let waits_nearby = call.near.is_some() && matches!(call.state, CallState::Waiting(_));
@@ -45,18 +51,26 @@ impl<T: Clone, P: Policy> Core<T, P> {
             // The place that it waits for may be the one that waits for it.
             self.gather_again(id, out);
         }
+        if self.collects {
+            // It may need one of the places that are kept from it.
+            self.pump(now, out);
+        }
         Claim::Wait
     }
 
     /// Takes a call out that waits for a worker, if nothing else depends on it. The core knows it no more.
-    pub fn withdraw(&mut self, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
+    pub fn withdraw(&mut self, now: Time, id: CallId, out: &mut Vec<Action<T>>) -> Option<T> {
         let call = self.calls.get(id)?;
-        if call.state != CallState::Queued || self.dependents.has(id) {
+        let waits = matches!(call.state, CallState::Queued | CallState::QueuedWide);
+        if !waits || self.dependents.has(id) {
             return None;
         }
         self.forget_wanted(id);
         let call = self.calls.remove(id)?;
         self.release_blobs(&call.task.blobs, out);
+        if self.collects {
+            self.pump(now, out);
+        }
         Some(call.task.payload)
     }
 

@@ -81,13 +81,14 @@ impl<T> View<'_, T> {
     /// The worker of this machine that has had nothing to do for the shortest time.
     #[must_use]
     pub fn idle(&self) -> Option<WorkerId> {
-        self.idle.last().filter(|_| self.here)
+        self.idle.last().filter(|_| self.here && self.idle.has_free())
     }
 
     /// Workers of this machine that may take the call, and are at work.
     #[must_use]
     pub fn busy(&self) -> usize {
-        if self.here { self.ready.saturating_sub(self.idle.len()) } else { 0 }
+        let busy = self.idle.held + self.ready.saturating_sub(self.idle.len());
+        if self.here { busy } else { 0 }
     }
 
     /// Calls that a worker or host has been sent and has not answered.
@@ -106,7 +107,8 @@ impl<T> View<'_, T> {
             return self.host_has_room(id, function) && self.hosts.contains(&id);
         }
         let has_room = || self.ahead && worker.has_room(self.pace.cost(function), self.now);
-        self.here && worker.is_common() && (worker.idle.is_some() || has_room())
+        let is_free = worker.idle.is_some() && self.idle.has_free();
+        self.here && worker.is_common() && (is_free || has_room())
     }
 
     /// Whether a host can be sent a call of this function: more than it has workers only as far as they
@@ -116,12 +118,15 @@ impl<T> View<'_, T> {
         let Some(host) = worker.host.as_ref().filter(|_| worker.phase == Phase::Ready) else {
             return false;
         };
+        if host.collects {
+            return false;
+        }
         let ahead = if host.nests || !self.ahead {
             0
         } else {
             self.pace.ahead(function, host.slots, host.round_trip)
         };
         let stays = |life: Life| life.has_time_for(self.now, self.pace.known_cost(function));
-        worker.sent.len() < host.slots + ahead && host.stay.life.is_none_or(stays)
+        worker.taken() < host.slots + ahead && host.stay.life.is_none_or(stays)
     }
 }

@@ -69,6 +69,11 @@ impl<T: Clone, P: Policy> Core<T, P> {
         loss.filter(|_| hosts.all(|host| host.given_up))
     }
 
+    /// What a server is called.
+    pub(crate) fn name_of(&self, id: ServerId) -> Arc<str> {
+        Arc::clone(&self.servers[id.index()].name)
+    }
+
     /// The error of calls that are bound to a server all of whose executors are given up.
     pub(crate) fn no_server(&self, id: ServerId) -> Option<(Arc<str>, Arc<Loss>)> {
         let server = &self.servers[id.index()];
@@ -134,6 +139,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
     pub(crate) fn pump_line(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) -> bool {
         let mut sent = false;
         while let Some((order, id)) = self.calls.front(line) {
+            if self.calls.wide() > 0 {
+                // One that was before this call may be the first by now.
+                self.pump_wide(now, out);
+            }
             let Some(function) = self.calls.get(id).map(|call| call.task.function) else { break };
             let Some(worker) = self.choose(now, line, order, function) else { break };
             self.calls.pop_sent(line, worker);
@@ -147,7 +156,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
     /// longer, as others wait with it.
     pub(crate) fn pump_new(&mut self, now: Time, line: Line, out: &mut Vec<Action<T>>) {
         let is_here = line.is_none_or(|server| server == ServerId::HERE);
-        if is_here && self.calls.bound() > 0 {
+        if self.calls.wide() > 0 || is_here && self.calls.bound() > 0 {
             self.pump(now, out);
         } else {
             self.pump_line(now, line, out);
@@ -156,6 +165,19 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// The same for all lines.
     pub(crate) fn pump(&mut self, now: Time, out: &mut Vec<Action<T>>) {
+        loop {
+            self.pump_lines(now, out);
+            if self.calls.wide() > 0 || self.collects {
+                self.pump_wide(now, out);
+            }
+            if !std::mem::take(&mut self.opened) {
+                return;
+            }
+            // Others may have been kept from places that are not collected any more.
+        }
+    }
+
+    fn pump_lines(&mut self, now: Time, out: &mut Vec<Action<T>>) {
         self.pump_line(now, None, out);
         while self.calls.bound() > 0 {
             let mut sent = false;
@@ -218,16 +240,18 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return self.chosen(chosen);
         }
         let Core { policy, workers, idle, ready, hosts, pace, calls, servers, .. } = self;
+        let open = !self.collects_here;
         let before = |calls: &mut crate::calls::Calls<T>, other: Line| {
             other != line && calls.front(other).is_some_and(|(first, _)| first < order)
         };
         let queued = calls.queued(None) + calls.queued(Some(ServerId::HERE));
         // What any executor may run and nobody has room for goes first where there comes to be room.
         let ahead = line.is_none() || !before(calls, None);
-        let here = match line {
-            None => !before(calls, Some(ServerId::HERE)),
-            Some(server) => server == ServerId::HERE,
-        };
+        let here = open
+            && match line {
+                None => !before(calls, Some(ServerId::HERE)),
+                Some(server) => server == ServerId::HERE,
+            };
         let hosts = line.map_or(hosts.as_slice(), |server| &servers[server.index()].hosts);
         let is_open = |host: &WorkerId| {
             let mut lines = workers[host.index()].servers.iter();

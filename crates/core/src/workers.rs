@@ -47,6 +47,8 @@ pub(crate) struct Sent<T> {
     pub(crate) function: FunctionId,
     pub(crate) cost: u64,
     pub(crate) server: Option<ServerId>,
+    /// Workers' places that it takes.
+    pub(crate) slots: u32,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,8 @@ pub(crate) struct Worker<T> {
     /// A call that nobody waits for, and that has had its grace: this process is to be ended if it is
     /// at it when those behind have been taken back.
     pub(crate) overdue: Option<u64>,
+    /// Places of other workers that its calls take.
+    pub(crate) held: usize,
     /// Expected time for those of `sent` that are not finished, ns.
     pub(crate) cost: u64,
     /// Since when the first of those may have been running.
@@ -122,6 +126,7 @@ impl<T> Worker<T> {
             most_sent,
             watched: false,
             overdue: None,
+            held: 0,
             cost: 0,
             head_since: Time(0),
             taught: Vec::new(),
@@ -142,6 +147,11 @@ impl<T> Worker<T> {
         self.reserved.is_none() && self.host.is_none()
     }
 
+    /// Places that its calls take, its own and those of others.
+    pub(crate) fn taken(&self) -> usize {
+        self.sent.len() + self.held
+    }
+
     /// Whether it is a process of this machine.
     pub(crate) fn is_here(&self) -> bool {
         self.host.is_none() && self.home.is_none()
@@ -159,6 +169,7 @@ impl<T> Worker<T> {
             && !self.is_spent()
             && self.overdue.is_none()
             && !self.nests
+            && self.held == 0
             // It may be about to be ended, and is to have nothing then that it could begin.
             && self.overdue.is_none()
             && self.sent.len() - self.finished < MAX_AHEAD
@@ -204,6 +215,7 @@ impl<T> Worker<T> {
             let index = self.sent.iter().position(|sent| sent.call == call)?;
             let sent = self.sent.remove(index)?;
             self.cost -= sent.cost;
+            self.held -= sent.slots as usize - 1;
             return Some(sent);
         }
         if self.sent.front()?.call != call {
@@ -211,6 +223,7 @@ impl<T> Worker<T> {
         }
         let sent = self.sent.pop_front()?;
         self.nests = false;
+        self.held -= sent.slots as usize - 1;
         if self.finished > 0 {
             self.finished -= 1;
         } else {
@@ -239,6 +252,7 @@ impl<T> Worker<T> {
         self.nests = false;
         self.watched = false;
         self.overdue = None;
+        self.held = 0;
         self.cost = 0;
         self.taught.clear();
         std::mem::take(&mut self.sent)
@@ -261,6 +275,8 @@ pub(crate) struct Idle {
     /// How many count.
     count: usize,
     puts: u64,
+    /// So many of them keep their places free for calls of others that ask for several cores.
+    pub(crate) held: usize,
 }
 
 impl Idle {
@@ -310,6 +326,16 @@ impl Idle {
 
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    /// Whether one of them may be sent a call.
+    pub(crate) fn has_free(&self) -> bool {
+        self.count > self.held
+    }
+
+    /// How many of them may be sent calls.
+    pub(crate) fn free(&self) -> usize {
+        self.count.saturating_sub(self.held)
     }
 }
 

@@ -72,7 +72,7 @@ fn a_call_that_a_worker_was_lost_with_is_not_run_by_the_one_that_waits_for_it() 
     let loss = Loss { worker: 0, pid: 1, host, cause: Cause::Exit(1), stderr };
     grid.core.worker_lost(Time(2), W0, Some(2), loss, &mut grid.out);
     assert_eq!((grid.sent(waits), grid.sent(suspect)), (Some(W1), Some(W1)));
-    let claim = grid.core.claim(suspect, W1, &mut grid.out);
+    let claim = grid.core.claim(Time(2), suspect, W1, &mut grid.out);
     assert!(matches!(claim, Claim::Wait));
     grid.core.taken_back(Time(3), W1, 1, 2, &mut grid.out);
     assert!(!grid.out.iter().any(|action| matches!(action, Action::Run { .. })));

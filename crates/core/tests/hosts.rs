@@ -51,6 +51,8 @@ struct Host {
     /// What its workers run.
     running: Vec<(CallId, u32, FunctionId)>,
     workers: usize,
+    /// Processors of each of them; 0 means 1.
+    cores: u32,
     down: VecDeque<Down>,
     way_up: VecDeque<Up>,
     /// Calls whose results are to stay there.
@@ -68,6 +70,8 @@ struct Wanted {
     ran: u32,
     ended: bool,
     function: FunctionId,
+    /// How many it asks for; 1 if it is for a reserved worker.
+    cores: u32,
     /// Its number in the list of calls, for each call whose result it needs.
     needs: Vec<u32>,
     result: ResultAt,
@@ -267,6 +271,7 @@ impl<P: Policy> World<P> {
                 self.count("run by who waits");
             }
             Action::Teach { .. }
+            | Action::Widen { .. }
             | Action::Forget(_)
             | Action::Collect(_)
             | Action::TakeBack { .. } => {}
@@ -286,6 +291,7 @@ impl<P: Policy> World<P> {
             End::NoServer(..) => "no server",
             End::Closed => "closed",
             End::DependencyFailed(_) => "dependency failed",
+            End::TooWide(_) => "too wide",
             other => panic!("{other:?}"),
         });
     }
@@ -390,6 +396,7 @@ impl<P: Policy> World<P> {
             let mut task = Task::new(call.function, payload as u32);
             task.idempotent = true;
             task.server = call.server;
+            task.cores = call.cores;
             (call.ended, call.repeated) = (false, true);
             let taken = self.drive(|core, now, out| core.submit(now, task, out));
             match taken {
@@ -411,6 +418,8 @@ impl<P: Policy> World<P> {
         task.on = (!on.is_empty() && self.rng.bool()).then(|| on[self.rng.usize(..on.len())]);
         task.server = if self.rng.u32(0..3) == 0 { self.some_server() } else { None };
         task.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
+        task.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
+        let cores = if task.on.is_some() { 1 } else { task.cores };
         let server = task.server.filter(|_| task.on.is_none());
         let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
         // Its number is known before it may end in the course of being taken.
@@ -431,6 +440,7 @@ impl<P: Policy> World<P> {
             ran: 0,
             ended: false,
             function: task.function,
+            cores,
             needs,
             result: ResultAt::Nowhere,
             near: None,
@@ -449,6 +459,11 @@ impl<P: Policy> World<P> {
                 assert!(server.is_some());
                 self.calls.pop();
                 self.count("no server");
+            }
+            Err(Refusal::TooWide(_)) => {
+                assert!(cores > 1);
+                self.calls.pop();
+                self.count("too wide");
             }
             Err(other) => panic!("{other}"),
         }
@@ -469,6 +484,9 @@ impl<P: Policy> World<P> {
                     self.drive(|core, _, out| core.host_joined(id, wanted, out));
                     let away = self.rng.u64(0..100_000);
                     self.core.host_is_away(id, away);
+                    let cores = self.rng.u32(1..3);
+                    self.hosts[index].cores = cores;
+                    self.core.host_has_cores(id, cores);
                 }
                 _ => {}
             }
@@ -582,10 +600,20 @@ impl<P: Policy> World<P> {
 
     fn works(&mut self, index: usize) {
         let host = &mut self.hosts[index];
-        while host.running.len() < host.workers
-            && let Some(next) = host.queue.pop_front()
-        {
-            host.running.push(next);
+        let calls = &self.calls;
+        let slots = |host: &Host, payload: u32| {
+            let cores = calls[payload as usize].cores;
+            (cores.div_ceil(host.cores.max(1)) as usize).min(host.workers)
+        };
+        while let Some((_, payload, _)) = host.queue.front() {
+            let wanted = slots(host, *payload);
+            let taken: usize = host.running.iter().map(|call| slots(host, call.1)).sum();
+            if host.workers == 0 || taken + wanted > host.workers {
+                break;
+            }
+            let next = host.queue.pop_front();
+            host.running.extend(next);
+            self.counts.entry("wide").and_modify(|n| *n += u64::from(wanted > 1)).or_insert(0);
         }
         if !host.running.is_empty() {
             let at = self.rng.usize(..host.running.len());
@@ -675,11 +703,13 @@ impl<P: Policy> World<P> {
         }
         let by = self.id(index);
         let id = self.calls[self.rng.usize(..self.calls.len())].id;
-        if self.calls.iter().any(|call| call.id == id && call.on.is_some()) {
+        // What a running function calls asks for one core.
+        let is_own = |call: &Wanted| call.on.is_some() || call.cores > 1;
+        if self.calls.iter().any(|call| call.id == id && is_own(call)) {
             return;
         }
         self.drive(|core, _, out| core.nests(by, out));
-        let claim = self.drive(|core, _, out| core.claim(id, by, out));
+        let claim = self.drive(|core, now, out| core.claim(now, id, by, out));
         if let Claim::Run(payload) = claim {
             self.check_server(payload, by);
             self.calls[payload as usize].ended = true;
@@ -749,6 +779,8 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
         "sent to its arguments",
         "made again",
         "dependency failed",
+        "too wide",
+        "wide",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
     }
@@ -1017,9 +1049,127 @@ fn a_worker_that_waits_for_a_call_runs_it_only_where_it_is_bound() {
     let (mut core, [first, _], mut out) = two_hosts();
     core.submit(Time(2), bound(0, first), &mut out).expect("taken");
     let waiting = core.submit(Time(2), bound(1, first), &mut out).expect("taken");
-    assert_eq!(core.claim(waiting, WorkerId(1), &mut out), Claim::Wait);
+    assert_eq!(core.claim(Time(2), waiting, WorkerId(1), &mut out), Claim::Wait);
     core.check();
     let waiting = core.submit(Time(2), bound(2, first), &mut out).expect("taken");
-    assert_eq!(core.claim(waiting, WorkerId(0), &mut out), Claim::Run(2));
+    assert_eq!(core.claim(Time(2), waiting, WorkerId(0), &mut out), Claim::Run(2));
     core.check();
+}
+
+/// Hosts of two and of four workers, which have nothing to do, and what they were sent.
+fn a_small_and_a_large_host() -> (Core<u32>, Vec<Action<u32>>) {
+    let mut core: Core<u32> =
+        Core::new(Settings { workers: 0, hosts: vec![2, 4], ..Settings::default() });
+    let mut out = Vec::new();
+    core.open(Time(0), &mut out);
+    for (host, workers) in [(0, 2), (1, 4)] {
+        core.host_joined(WorkerId(host), workers, &mut out);
+        core.host_has(Time(1), WorkerId(host), workers, workers, &mut out);
+    }
+    out.clear();
+    (core, out)
+}
+
+fn wide(payload: u32, cores: u32) -> Task<u32> {
+    Task { cores, ..Task::new(FunctionId(0), payload) }
+}
+
+/// The oldest of the calls that were sent and not answered is answered.
+fn answer_first(core: &mut Core<u32>, out: &mut Vec<Action<u32>>) -> Option<(u32, u32)> {
+    let at = out.iter().position(|action| matches!(action, Action::Send { .. }))?;
+    let Action::Send { worker, call, payload, .. } = out.remove(at) else { return None };
+    let took = Took { ran: 10_000_000, whole: 10_000_000 };
+    core.replied(Time(3), worker, call, took, out).expect("it has it");
+    core.check();
+    Some((payload, worker.0))
+}
+
+#[test]
+fn a_stream_of_small_calls_does_not_keep_a_wide_one_waiting() {
+    let (mut core, mut out) = a_small_and_a_large_host();
+    for payload in 0..6 {
+        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+    }
+    core.submit(Time(2), wide(100, 4), &mut out).expect("taken");
+    for payload in 6..40 {
+        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+        core.check();
+    }
+    let mut order = Vec::new();
+    while let Some((payload, host)) = answer_first(&mut core, &mut out) {
+        let at = if payload == 100 { "wide" } else { ["small", "large"][host as usize] };
+        order.push(at);
+    }
+    assert_eq!(order.len(), 41);
+    let at = order.iter().position(|what| *what == "wide").expect("it ran");
+    // The large host has done the four that were there, and nothing else, before the wide one.
+    assert_eq!(order[..at].iter().filter(|what| **what == "large").count(), 4, "{order:?}");
+    assert!(order[..at].iter().filter(|what| **what == "small").count() >= 2, "{order:?}");
+}
+
+#[test]
+fn a_wide_call_keeps_its_places_while_it_runs() {
+    let (mut core, mut out) = a_small_and_a_large_host();
+    core.submit(Time(2), wide(0, 3), &mut out).expect("taken");
+    for payload in 1..9 {
+        core.submit(Time(2), wide(payload, 1), &mut out).expect("taken");
+    }
+    assert_eq!(sends(&out).iter().filter(|(_, host)| *host == 1).count(), 2, "{out:?}");
+    assert_eq!(sends(&out).iter().filter(|(_, host)| *host == 0).count(), 2, "{out:?}");
+    core.check();
+}
+
+#[test]
+fn calls_before_a_wide_one_are_sent_before_it() {
+    let (mut core, mut out) = a_small_and_a_large_host();
+    core.submit(Time(2), wide(0, 4), &mut out).expect("taken");
+    core.submit(Time(2), wide(1, 2), &mut out).expect("taken");
+    core.submit(Time(2), wide(2, 4), &mut out).expect("taken");
+    let first = Task { priority: 1, ..wide(3, 4) };
+    core.submit(Time(2), first, &mut out).expect("taken");
+    core.submit(Time(2), wide(4, 1), &mut out).expect("taken");
+    assert_eq!(sends(&out), [(0, 1), (1, 0)]);
+    assert_eq!(answer_first(&mut core, &mut out), Some((0, 1)));
+    assert_eq!(sends(&out), [(1, 0), (3, 1)]);
+    assert_eq!(answer_first(&mut core, &mut out), Some((1, 0)));
+    // The small host cannot have the wide ones, and need not wait for them.
+    assert_eq!(sends(&out), [(3, 1), (4, 0)]);
+    assert_eq!(answer_first(&mut core, &mut out), Some((3, 1)));
+    assert_eq!(sends(&out), [(4, 0), (2, 1)]);
+}
+
+#[test]
+fn processors_of_workers_count_for_wide_calls() {
+    let (mut core, mut out) = a_small_and_a_large_host();
+    core.host_has_cores(WorkerId(0), 4);
+    core.submit(Time(2), wide(0, 8), &mut out).expect("taken");
+    core.submit(Time(2), wide(1, 5), &mut out).expect("taken");
+    assert_eq!(sends(&out), [(0, 0)]);
+    let refused = core.submit(Time(2), wide(2, 9), &mut out);
+    let Err(Refusal::TooWide(why)) = refused else { panic!("{refused:?}") };
+    assert_eq!((why.cores, why.most), (9, 8));
+    let told = "the call asks for 9 cores of one host, and the largest host has workers for 8";
+    assert_eq!(why.to_string(), told);
+    core.check();
+}
+
+#[test]
+fn a_wide_call_ends_when_the_host_that_was_large_enough_is_given_up() {
+    let (mut core, mut out) = a_small_and_a_large_host();
+    core.submit(Time(2), wide(0, 4), &mut out).expect("taken");
+    core.submit(Time(2), wide(1, 3), &mut out).expect("taken");
+    core.submit(Time(2), wide(2, 2), &mut out).expect("taken");
+    core.host_has(Time(3), WorkerId(1), 4, 2, &mut out);
+    core.check();
+    core.host_has(Time(3), WorkerId(1), 2, 2, &mut out);
+    core.check();
+    let ended: Vec<u32> = out
+        .iter()
+        .filter_map(|action| match action {
+            Action::End { payload, end: End::TooWide(why), .. } if why.most == 2 => Some(*payload),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ended, [1]);
+    assert_eq!(sends(&out), [(0, 1), (2, 0)]);
 }

@@ -21,6 +21,8 @@ fn task(payload: u32) -> Task<u32> {
         deadline: None,
         idempotent: true,
         priority: 0,
+        cores: 1,
+        threads: 0,
         server: None,
         on: None,
         payload,

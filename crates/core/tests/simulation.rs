@@ -40,6 +40,8 @@ struct Wanted {
     blobs: Vec<BlobId>,
     on: Option<Reservation>,
     priority: i32,
+    /// How many it asks for; 1 if it is for a reserved worker.
+    cores: u32,
     /// It is bound to this machine, as all workers are, and waits in a line of its own.
     bound: bool,
     /// Calls whose results it needs.
@@ -69,10 +71,15 @@ struct World<P> {
     queue: BTreeSet<(Reverse<i32>, u32)>,
     /// The same for those that are bound to this machine.
     bound: BTreeSet<(Reverse<i32>, u32)>,
+    /// The same for those that ask for several cores.
+    wide: BTreeSet<(Reverse<i32>, u32)>,
+    /// Some function has waited for a call: then nothing is collected for wide ones.
+    has_waited: bool,
     /// Calls whose arguments are to be put together.
     gathering: Vec<(CallId, u32)>,
     blobs: Vec<BlobId>,
     reserved: Vec<Reservation>,
+    reserved_ever: HashSet<WorkerId>,
     freed: HashSet<BlobId>,
     /// Data that somebody outside the grid may read.
     passed_on: HashSet<BlobId>,
@@ -110,9 +117,12 @@ impl<P: Policy> World<P> {
             calls: Vec::new(),
             queue: BTreeSet::new(),
             bound: BTreeSet::new(),
+            wide: BTreeSet::new(),
+            has_waited: false,
             gathering: Vec::new(),
             blobs: Vec::new(),
             reserved: Vec::new(),
+            reserved_ever: HashSet::new(),
             freed: HashSet::new(),
             passed_on: HashSet::new(),
             counts: HashMap::new(),
@@ -157,13 +167,25 @@ impl<P: Policy> World<P> {
                     assert!(had, "unshared what it never had");
                     self.processes[worker.0 as usize].letting_go.push(blob);
                 }
+                Action::Widen { slots, call, .. } => {
+                    let wanted = self.calls.iter().find(|wanted| wanted.id == call);
+                    assert_eq!(wanted.map(|wanted| wanted.cores), Some(slots));
+                }
                 Action::Send { worker, call, function, payload, .. } => {
-                    let process = &mut self.processes[worker.0 as usize];
+                    let process = &self.processes[worker.0 as usize];
                     assert!(process.alive && process.ready && !process.doomed);
                     assert!(process.taught.contains(&function), "sent before it was taught");
                     let wanted = &self.calls[payload as usize];
-                    if wanted.on.is_none() {
+                    if wanted.cores > 1 {
+                        assert!(self.wide.remove(&(Reverse(wanted.priority), payload)));
+                        let first = self.queue.first().into_iter().chain(self.bound.first());
                         let this = (Reverse(wanted.priority), payload);
+                        assert!(first.min().is_none_or(|first| *first > this), "overtakes");
+                        self.has_its_places(worker, wanted.cores);
+                        *self.counts.entry("wide").or_default() += 1;
+                    } else if wanted.on.is_none() {
+                        let this = (Reverse(wanted.priority), payload);
+                        self.is_not_before_wide(this);
                         let (own, other) = if wanted.bound {
                             (&mut self.bound, &self.queue)
                         } else {
@@ -185,6 +207,7 @@ impl<P: Policy> World<P> {
                     assert!(wanted.on.is_none_or(|on| on.worker == worker));
                     let last = process.inbox.back().map_or(0, |(_, _, payload)| payload + 1);
                     assert!(wanted.on.is_none() || last <= payload, "out of order");
+                    let process = &mut self.processes[worker.0 as usize];
                     process.inbox.push_back((process.received, call, payload));
                     process.received += 1;
                 }
@@ -196,6 +219,7 @@ impl<P: Policy> World<P> {
                     wanted.failed = true;
                     self.queue.remove(&(Reverse(wanted.priority), payload));
                     self.bound.remove(&(Reverse(wanted.priority), payload));
+                    self.wide.remove(&(Reverse(wanted.priority), payload));
                     if let End::DependencyFailed(dependency) = end {
                         let after = self.calls[payload as usize].after.iter();
                         let mut needed = after.map(|call| &self.calls[*call as usize]);
@@ -224,6 +248,7 @@ impl<P: Policy> World<P> {
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
                         End::NoWorkers(_) => "no workers",
+                        End::TooWide(_) => "too wide",
                         End::NoServer(..) => unreachable!("no workers are left then"),
                         End::Closed => "closed",
                     });
@@ -333,8 +358,9 @@ impl<P: Policy> World<P> {
         for payload in payloads {
             let wanted = &self.calls[*payload as usize];
             if !wanted.ended && wanted.on.is_none() {
-                let queue = if wanted.bound { &mut self.bound } else { &mut self.queue };
-                queue.insert((Reverse(wanted.priority), *payload));
+                let this = (Reverse(wanted.priority), *payload);
+                let (is_wide, bound) = (wanted.cores > 1, wanted.bound);
+                self.queue_of(is_wide, bound).insert(this);
             }
         }
     }
@@ -342,21 +368,66 @@ impl<P: Policy> World<P> {
     /// The function that a worker runs waits for some call.
     fn nest(&mut self, out: &mut Vec<Action<u32>>) {
         let Some(index) = self.pick(|p| p.alive && !p.doomed && p.begun > 0) else { return };
-        let alive = self.calls.iter().filter(|call| !call.ended || call.id.0 % 16 == 0);
+        // What a running function calls asks for one core.
+        let narrow = self.calls.iter().filter(|call| call.cores == 1);
+        let alive = narrow.filter(|call| !call.ended || call.id.0 % 16 == 0);
         let alive: Vec<&Wanted> = alive.collect();
         let Some(id) = self.rng.choice(alive).map(|call| call.id) else { return };
         let process = &self.processes[index];
         if process.inbox.range(..process.begun).any(|(_, call, _)| *call == id) {
             return;
         }
-        match self.core.claim(id, WorkerId(index as u32), out) {
+        match self.core.claim(self.now, id, WorkerId(index as u32), out) {
             Claim::Run(payload) => {
                 self.run_nested(payload);
                 self.count("run by who waits");
             }
-            Claim::Wait => self.count("waited for"),
+            Claim::Wait => {
+                self.has_waited = true;
+                self.count("waited for");
+            }
             Claim::Ended => assert!(self.calls.iter().any(|call| call.id == id && call.ended)),
         }
+    }
+
+    fn queue_of(&mut self, is_wide: bool, bound: bool) -> &mut BTreeSet<(Reverse<i32>, u32)> {
+        match (is_wide, bound) {
+            (true, _) => &mut self.wide,
+            (false, true) => &mut self.bound,
+            (false, false) => &mut self.queue,
+        }
+    }
+
+    /// Workers that work for all and are at hand.
+    fn at_hand(&self) -> impl Iterator<Item = &Process> {
+        let own = |index: u32| self.reserved_ever.contains(&WorkerId(index));
+        let all = self.processes.iter().enumerate().filter(move |(index, _)| !own(*index as u32));
+        let all = all.map(|(_, process)| process);
+        all.filter(|p| p.alive && p.ready && !p.doomed && !p.dismissed)
+    }
+
+    /// A wide call is about to be sent: as many workers have nothing to do, without those that keep their
+    /// places free for others.
+    fn has_its_places(&self, worker: WorkerId, cores: u32) {
+        assert!(self.processes[worker.0 as usize].inbox.is_empty(), "it has something to do");
+        let free = self.at_hand().filter(|process| process.inbox.is_empty()).count();
+        let cores_of = |(_, _, payload): &(u64, CallId, u32)| self.calls[*payload as usize].cores;
+        let held = self.processes.iter().flat_map(|process| &process.inbox).map(cores_of);
+        let held: u32 = held.map(|cores| cores - 1).sum();
+        assert!(free as u32 >= held + cores, "{free} are free, {held} are held");
+    }
+
+    /// A call is about to be sent: no wide one that was there before could have the place some time.
+    fn is_not_before_wide(&self, this: (Reverse<i32>, u32)) {
+        let workers = self.at_hand().count() as u32;
+        let mut before = self.wide.range(..this);
+        let could = |wide: &(Reverse<i32>, u32)| {
+            // Calls of another line may wait by the policy's will.
+            let mut others = self.queue.first().into_iter().chain(self.bound.first());
+            let has_turn = others.all(|other| other > wide);
+            has_turn && self.calls[wide.1 as usize].cores <= workers
+        };
+        assert!(self.has_waited || !before.any(could), "a wide call is overtaken");
     }
 
     /// A call becomes part of the one that waits for it.
@@ -387,8 +458,9 @@ impl<P: Policy> World<P> {
         }
         if !wanted.ended {
             if wanted.on.is_none() {
-                let queue = if wanted.bound { &mut self.bound } else { &mut self.queue };
-                queue.insert((Reverse(wanted.priority), payload));
+                let this = (Reverse(wanted.priority), payload);
+                let (is_wide, bound) = (wanted.cores > 1, wanted.bound);
+                self.queue_of(is_wide, bound).insert(this);
             }
             self.count("gathered");
         }
@@ -417,6 +489,7 @@ impl<P: Policy> World<P> {
                 let count = self.rng.u32(1..3);
                 let server = self.rng.bool().then_some(ServerId::HERE);
                 let reserved = self.core.reserve(count, server, &mut out);
+                self.reserved_ever.extend(reserved.iter().map(|one| one.worker));
                 self.reserved.extend(reserved);
             }
             2..4 => {
@@ -524,6 +597,10 @@ impl<P: Policy> World<P> {
             let priority = task.priority;
             let bound = self.rng.u32(0..3) == 0;
             task.server = bound.then_some(ServerId::HERE);
+            if self.rng.u32(0..5) == 0 {
+                task.cores = self.rng.u32(2..self.settings.workers + 3);
+            }
+            let cores = if on.is_some() { 1 } else { task.cores };
             let mut after = Vec::new();
             if self.rng.u32(0..4) == 0 && index > 0 {
                 let far = index.saturating_sub(30);
@@ -546,8 +623,7 @@ impl<P: Policy> World<P> {
             match taken {
                 Ok(id) => {
                     if after.is_empty() && on.is_none() {
-                        let queue = if bound { &mut self.bound } else { &mut self.queue };
-                        queue.insert((Reverse(priority), index));
+                        self.queue_of(cores > 1, bound).insert((Reverse(priority), index));
                     }
                     self.calls.push(Wanted {
                         id,
@@ -555,6 +631,7 @@ impl<P: Policy> World<P> {
                         blobs,
                         on,
                         priority,
+                        cores,
                         bound,
                         after,
                         begun: 0,
@@ -570,6 +647,10 @@ impl<P: Policy> World<P> {
                 }
                 Err(Refusal::UnknownBlob(blob)) => assert!(blobs.contains(&blob)),
                 Err(Refusal::NoWorkers(_)) => assert!(self.core.broken().is_some()),
+                Err(Refusal::TooWide(why)) => {
+                    assert!(cores > why.most);
+                    self.count("refused");
+                }
                 Err(Refusal::NoServer(..)) => unreachable!("no workers are left then"),
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
                 Err(Refusal::ReservedLost(_)) => {
@@ -806,6 +887,8 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
         "run by who waits",
         "run when it came back",
         "waited for",
+        "wide",
+        "refused",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > least, "hardly any {what}: {totals:?}");
     }

@@ -44,6 +44,7 @@ pub fn grid(error: &GridError) -> PyErr {
             Refusal::Closed => closed(py, &error.to_string()),
             Refusal::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
             Refusal::NoServer(server, loss) => start_error(py, &none_of(server), loss),
+            Refusal::TooWide(_) => new(py, package::too_wide(py), (error.to_string(),)),
             Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
             Refusal::ReservedLost(loss) => {
                 object_lost(py, "the worker that held the object was lost", loss)
@@ -82,6 +83,7 @@ pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
         }
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
+        End::TooWide(why) => new(py, package::too_wide(py), (format!("{function}: {why}"),)),
         End::DependencyFailed(_) => dependency_failed(py, None, function),
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"

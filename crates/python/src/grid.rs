@@ -309,7 +309,7 @@ impl Grid {
     /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
     /// many calls wait for workers.
     #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent, *, on=None,
-                        priority=0, server=None, after=Vec::new()))]
+                        priority=0, server=None, cores=1, after=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit(
         &self,
@@ -324,6 +324,7 @@ impl Grid {
         on: Option<&Reserved>,
         priority: i32,
         server: Option<u32>,
+        cores: u32,
         after: Vec<PyRef<'_, Dependency>>,
     ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
@@ -344,7 +345,7 @@ impl Grid {
         let on = on.map(|reserved| reserved.reservation);
         let after = after.iter().map(|one| one.to_client(py)).collect();
         let server = server.map(ServerId);
-        self.send(py, owner, Request { on, server, priority, after, ..request })
+        self.send(py, owner, Request { on, server, priority, cores, after, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -353,7 +354,7 @@ impl Grid {
     }
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         slf: &Bound<'_, Self>,
@@ -366,9 +367,10 @@ impl Grid {
         on: Option<&Reserved>,
         priority: i32,
         server: Option<u32>,
+        cores: u32,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
-        let options = call_options(deadline, on, server)?;
+        let options = CallOptions { cores, ..call_options(deadline, on, server)? };
         let (native, arguments) = (slf.as_any(), (args, kwargs));
         let made = modules::make(py, &this.grid, target, native, arguments, out, options)?;
         let call = this.send_request(py, Request { priority, ..made.request })?;
@@ -391,7 +393,7 @@ impl Grid {
         server: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
         let call =
-            Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0, server)?;
+            Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1)?;
         call.result(slf.py(), None)
     }
 
@@ -551,6 +553,8 @@ fn request(
         deadline: duration(deadline)?,
         idempotent,
         priority: 0,
+        cores: 1,
+        threads: 0,
         server: None,
         on: None,
         callbacks: None,
@@ -566,7 +570,7 @@ fn call_options(
 ) -> PyResult<CallOptions> {
     let on = on.map(|reserved| reserved.reservation);
     let (deadline, server) = (duration(deadline)?, server.map(ServerId));
-    Ok(CallOptions { deadline, server, on, callbacks: None })
+    Ok(CallOptions { deadline, server, on, ..CallOptions::default() })
 }
 
 fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {

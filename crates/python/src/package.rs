@@ -28,6 +28,7 @@ from_package! {
     remote_traceback: "gridrpc.errors", "RemoteTraceback";
     server_not_found: "gridrpc.errors", "ServerNotFound";
     start_error: "gridrpc.errors", "StartError";
+    too_wide: "gridrpc.errors", "TooFewCores";
     worker_lost: "gridrpc.errors", "WorkerLost";
     // What a call leaves to Python.
     cancel: "gridrpc._call", "cancel";

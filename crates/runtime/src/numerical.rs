@@ -38,7 +38,7 @@ type Set = unsafe extern "C" fn(c_int);
 #[derive(Debug, Default)]
 pub struct Libraries {
     blas: Vec<(Get, Set)>,
-    openmp: Vec<Set>,
+    openmp: Vec<(Get, Set)>,
     /// Whether there is one whose threads cannot be told, or do not survive a fork.
     others: bool,
 }
@@ -67,10 +67,16 @@ impl Libraries {
                 found.others |= functions.is_none();
                 found.blas.extend(functions);
             } else if name.starts_with("libgomp") || name.starts_with("libiomp") {
-                if let Some(set) = symbol(file, c"omp_set_num_threads") {
-                    // SAFETY: OpenMP defines this type for the function of this name.
-                    let set = unsafe { std::mem::transmute::<*mut libc::c_void, Set>(set) };
-                    found.openmp.push(set);
+                let get = symbol(file, c"omp_get_max_threads");
+                if let Some((get, set)) = get.zip(symbol(file, c"omp_set_num_threads")) {
+                    // SAFETY: OpenMP defines these types for the functions of these names.
+                    let functions = unsafe {
+                        (
+                            std::mem::transmute::<*mut libc::c_void, Get>(get),
+                            std::mem::transmute::<*mut libc::c_void, Set>(set),
+                        )
+                    };
+                    found.openmp.push(functions);
                 }
             } else if name.contains("mkl_") || name.contains("libblis") {
                 found.others = true;
@@ -106,9 +112,44 @@ impl Libraries {
 
     /// Has OpenMP use so many threads in what this thread calls; in processes forked by it too.
     pub fn limit_openmp(&self, threads: u32) {
-        for set in &self.openmp {
+        for (_, set) in &self.openmp {
             // SAFETY: it sets a number of the calling thread.
             unsafe { set(threads as c_int) };
+        }
+    }
+
+    /// Has all of them use so many threads in what this thread calls. Returns what they had before.
+    #[must_use]
+    pub fn use_threads(&self, threads: u32) -> Restored {
+        let mut before = Vec::new();
+        for (get, set) in self.blas.iter().chain(&self.openmp) {
+            // SAFETY: both may be called at any time by the only thread that uses the library.
+            unsafe {
+                before.push((*set, get()));
+                set(threads as c_int);
+            }
+        }
+        Restored { before }
+    }
+}
+
+/// What libraries had before their number of threads was changed.
+#[derive(Debug)]
+pub struct Restored {
+    before: Vec<(Set, c_int)>,
+}
+
+impl Restored {
+    /// Has them use as many again. Those that were loaded since use `usual`, if that is known.
+    pub fn restore(self, usual: Option<u32>) {
+        let now = Libraries::loaded();
+        for (_, set) in now.blas.iter().chain(&now.openmp) {
+            let known = self.before.iter().find(|(other, _)| std::ptr::fn_addr_eq(*other, *set));
+            let threads = known.map(|(_, threads)| *threads);
+            if let Some(threads) = threads.or(usual.map(|usual| usual as c_int)) {
+                // SAFETY: as above.
+                unsafe { set(threads) };
+            }
         }
     }
 }

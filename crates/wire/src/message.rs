@@ -30,6 +30,7 @@ pub enum Kind {
     BlobDropped = 18,
     Hold = 19,
     Fetch = 20,
+    Wide = 21,
     Prepare = 32,
     Spawn = 33,
     Started = 34,
@@ -67,7 +68,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 53] = [
+    pub const ALL: [Kind; 54] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Function,
@@ -88,6 +89,7 @@ impl Kind {
         Kind::BlobDropped,
         Kind::Hold,
         Kind::Fetch,
+        Kind::Wide,
         Kind::Prepare,
         Kind::Spawn,
         Kind::Started,
@@ -323,6 +325,15 @@ pub enum Message<'a> {
     Fetch,
     /// Client to worker or spawner: end.
     Goodbye,
+    /// Client to worker or agent: this call, which comes next, asks for several cores.
+    Wide {
+        /// Which call.
+        call: u64,
+        /// How many workers' places it takes.
+        slots: u32,
+        /// How many threads its function is to use.
+        threads: u32,
+    },
     /// Client to worker: nobody waits for this call any more; it may return early.
     Cancel {
         /// Which call.
@@ -566,6 +577,7 @@ impl Message<'_> {
             Message::Goodbye => Kind::Goodbye,
             Message::DropSegment { .. } => Kind::DropSegment,
             Message::Cancel { .. } => Kind::Cancel,
+            Message::Wide { .. } => Kind::Wide,
             Message::Callback { .. } => Kind::Callback,
             Message::CallbackReply { .. } => Kind::CallbackReply,
             Message::CallbackFailure { .. } => Kind::CallbackFailure,
@@ -715,6 +727,11 @@ impl Message<'_> {
             Message::Fetch | Message::Goodbye => {}
             Message::DropSegment { segment } => w.u32(*segment),
             Message::Cancel { call } => w.u64(*call),
+            Message::Wide { call, slots, threads } => {
+                w.u64(*call);
+                w.u32(*slots);
+                w.u32(*threads);
+            }
             Message::Callback { call, index, sections } => {
                 w.u64(*call);
                 w.u16(*index);
@@ -905,6 +922,11 @@ impl<'a> Message<'a> {
             Kind::Goodbye => Message::Goodbye,
             Kind::DropSegment => Message::DropSegment { segment: r.u32("segment")? },
             Kind::Cancel => Message::Cancel { call: r.u64("call")? },
+            Kind::Wide => Message::Wide {
+                call: r.u64("call")?,
+                slots: r.u32("slots")?,
+                threads: r.u32("threads")?,
+            },
             Kind::Callback => Message::Callback {
                 call: r.u64("call")?,
                 index: r.u16("callback")?,

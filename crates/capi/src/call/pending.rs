@@ -86,7 +86,7 @@ impl Pending {
         });
         let Options { deadline, server, on, .. } = options;
         let (mut request, landing) =
-            prepared.request(target, CallOptions { deadline, server, on, callbacks });
+            prepared.request(target, CallOptions { deadline, cores: 1, server, on, callbacks });
         let begun = Instant::now();
         let call = loop {
             match grid.submit(request) {

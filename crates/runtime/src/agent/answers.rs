@@ -197,6 +197,7 @@ impl Answers {
                 (HostEnd::NoWorkers, loss_on_the_wire(loss))
             }
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
+            End::TooWide(why) => return self.refuse(call, &why.to_string()),
             other => return self.refuse(call, &format!("{other:?}")),
         };
         self.tell(&Message::Ended { call, end, loss });

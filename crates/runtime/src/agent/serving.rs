@@ -67,6 +67,8 @@ struct Agent {
     modules: ModuleFiles,
     functions: HashMap<u32, Known>,
     blobs: HashSet<u64>,
+    /// Calls to come that ask for several cores: how many workers' places, and threads.
+    wide: HashMap<u64, (u32, u32)>,
     early: Vec<Arrived>,
     /// Reserved workers, by the client's numbers, and whether it has been told that they are ready.
     guests: HashMap<u32, (Reservation, bool)>,
@@ -141,6 +143,7 @@ pub(super) fn serve(
         modules: ModuleFiles::new(&wanted.staging),
         functions: HashMap::new(),
         blobs: HashSet::new(),
+        wide: HashMap::new(),
         early: Vec::new(),
         guests: HashMap::new(),
         ready: None,
@@ -299,6 +302,9 @@ impl Agent {
         let Received { message, streams, .. } = received;
         match message {
             Message::HostCall(call) => self.arrived(&call, streams),
+            Message::Wide { call, slots, threads } => {
+                self.wide.insert(call, (slots, threads));
+            }
             Message::Function { function, form, name, sections } => {
                 self.learn(function, form, name, &sections, streams);
                 self.try_early();
@@ -471,6 +477,8 @@ impl Agent {
                 None => return self.answers.refuse(call, "its worker was given up"),
             },
         };
+        let wide = (!self.wide.is_empty()).then(|| self.wide.remove(&call)).flatten();
+        let (slots, threads) = wide.unwrap_or((1, 0));
         let backwards = Backwards {
             call,
             answers: Arc::clone(&self.answers),
@@ -483,6 +491,9 @@ impl Agent {
             deadline: None,
             idempotent,
             priority: 0,
+            // As many as there are: the client has counted them before one was given up.
+            cores: slots.min(self.grid.workers()).max(1),
+            threads,
             server: None,
             on,
             callbacks: Some(Callbacks(Arc::new(backwards))),

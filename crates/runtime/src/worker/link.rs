@@ -23,6 +23,7 @@ use crate::worker::lendings::Lendings;
 use crate::worker::outbox::Outbox;
 use crate::worker::outboxes::BoxMemory;
 use crate::worker::progress::Side;
+use crate::worker::threads::Threads;
 use crate::worker::{debug, progress};
 
 /// A function that the client has told.
@@ -53,6 +54,8 @@ pub struct Job {
     pub order: Order,
     /// When it had come in whole, ns.
     pub received: u64,
+    /// Threads that it is to use; 0: as many as any other.
+    pub threads: u32,
 }
 
 /// What a callback has returned, or why it has failed.
@@ -114,6 +117,8 @@ pub struct WorkerLink {
     streak: u32,
     /// Whether it wakes up now and then to give up memory that nobody uses.
     wakes: bool,
+    /// Threads of numerical libraries.
+    threads: Threads,
 }
 
 /// What the client has told this worker.
@@ -135,6 +140,8 @@ struct Desk {
     cancelled: bool,
     /// Calls that nobody waits for any more, not taken up yet.
     unwanted: HashSet<u64>,
+    /// A call to come, and how many threads it is to use.
+    wide: Option<(u64, u32)>,
     callback: Option<CallbackAnswer>,
     /// Streams of the last answers: their buffers are used again.
     sent: Vec<Arc<Source>>,
@@ -219,6 +226,7 @@ impl WorkerLink {
             outbox,
             streak: 0,
             wakes: false,
+            threads: Threads::default(),
         })
     }
 
@@ -329,6 +337,9 @@ impl WorkerLink {
         self.lay_out();
         let cancelled = self.desk.unwanted.remove(&job.call);
         if progress::begin(&self.progress, self.worker) {
+            if job.threads != self.threads.number() {
+                self.threads.use_in_libraries(job.threads);
+            }
             self.streak = self.streak.saturating_add(1);
             self.desk.current = Some(job.call);
             self.desk.cancelled = cancelled;
@@ -551,6 +562,7 @@ impl Desk {
             current: None,
             cancelled: false,
             unwanted: HashSet::new(),
+            wide: None,
             callback: None,
             sent: Vec::new(),
             ended: false,
@@ -577,7 +589,10 @@ impl Desk {
                     LinkError::Unexpected("a call of a function that was never told".into())
                 })?;
                 let received = monotonic_ns();
-                self.jobs.push_back((Job { call, function, sections, order, received }, batch));
+                let wide = self.wide.take().filter(|(wide, _)| *wide == call);
+                let threads = wide.map_or(0, |(_, threads)| threads);
+                let job = Job { call, function, sections, order, received, threads };
+                self.jobs.push_back((job, batch));
             }
             Message::Function { function: number, form, name, .. } => {
                 self.serial += 1;
@@ -590,6 +605,7 @@ impl Desk {
                 };
                 self.functions.insert(number, Arc::new(known));
             }
+            Message::Wide { call, threads, .. } => self.wide = Some((call, threads)),
             Message::Segment { segment, len } => {
                 let file = descriptors.pop().ok_or_else(unexpected_end)?;
                 self.mapped.add(segment, len, file)?;

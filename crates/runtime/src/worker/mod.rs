@@ -14,6 +14,7 @@ pub(crate) mod outboxes;
 pub(crate) mod progress;
 mod spawner;
 mod stopped;
+mod threads;
 
 pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
 pub use module::Modules;

@@ -78,6 +78,8 @@ pub fn send(
         payload,
         blobs: Vec::new(),
         deadline,
+        cores: 1,
+        threads: 0,
         idempotent: false,
         priority: 0,
         server: None,

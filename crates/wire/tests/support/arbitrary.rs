@@ -76,7 +76,9 @@ fn calls() -> impl Strategy<Value = Message<'static>> {
     let cancel = any::<u64>().prop_map(|call| Message::Cancel { call });
     let packed =
         (any::<u32>(), payload()).prop_map(|(stream, bytes)| Message::Packed { stream, bytes });
-    prop_oneof![function, call, data, packed, reply, failure, cancel]
+    let wide = (any::<u64>(), any::<[u32; 2]>())
+        .prop_map(|(call, [slots, threads])| Message::Wide { call, slots, threads });
+    prop_oneof![function, call, data, packed, reply, failure, cancel, wide]
 }
 
 fn callbacks() -> impl Strategy<Value = Message<'static>> {

@@ -78,6 +78,11 @@ pub fn message(json: &Json) -> Message<'static> {
         "Goodbye" => Message::Goodbye,
         "DropSegment" => Message::DropSegment { segment: object.int("segment") },
         "Cancel" => Message::Cancel { call: object.int("call") },
+        "Wide" => Message::Wide {
+            call: object.int("call"),
+            slots: object.int("slots"),
+            threads: object.int("threads"),
+        },
         "Callback" => Message::Callback {
             call: object.int("call"),
             index: object.int("index"),

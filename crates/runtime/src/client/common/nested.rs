@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{CallId, Cause, Claim, End, Loss, WorkerId};
+use gridrpc_core::{CallId, Cause, Claim, End, Loss, Time, WorkerId};
 use gridrpc_wire::FunctionForm;
 
 use crate::client::call::{Call, Outcome, Watcher};
@@ -14,6 +14,7 @@ use crate::client::function::FunctionRef;
 use crate::client::state::Waiting;
 use crate::nested::{CANCEL, DONE, SUBMIT, WAIT, decode, encode};
 use crate::payload::{Incoming, Outgoing, Payload};
+use crate::sys::monotonic_ns;
 
 /// Notices the end of a call that a worker waits for.
 #[derive(Debug)]
@@ -89,6 +90,8 @@ impl Common {
             deadline: deadline.parse().ok().map(Duration::from_nanos),
             idempotent,
             priority: priority.parse().map_err(told)?,
+            cores: 1,
+            threads: 0,
             server: None,
             on: None,
             callbacks: None,
@@ -142,7 +145,8 @@ impl Common {
         }
         let id = child.id()?;
         let mut state = self.lock();
-        let claim = state.drive(|core, out| core.claim(id, worker, out));
+        let now = Time(monotonic_ns());
+        let claim = state.drive(|core, out| core.claim(now, id, worker, out));
         if let Claim::Run(call) = claim {
             self.finish(state);
             return Some(self.to_be_run(&call));

@@ -29,6 +29,10 @@ pub struct Request {
     pub idempotent: bool,
     /// Of the calls that wait for a worker, those with a higher priority go first.
     pub priority: i32,
+    /// How many processors it uses, all of one host.
+    pub cores: u32,
+    /// Threads that its function is to use, if not as many as it has cores; 0: as many.
+    pub threads: u32,
     /// The server that has to run it, from [`Grid::server`](crate::client::Grid::server); none: whoever has room.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
@@ -63,7 +67,7 @@ impl Common {
             return Err(SubmitError::Full(Box::new(request)));
         }
         let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { server, on, callbacks, sinks, after, .. } = request;
+        let Request { cores, threads, server, on, callbacks, sinks, after, .. } = request;
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
@@ -77,6 +81,8 @@ impl Common {
                 .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
             idempotent,
             priority,
+            cores,
+            threads,
             server,
             on,
             payload: Arc::clone(&call),

@@ -185,7 +185,8 @@ impl Grid {
     pub(crate) fn withdraw(&self, call: &Call) -> bool {
         let Some(id) = call.id() else { return false };
         let mut state = self.common.lock();
-        let withdrawn = state.drive(|core, out| core.withdraw(id, out));
+        let now = Time(sys::monotonic_ns());
+        let withdrawn = state.drive(|core, out| core.withdraw(now, id, out));
         self.common.finish(state);
         withdrawn.is_some()
     }

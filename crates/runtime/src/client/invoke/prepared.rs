@@ -42,6 +42,8 @@ pub struct Prepared {
 pub struct CallOptions {
     /// After which time it fails.
     pub deadline: Option<Duration>,
+    /// How many processors it uses, all of one host; 0 is 1.
+    pub cores: u32,
     /// The server that has to run it, if not any that has room.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
@@ -61,7 +63,7 @@ impl Prepared {
 
 /// The request for a call that needs nothing else.
 pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, server, on, callbacks } = options;
+    let CallOptions { deadline, cores, server, on, callbacks } = options;
     Request {
         function: Arc::clone(&target.function),
         payload,
@@ -69,6 +71,8 @@ pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -
         deadline,
         idempotent: target.interface().idempotent && on.is_none(),
         priority: 0,
+        cores: cores.max(1),
+        threads: 0,
         server,
         on,
         callbacks,

@@ -208,6 +208,7 @@ impl Reactor {
         let base = state.hosts.number(&plan.name, wanted);
         state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
         state.hosts.note(id, &plan.name, "has an agent, which starts workers");
+        state.core.host_has_cores(id, cores);
         state.drive(|core, out| core.host_joined(id, wanted, out));
         if let Some(ends) = ends {
             state.core.host_ends(now(), id, ends);

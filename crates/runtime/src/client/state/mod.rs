@@ -273,6 +273,9 @@ impl State {
                 let begun = self.workers.take_back(worker, head, below);
                 self.taken_back.extend(begun.map(|begun| (worker, begun, below)));
             }
+            Action::Widen { worker, call, slots, threads } => {
+                self.push(worker, &Message::Wide { call: call.0, slots, threads });
+            }
             Action::Send { worker, call, function, batch, payload } => {
                 self.send(worker, call, function, batch, &payload);
             }

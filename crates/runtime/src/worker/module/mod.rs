@@ -101,7 +101,7 @@ impl Modules {
     /// # Errors
     /// When the client breaks the protocol or the connection fails.
     pub fn serve(&mut self, link: &mut WorkerLink, job: Job) -> Result<bool, LinkError> {
-        let Job { call, function, mut sections, order, received } = job;
+        let Job { call, function, mut sections, order, received, .. } = job;
         let calc_in = monotonic_ns();
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
         let result = self.known(&function).and_then(|known| {
