@@ -128,7 +128,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -136,7 +136,7 @@ test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on 
 	$(BIN)/python -m pytest -m htcondor --durations 15 tests
 
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages ## run all commands and programs of README, docs and examples as printed
+test-docs: compilers install $(STAMPS)/test-packages mpi ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: browser
@@ -179,6 +179,10 @@ htcondor: ## see that what makes a pool of HTCondor on this machine is there
 sshfs: ## see that what makes folders that come over the network is there
 	@scripts/ensure-sshfs
 
+.PHONY: mpi
+mpi: ## see that Open MPI is there
+	@scripts/ensure-mpi
+
 .PHONY: openssl
 openssl: ## see that what compiles programs with bare TLS is there
 	@scripts/ensure-openssl
@@ -188,8 +192,7 @@ cpython-tests: ## see that CPython's own tests are there
 	@scripts/ensure-cpython-tests
 
 .PHONY: engines
-engines: install ## install the engines that gridrpc is measured beside
-	@scripts/ensure-mpi
+engines: install mpi ## install the engines that gridrpc is measured beside
 	@$(BIN)/gridbench engines install --all
 
 .PHONY: lint

@@ -58,6 +58,8 @@ class Config:
     threads: int = 0
     """How many threads numerical libraries may use in a worker; 0: what the client's environment
     says, and otherwise the processors shared out among the workers."""
+    mpirun: str = "mpirun"
+    """The command that starts the ranks of calls with `ranks`; `-n` and their number follow."""
     modules: tuple[str, ...] = ()
     """Files of compiled modules, and folders with them, whose functions can be called; those that
     GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""

@@ -127,6 +127,7 @@ class Grid:
         priority: int = 0,
         server: str | None = None,
         cores: int = 1,
+        ranks: int = 0,
         **kwargs: Any,
     ) -> Call[T]:
         """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
@@ -138,18 +139,21 @@ class Grid:
         order of submission. `server`: the server that has to run it, or a host, by name; this
         machine's own workers are "localhost". `cores`: how many processors of one host it uses; as
         many workers keep their places free for it, and numerical libraries start as many threads.
-        Calls of this grid among the arguments stand for their results: the call waits for them, and
-        the client does not. Waits while too many calls wait for workers (Config.max_queued,
-        max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores, and whatever pickling the
-        arguments raises.
+        `ranks`: run it on so many ranks of MPI, beside each other on one host; each of them uses
+        `cores`, and what rank 0 returns is the result. Calls of this grid among the arguments stand
+        for their results: the call waits for them, and the client does not. Waits while too many
+        calls wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed,
+        ServerNotFound, TooFewCores, and whatever pickling the arguments raises.
         """
-        if not priority and server is None and cores == 1 and self._runs_python:
+        if not (priority or ranks) and server is None and cores == 1 and self._runs_python:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
         self._check_process()
         _check_cores(cores)
+        if ranks:
+            fn, cores = self._on_ranks(fn, ranks), ranks * cores
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
@@ -206,6 +210,16 @@ class Grid:
             cores=cores,
             after=calls,
         )
+
+    def _on_ranks(self, fn: str | Callable[..., T], ranks: int) -> Callable[..., T]:
+        """The function, as it is called on ranks of MPI."""
+        from gridrpc._ranks import OnRanks
+
+        if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks < 1 << 16:
+            raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
+        if self._of_module(fn) is not None:
+            raise TypeError("functions of compiled modules run in one process: leave out `ranks`")
+        return OnRanks(fn, ranks, self.config.mpirun)
 
     def _server(self, name: str | None) -> int | None:
         """The number of a server. Raises ServerNotFound."""

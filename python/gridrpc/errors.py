@@ -180,6 +180,13 @@ class WorkerLost(_Loss):
     """
 
 
+class RanksLost(WorkerLost):
+    """Ranks of MPI that ran the call have ended, by MPI_Abort or otherwise, or did not start.
+
+    `pid`, `status`, `signal`: of the command that has started them; `stderr`: what they wrote last.
+    """
+
+
 class StartError(WorkerLost):
     """No worker could be started, or not as many as are waited for.
 

@@ -135,6 +135,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench scenario 6 --engine gridrpc-slurm --engine slurm-array --sizes 0,1MB"
         " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),
     },
+    "docs/mpi.md": {"#!/bin/bash": NotRun(_NO_CLUSTER)},
     "docs/slurm.md": {
         "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(
             _NO_CLUSTER

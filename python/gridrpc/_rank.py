@@ -1,0 +1,82 @@
+"""A rank: a process of MPI that runs functions for the worker that has had it started."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from pickle import loads
+from socket import AF_UNIX, socket
+from typing import Any
+
+from gridrpc._wrapped import Wrapped
+
+
+def main(place: str) -> None:
+    """Serve the worker that listens there until it is gone."""
+    from mpi4py import MPI
+
+    connection = _connected(place)
+    connection.send(MPI.COMM_WORLD.Get_rank())
+    sys.path[:], folder = connection.recv()
+    os.chdir(folder)
+    calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, calls), daemon=True).start()
+    while True:
+        kind, value = _run(calls.get())
+        connection.send_bytes(_pickled(kind, value))
+
+
+def _connected(place: str) -> Connection:
+    with socket(AF_UNIX) as opened:
+        opened.connect(place)
+        return Connection(opened.detach())
+
+
+def _receive(connection: Connection, calls: queue.SimpleQueue[bytes]) -> None:
+    """Take calls; end with the worker, whatever a function does at that time."""
+    while True:
+        try:
+            calls.put(connection.recv_bytes())
+        except (EOFError, OSError):
+            # Not by MPI_Finalize, which would wait for ranks that do something else.
+            os._exit(0)
+
+
+def _run(call: bytes) -> tuple[str, Any]:
+    try:
+        function, args, kwargs = loads(call)
+        result = Wrapped(function).resolved()(*args, **kwargs)
+    except BaseException as error:
+        return "raised", _told(error)
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    from mpi4py import MPI
+
+    return "returned", result if MPI.COMM_WORLD.Get_rank() == 0 else None
+
+
+def _told(error: BaseException) -> BaseException:
+    """The error, with where it was raised; as text, if it is none that a worker may pass on."""
+    trace = "".join(traceback.format_exception(error))
+    if not isinstance(error, Exception):
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(trace)
+    return error
+
+
+def _pickled(kind: str, value: Any) -> bytes:
+    from gridrpc._by_value import dumps
+
+    try:
+        return dumps((kind, value))
+    except Exception as error:
+        return dumps(("raised", TypeError(f"{error}, of what rank 0 has returned or raised")))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
