@@ -288,3 +288,28 @@ fn no_call_is_cut_off_whose_time_is_known() {
         assert_eq!(world.lost, lost, "seed {seed}");
     }
 }
+
+#[test]
+fn a_call_that_asks_for_several_cores_gets_a_host() {
+    let settings = Settings { workers: 0, hosts: vec![4, 4], ..Settings::default() };
+    let mut core: Core<u32> = Core::new(settings);
+    let mut out = Vec::new();
+    let (first, second) = (WorkerId(0), WorkerId(1));
+    core.make_elastic(vec![first, second], 0, 5 * S);
+    core.open(Time(0), &mut out);
+    assert_eq!(out, []);
+    let wide = Task { cores: 4, ..Task::new(FunctionId(0), 7) };
+    core.submit(Time(S), wide, &mut out).expect("taken");
+    core.tick(Time(S), &mut out);
+    assert_eq!(out, [Action::Start(first)]);
+    core.host_joined(first, 4, &mut out);
+    // Three workers are too few.
+    core.host_has(Time(2 * S), first, 3, 4, &mut out);
+    core.check();
+    assert_eq!(out, [Action::Start(first)]);
+    core.host_has(Time(3 * S), first, 4, 4, &mut out);
+    core.check();
+    let sent =
+        |action: &Action<u32>| matches!(action, Action::Send { worker, .. } if *worker == first);
+    assert!(out.iter().any(sent), "{out:?}");
+}
