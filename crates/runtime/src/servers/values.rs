@@ -119,12 +119,13 @@ impl<'a> Entry<'a> {
                 let number = |text: &str| text.trim().parse::<u32>().ok();
                 text.split_once('-').map_or((None, None), |(a, b)| (number(a), number(b)))
             }
-            DeValue::Table(table) if table.len() == 2 => {
+            DeValue::Table(table) => {
                 let number = |key| {
                     let number = table.get(key).and_then(|value| value.get_ref().as_integer());
                     number.and_then(whole).and_then(|number| u32::try_from(number).ok())
                 };
-                (number("min"), number("max"))
+                let is_whole = table.len() == 2;
+                (number("min").filter(|_| is_whole), number("max"))
             }
             _ => return self.count(most).map(|count| (None, count)),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::batch::request_name;
 use super::keys::{compression_name, output_name};
-use super::{Batch, Host, LauncherKind, Server};
+use super::{Batch, Host, IDLE, LauncherKind, Server};
 
 /// A file with these servers. What it says nothing of is as [`Server`] has it for none.
 #[must_use]
@@ -52,7 +52,7 @@ fn table(server: &Server) -> String {
     line("output", Some(quoted(output_name(server.output))));
     line("encryption", Some(quoted(if server.encryption { "tls" } else { "none" })));
     line("min_hosts", server.min_hosts.map(|least| least.to_string()));
-    line("idle", Some(seconds(server.idle)));
+    line("idle", (server.idle != IDLE).then(|| seconds(server.idle)));
     line("compression", Some(quoted(compression_name(server.compression))));
     format!("[server.{}]\n{}\n", key(&server.name), lines.join("\n"))
 }
