@@ -41,6 +41,7 @@ _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py ru
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
+_NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -95,6 +96,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "# Two network namespaces of this machine, which stand for hosts.": NotRun(_HOSTS),
         "# Hosts that a program of the site starts agents on.": NotRun(_HOSTS),
         "# Ten nodes of a partition, and one of another for larger work.": NotRun(_HOSTS),
+        "# A hundred jobs of one slot, and two of sixteen.": NotRun(_HOSTS),
         "# A file with five mistakes.": NotRun(_HOSTS),
         'wrong.toml:3: server "fast": `hosts` has "gpu[08-01]": a range ends before it begins:'
         " write the smaller number first": NotRun(_HOSTS),
@@ -136,6 +138,17 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         " --case-limit 120 --out runs/batch": NotRun(_BRINGS_SLURM),
     },
     "docs/mpi.md": {"#!/bin/bash": NotRun(_NO_CLUSTER)},
+    "docs/gridengine.md": {
+        "# A cluster with Grid Engine is yours to have: queue and numbers are those of one.": (
+            NotRun(_NO_GRID_ENGINE)
+        ),
+        "# Ten jobs of 16 slots each, for eight hours at most.": NotRun(_NO_GRID_ENGINE),
+        "#!/bin/bash": NotRun(_NO_GRID_ENGINE),
+        "8 of 9 workers have answered within 2 s": NotRun(_NO_GRID_ENGINE),
+        "#!/bin/sh": NotRun(
+            "another user's: crates/runtime/src/launcher/gridengine/tests.rs reads it"
+        ),
+    },
     "docs/slurm.md": {
         "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(
             _NO_CLUSTER

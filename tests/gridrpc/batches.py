@@ -4,42 +4,76 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import pytest
 
 import gridrpc
-from gridbench.batch.slurm import Slurm, why_not
+from gridbench.batch import gridengine, slurm
+from gridbench.batch.daemons import Rig
+from gridbench.batch.gridengine import GridEngine
+from gridbench.batch.slurm import Slurm
 from grids import opened
-from processes import HERE, LONG, until
+from processes import HERE, LONG, start_script, until
+
+_R = TypeVar("_R", bound=Rig)
+
+
+@contextmanager
+def _used(rig: _R) -> Iterator[_R]:
+    """The batch system that commands of this process are for."""
+    with rig, pytest.MonkeyPatch.context() as patch:
+        for name, value in rig.variables.items():
+            patch.setenv(name, value)
+        yield rig
 
 
 @contextmanager
 def slurm_of(nodes: int, processors: int) -> Iterator[Slurm]:
     """A Slurm that this process uses, where there can be one."""
-    if why := why_not():
+    if why := slurm.why_not():
         pytest.skip(why)
-    with Slurm(nodes, processors) as slurm, pytest.MonkeyPatch.context() as patch:
-        for name, value in slurm.variables.items():
-            patch.setenv(name, value)
-        yield slurm
+    with _used(Slurm(nodes, processors)) as rig:
+        yield rig
 
 
-class Site:
+@contextmanager
+def gridengine_of(slots: int) -> Iterator[GridEngine]:
+    """A Grid Engine that this process uses, where there can be one."""
+    if why := gridengine.why_not():
+        pytest.skip(why)
+    with _used(GridEngine(slots)) as rig:
+        yield rig
+
+
+class BatchSite(ABC):
     """A cluster, and the folder that its nodes share with this machine."""
 
-    def __init__(self, slurm: Slurm, shared: Path) -> None:
-        self.slurm, self.shared = slurm, shared
+    launcher: str
+
+    def __init__(self, rig: Rig, shared: Path) -> None:
+        self.rig, self.shared = rig, shared
+
+    @abstractmethod
+    def running(self) -> list[str]:
+        """The jobs that run; each task of an array is one."""
+
+    @abstractmethod
+    def queued(self) -> list[str]:
+        """The jobs that wait."""
 
     def server(self, *, name: str = "lab", **keys: Any) -> str:
         """A table of a configuration file: workers find the modules of the tests."""
-        settings = {"launcher": "slurm", "workers": 2, "staging": str(self.shared), **keys}
+        settings = {"launcher": self.launcher, "workers": 2, "staging": str(self.shared), **keys}
         lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         path = f"environment = {{ PYTHONPATH = {json.dumps(str(HERE))} }}"
         return "\n".join([f"[server.{name}]", *lines, path, ""])
@@ -59,16 +93,6 @@ class Site:
             grid.wait_until_ready(LONG)
             yield grid
 
-    def running(self) -> list[str]:
-        """The jobs that run, as `12_1`."""
-        jobs = [line.split() for line in self.slurm.jobs()]
-        return [job[0] for job in jobs if job[1] == "RUNNING"]
-
-    def queued(self) -> list[str]:
-        """The jobs that wait."""
-        jobs = [line.split() for line in self.slurm.jobs()]
-        return [job[0] for job in jobs if job[1] == "PENDING"]
-
     def agents(self) -> list[psutil.Process]:
         """The agents on all nodes, which are this machine."""
         all_processes = psutil.process_iter(["cmdline"])
@@ -87,7 +111,7 @@ class Site:
         """Whether no job and no ticket is left, soon; what there is goes to standard error."""
 
         def is_left() -> list[object]:
-            return [*self.slurm.jobs(), *self.shared.glob("jobs/*")]
+            return [*self.rig.jobs(), *self.shared.glob("jobs/*")]
 
         if until(lambda: not is_left(), seconds):
             return True
@@ -95,9 +119,98 @@ class Site:
         return False
 
 
+class Site(BatchSite):
+    """One with Slurm."""
+
+    launcher = "slurm"
+
+    def __init__(self, slurm: Slurm, shared: Path) -> None:
+        super().__init__(slurm, shared)
+        self.slurm = slurm
+
+    def running(self) -> list[str]:
+        """The jobs that run, as `12_1`."""
+        jobs = [line.split() for line in self.slurm.jobs()]
+        return [job[0] for job in jobs if job[1] == "RUNNING"]
+
+    def queued(self) -> list[str]:
+        """The jobs that wait."""
+        jobs = [line.split() for line in self.slurm.jobs()]
+        return [job[0] for job in jobs if job[1] == "PENDING"]
+
+
+class GridEngineSite(BatchSite):
+    """One with Grid Engine."""
+
+    launcher = "gridengine"
+
+    def __init__(self, engine: GridEngine, shared: Path) -> None:
+        super().__init__(engine, shared)
+        self.engine = engine
+
+    def running(self) -> list[str]:
+        """The jobs that run, as `12.1`."""
+        jobs = [line.split() for line in self.engine.jobs()]
+        return [job[0] for job in jobs if job[1] in {"r", "t"}]
+
+    def queued(self) -> list[str]:
+        """The jobs that wait."""
+        jobs = [line.split() for line in self.engine.jobs()]
+        return [job[0] for job in jobs if "q" in job[1]]
+
+
+class Everywhere:
+    """One call on each worker of a grid; they run until they are let go."""
+
+    def __init__(self, grid: gridrpc.Grid, folder: Path, *, idempotent: bool = False) -> None:
+        folder.mkdir(exist_ok=True)
+        self.gate = folder / "gate"
+        started = [folder / f"started{n}" for n in range(grid.workers)]
+        self.calls = [
+            grid.submit(tell_node_and_wait, str(file), str(self.gate), idempotent=idempotent)
+            for file in started
+        ]
+        assert until(lambda: all(file.exists() for file in started))
+        self.nodes = [file.read_text() for file in started]
+
+    def let_go(self) -> list[str]:
+        """Where they have run."""
+        self.gate.touch()
+        return [call.result(LONG) for call in self.calls]
+
+
+STEPS = """
+import sys
+from pathlib import Path
+import batches, gridrpc
+with gridrpc.Grid(config=sys.argv[1]) as grid:
+    grid.wait_until_ready(60)
+    print(*sorted(batches.Everywhere(grid, Path(sys.argv[2])).let_go()))
+"""
+"""A program that tells where the workers of its grid run."""
+
+_CLIENT = """
+import sys
+import gridrpc, remote
+grid = gridrpc.Grid(config="grid.toml")
+grid.submit(remote.add, 1, 1).result(60)
+print("works", flush=True)
+sys.stdin.read()
+"""
+
+
+def start_client(folder: Path, *tables: str) -> subprocess.Popen[str]:
+    """A program whose grid has these servers, and has worked already; it stays."""
+    (folder / "grid.toml").write_text("\n".join(tables))
+    process = start_script(folder, _CLIENT)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "works\n"
+    return process
+
+
 def node() -> str:
     """The node that this worker runs on."""
-    return os.environ["SLURMD_NODENAME"]
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def tell_node_and_wait(started: str, file: str) -> str:

@@ -13,12 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-import batches
 import remote
-from batches import Site, slurm_of
-from gridrpc import Grid, StartError, TooFewCores, WorkerLost, attach
+from batches import STEPS, Everywhere, Site, slurm_of, start_client
+from gridrpc import StartError, TooFewCores, WorkerLost, attach
 from grids import PROGRAM
-from processes import LONG, environment, run_script, start_script, until
+from processes import LONG, environment, run_script, until
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +35,6 @@ def clean(site: Site) -> Iterator[None]:
         assert site.nothing_is_left()
     finally:
         site.slurm.cancel_all()
-
-
-class Everywhere:
-    """One call on each worker of a grid; they run until they are let go."""
-
-    def __init__(self, grid: Grid, folder: Path, *, idempotent: bool = False) -> None:
-        folder.mkdir(exist_ok=True)
-        self.gate = folder / "gate"
-        started = [folder / f"started{n}" for n in range(grid.workers)]
-        self.calls = [
-            grid.submit(
-                batches.tell_node_and_wait, str(file), str(self.gate), idempotent=idempotent
-            )
-            for file in started
-        ]
-        assert until(lambda: all(file.exists() for file in started))
-        self.nodes = [file.read_text() for file in started]
-
-    def let_go(self) -> list[str]:
-        """Where they have run."""
-        self.gate.touch()
-        return [call.result(LONG) for call in self.calls]
 
 
 def test_an_array_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:
@@ -114,24 +91,6 @@ def test_workers_follow_the_processors_that_a_node_gives(site: Site, tmp_path: P
         assert grid.submit(remote.threads, cores=3).result(LONG) == {"omp": 3, "blas": 3}
         with pytest.raises(TooFewCores, match="has workers for 8"):
             grid.submit(remote.threads, cores=9)
-
-
-STEPS = """
-import sys
-from pathlib import Path
-import batches, gridrpc
-from processes import until
-with gridrpc.Grid(config=sys.argv[1]) as grid:
-    grid.wait_until_ready(60)
-    folder = Path(sys.argv[2])
-    calls = [
-        grid.submit(batches.tell_node_and_wait, str(folder / f"s{n}"), str(folder / "gate"))
-        for n in range(grid.workers)
-    ]
-    assert until(lambda: all((folder / f"s{n}").exists() for n in range(grid.workers)))
-    (folder / "gate").touch()
-    print(*sorted(call.result() for call in calls))
-"""
 
 
 @pytest.mark.parametrize("prefix", [[], ["srun", "--ntasks=1", "--nodes=1"]], ids=["job", "step"])
@@ -253,26 +212,13 @@ def test_no_call_is_sent_to_an_agent_that_is_gone_while_it_is_asked_why(
         assert len(Everywhere(grid, tmp_path).let_go()) == 2
 
 
-CLIENT = """
-import sys
-import gridrpc, remote
-grid = gridrpc.Grid(config="grid.toml")
-grid.submit(remote.add, 1, 1).result(60)
-print("works", flush=True)
-sys.stdin.read()
-"""
-
-
 @pytest.mark.parametrize("partition", ["batch", "closed"])
 def test_a_killed_client_leaves_no_direct_request(
     site: Site, tmp_path: Path, partition: str
 ) -> None:
     table = site.server(name="small", nodes=1, request="direct")
     other = site.server(name="other", nodes=2, request="direct", partition=partition)
-    (tmp_path / "grid.toml").write_text(f"{table}\n{other}")
-    process = start_script(tmp_path, CLIENT)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "works\n"
+    process = start_client(tmp_path, table, other)
     assert until(lambda: len(site.slurm.jobs()) == 2)
     process.kill()
     process.communicate()
@@ -281,10 +227,7 @@ def test_a_killed_client_leaves_no_direct_request(
 
 def test_a_killed_client_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
     """Neither those that run nor those that wait, nor its tickets."""
-    (tmp_path / "grid.toml").write_text(site.server(nodes=5, exclusive=True))
-    process = start_script(tmp_path, CLIENT)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "works\n"
+    process = start_client(tmp_path, site.server(nodes=5, exclusive=True))
     assert until(lambda: len(site.running()) == 4)
     assert len(site.queued()) == 1
     assert site.tickets()
@@ -406,10 +349,7 @@ def test_a_session_keeps_its_jobs_while_no_program_is_there(
 
 
 def test_ctrl_c_leaves_no_jobs(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").write_text(site.server(nodes=2))
-    process = start_script(tmp_path, CLIENT)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "works\n"
+    process = start_client(tmp_path, site.server(nodes=2))
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=LONG)
     assert site.nothing_is_left()

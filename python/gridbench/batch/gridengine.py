@@ -253,6 +253,10 @@ class GridEngine(Rig):
             [_SHARE / "util" / "arch"], capture_output=True, text=True, check=True
         )
         self.variables["SGE_ARCH"] = architecture.stdout.strip()
+        # Where `qrsh -inherit` has its helper started.
+        programs = self.folder / "root" / "utilbin" / self.variables["SGE_ARCH"]
+        programs.parent.mkdir()
+        programs.symlink_to(_PROGRAMS)
         spooling = f"{common};{self.folder / 'spool' / 'qmaster'}"
         (common / "bootstrap").write_text(
             _BOOTSTRAP.format(spooling=spooling, programs=_PROGRAMS, folder=self.folder)

@@ -13,7 +13,7 @@ use crate::servers::LauncherKind;
 pub(super) fn look_up(launcher: &LauncherKind, host: &str) -> Result<Option<Name>, Complaint> {
     match launcher {
         // There the names are labels only.
-        LauncherKind::Local { .. } | LauncherKind::Slurm(_) => Ok(None),
+        LauncherKind::Local { .. } | LauncherKind::Batch(_) => Ok(None),
         // What its names mean is its own affair.
         LauncherKind::Program { .. } => {
             let addresses = addresses(host).unwrap_or_default();

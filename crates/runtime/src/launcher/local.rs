@@ -16,7 +16,7 @@ use crate::servers::Server;
 
 /// How long the last of what an agent has written is waited for: a process that it has left behind
 /// may keep the pipe open.
-const REST: Duration = Duration::from_millis(500);
+pub(super) const REST: Duration = Duration::from_millis(500);
 
 /// Starts agents as children.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ fn refused(command: &[OsString], error: &std::io::Error) -> String {
 }
 
 /// Tells what an agent writes to its standard error, line by line. The receiver hears when that is all.
-fn tell_lines(agent: &Arc<Agent>, mut stderr: ChildStderr) -> Receiver<()> {
+pub(super) fn tell_lines(agent: &Arc<Agent>, mut stderr: ChildStderr) -> Receiver<()> {
     let (done, all) = mpsc::channel();
     let agent = Arc::clone(agent);
     // Without a thread it is not told, and the agent writes into a pipe that nobody reads.

@@ -4,6 +4,7 @@ mod agents;
 mod batch;
 mod child;
 mod conversation;
+mod gridengine;
 mod lines;
 mod local;
 mod permits;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::Ticket;
-use crate::servers::{LauncherKind, Server};
+use crate::servers::{BatchSystem, LauncherKind, Server};
 
 /// An agent that is to be started.
 #[derive(Clone, Debug)]
@@ -106,7 +107,10 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
         LauncherKind::Program { command } => {
             Box::new(program::Program::new(command, server.stop_timeout, report))
         }
-        LauncherKind::Slurm(batch) => slurm::open(server, batch, own_program, report),
+        LauncherKind::Batch(batch) => match batch.system {
+            BatchSystem::Slurm => slurm::open(server, batch, own_program, report),
+            BatchSystem::GridEngine => gridengine::open(server, batch, own_program, report),
+        },
     }
 }
 
@@ -117,7 +121,10 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
 /// When there can be none: why.
 pub fn script(server: &Server, own_program: &Path) -> Option<Result<String, String>> {
     match &server.launcher {
-        LauncherKind::Slurm(batch) => Some(slurm::script(server, batch, own_program)),
+        LauncherKind::Batch(batch) => Some(match batch.system {
+            BatchSystem::Slurm => slurm::script(server, batch, own_program),
+            BatchSystem::GridEngine => gridengine::script(server, batch, own_program),
+        }),
         LauncherKind::Local { .. } | LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => {
             None
         }

@@ -2,21 +2,26 @@
 
 use std::time::Duration;
 
-use super::hosts::{MOST_WORKERS, Pattern, patterns};
+use super::hosts::MOST_WORKERS;
 use super::keys::MOST_HOSTS;
 use super::problems::{Fault, Report};
+use super::system::BatchSystem;
 use super::values::Entry;
 use super::{Host, LauncherKind};
 
 /// How a batch system is asked for agents, and what for. What is not said, the site decides.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Batch {
+    /// Which batch system that is.
+    pub system: BatchSystem,
     /// In what form agents are asked for.
     pub request: RequestForm,
-    /// The partition, or queue.
-    pub partition: Option<String>,
-    /// Whose account is charged.
+    /// The queue, which Slurm calls a partition.
+    pub queue: Option<String>,
+    /// Whose account, or what project, is charged.
     pub account: Option<String>,
+    /// What gives a job of Grid Engine more than one slot.
+    pub parallel_environment: Option<String>,
     /// Memory of each node, as the batch system writes it: `16G`.
     pub memory: Option<String>,
     /// How long a job may run.
@@ -66,35 +71,61 @@ pub(super) fn request_name(request: RequestForm) -> &'static str {
     REQUESTS.iter().find(|(_, one)| *one == request).map_or("auto", |(name, _)| name)
 }
 
-/// The keys that batch systems alone have.
-pub(super) const KEYS: [&str; 13] = [
-    "nodes",
-    "partition",
-    "account",
-    "memory",
-    "wall_time",
-    "cores",
-    "exclusive",
-    "constraint",
-    "request",
-    "options",
-    "skip",
-    "template",
-    "requeue",
+/// Which launchers have a key, and how messages name these.
+#[derive(Clone, Copy, Debug)]
+struct Owners {
+    systems: &'static [BatchSystem],
+    names: &'static str,
+}
+
+const ALL: Owners = Owners {
+    systems: &[BatchSystem::Slurm, BatchSystem::GridEngine],
+    names: "\"slurm\" and \"gridengine\"",
+};
+const SLURM: Owners = Owners { systems: &[BatchSystem::Slurm], names: "\"slurm\"" };
+const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names: "\"gridengine\"" };
+
+/// The keys that batch systems alone have. What they call differently has the name that each of them gives it.
+const KEYS: [(&str, Owners); 16] = [
+    ("nodes", ALL),
+    ("partition", SLURM),
+    ("queue", GRID_ENGINE),
+    ("account", SLURM),
+    ("project", GRID_ENGINE),
+    ("memory", ALL),
+    ("wall_time", ALL),
+    ("cores", ALL),
+    ("exclusive", ALL),
+    ("constraint", ALL),
+    ("parallel_environment", GRID_ENGINE),
+    ("request", ALL),
+    ("options", ALL),
+    ("skip", ALL),
+    ("template", ALL),
+    ("requeue", SLURM),
 ];
+
+/// What a batch system calls its queues, and what is charged.
+pub(super) fn own_names(system: BatchSystem) -> (&'static str, &'static str) {
+    match system {
+        BatchSystem::Slurm => ("partition", "account"),
+        BatchSystem::GridEngine => ("queue", "project"),
+    }
+}
 
 /// What a table says of them. Values that were wrong are missing, and have been told.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     /// Those that are there, with their places.
-    given: Vec<(usize, &'static str)>,
+    given: Vec<(usize, &'static str, Owners)>,
     nodes: Option<u32>,
     /// Where they come and go: how many there always are.
     pub(super) least_nodes: Option<u32>,
     requeue: Option<bool>,
     request: Option<RequestForm>,
-    partition: Option<String>,
+    queue: Option<String>,
     account: Option<String>,
+    parallel_environment: Option<String>,
     memory: Option<String>,
     wall_time: Option<Duration>,
     cores: Option<u32>,
@@ -108,8 +139,10 @@ pub(super) struct Draft {
 impl Draft {
     /// Takes the value of a key, if it is one of these.
     pub(super) fn set(&mut self, entry: &Entry<'_>) -> Result<(), Fault> {
-        let Some(key) = KEYS.into_iter().find(|key| *key == entry.key) else { return Ok(()) };
-        self.given.push((entry.at(), key));
+        let Some((key, owners)) = KEYS.into_iter().find(|(key, _)| *key == entry.key) else {
+            return Ok(());
+        };
+        self.given.push((entry.at(), key, owners));
         match key {
             "nodes" => {
                 let (least, most) = entry.range(MOST_HOSTS as u32)?;
@@ -117,8 +150,9 @@ impl Draft {
             }
             "requeue" => self.requeue = Some(entry.flag()?),
             "request" => self.request = Some(entry.choice(&REQUESTS)?),
-            "partition" => self.partition = Some(entry.line()?),
-            "account" => self.account = Some(entry.line()?),
+            "partition" | "queue" => self.queue = Some(entry.line()?),
+            "account" | "project" => self.account = Some(entry.line()?),
+            "parallel_environment" => self.parallel_environment = Some(entry.line()?),
             "memory" => self.memory = Some(entry.memory()?),
             "wall_time" => self.wall_time = Some(entry.wall_time()?),
             "cores" => self.cores = Some(entry.count(MOST_WORKERS)?),
@@ -136,10 +170,23 @@ impl Draft {
         self.nodes.is_some()
     }
 
-    /// Tells of keys that mean nothing to a launcher.
-    pub(super) fn refuse(&self, launcher: &'static str, report: &mut Report<'_>) {
-        for (at, key) in &self.given {
-            report.add(*at, Fault::NotForLauncher { key, launcher, fits: "\"slurm\"" });
+    /// Tells of keys that mean nothing to a launcher. `system`: the batch system that it is, if it is one.
+    pub(super) fn check(
+        &self,
+        launcher: &'static str,
+        system: Option<BatchSystem>,
+        report: &mut Report<'_>,
+    ) {
+        for (at, key, owners) in &self.given {
+            let (key, owners) = match *key {
+                "request" if system.is_some() && self.request == Some(RequestForm::Direct) => {
+                    ("request = \"direct\"", &SLURM)
+                }
+                key => (key, owners),
+            };
+            if !system.is_some_and(|system| owners.systems.contains(&system)) {
+                report.add(*at, Fault::NotForLauncher { key, launcher, fits: owners.names });
+            }
         }
     }
 
@@ -147,6 +194,7 @@ impl Draft {
     /// missing. `left` is how many hosts there may still be.
     pub(super) fn launcher(
         self,
+        system: BatchSystem,
         name: &str,
         at: usize,
         defaults: Option<&Draft>,
@@ -157,9 +205,11 @@ impl Draft {
         let other = defaults.unwrap_or(&empty);
         let or = |own: Option<String>, other: &Option<String>| own.or_else(|| other.clone());
         let batch = Batch {
+            system,
             request: self.request.or(other.request).unwrap_or_default(),
-            partition: or(self.partition, &other.partition),
+            queue: or(self.queue, &other.queue),
             account: or(self.account, &other.account),
+            parallel_environment: or(self.parallel_environment, &other.parallel_environment),
             memory: or(self.memory, &other.memory),
             wall_time: self.wall_time.or(other.wall_time),
             cores: self.cores.or(other.cores).unwrap_or(0),
@@ -171,17 +221,18 @@ impl Draft {
             requeue: self.requeue.or(other.requeue).unwrap_or(false),
         };
         let nodes = self.nodes.or(other.nodes);
-        let known = if batch.is_step() { allocation() } else { Vec::new() };
+        let known = if batch.is_step() { system.allocation() } else { Vec::new() };
+        let known: Vec<String> = known.into_iter().map(|node| node.name).collect();
         let count = nodes.map_or(known.len().max(1), |nodes| nodes as usize);
         if count as u64 > *left {
             report.add(at, Fault::TooManyHosts { most: MOST_HOSTS });
-            return (LauncherKind::Slurm(Box::new(batch)), Vec::new());
+            return (LauncherKind::Batch(Box::new(batch)), Vec::new());
         }
         *left -= count as u64;
         // Where nodes are not known before, each agent has a number.
         let numbered = (known.len() + 1..=count).map(|number| format!("{name}-{number}"));
         let hosts = known.into_iter().take(count).chain(numbered).map(Host::named).collect();
-        (LauncherKind::Slurm(Box::new(batch)), hosts)
+        (LauncherKind::Batch(Box::new(batch)), hosts)
     }
 }
 
@@ -190,19 +241,11 @@ impl Batch {
     #[must_use]
     pub fn is_step(&self) -> bool {
         match self.request {
-            RequestForm::Auto => std::env::var_os("SLURM_JOB_ID").is_some(),
+            RequestForm::Auto => self.system.has_this(),
             RequestForm::Step => true,
             RequestForm::Array | RequestForm::Job | RequestForm::Direct => false,
         }
     }
-}
-
-/// The nodes of the job that this process is part of; empty if it is part of none.
-pub(crate) fn allocation() -> Vec<String> {
-    let nodes = std::env::var("SLURM_JOB_NODELIST").unwrap_or_default();
-    // Slurm writes them as configurations do.
-    let hosts = patterns(&nodes).unwrap_or_default();
-    hosts.iter().flat_map(Pattern::hosts).map(|host| host.name).collect()
 }
 
 /// A time as people write that of a job, `D-HH:MM:SS` or `HH:MM:SS`.

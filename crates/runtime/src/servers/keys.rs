@@ -8,6 +8,7 @@ use toml::de::DeTable;
 use super::batch;
 use super::hosts::{MOST_WORKERS, patterns};
 use super::problems::{Fault, Part, Report};
+use super::system::BatchSystem;
 use super::values::{Entry, in_order, shown};
 use super::{Compression, FOREVER, Host, LauncherKind, Server, ServerOutput};
 
@@ -27,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 33] = [
+const KEYS: [(&str, Kind); 36] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -50,12 +51,15 @@ const KEYS: [(&str, Kind); 33] = [
     ("idle", Kind::Number),
     ("nodes", Kind::Number),
     ("partition", Kind::Text),
+    ("queue", Kind::Text),
     ("account", Kind::Text),
+    ("project", Kind::Text),
     ("memory", Kind::Text),
     ("wall_time", Kind::Text),
     ("cores", Kind::Number),
     ("exclusive", Kind::Flag),
     ("constraint", Kind::Text),
+    ("parallel_environment", Kind::Text),
     ("request", Kind::Text),
     ("options", Kind::List),
     ("skip", Kind::List),
@@ -83,14 +87,15 @@ enum Launcher {
     Local,
     Ssh,
     Program,
-    Slurm,
+    Batch(BatchSystem),
 }
 
-const LAUNCHERS: [(&str, Launcher); 4] = [
+const LAUNCHERS: [(&str, Launcher); 5] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
-    ("slurm", Launcher::Slurm),
+    ("slurm", Launcher::Batch(BatchSystem::Slurm)),
+    ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
 ];
 const OUTPUTS: [(&str, ServerOutput); 3] = [
     ("labelled", ServerOutput::Labelled),
@@ -213,14 +218,15 @@ impl Draft {
         }
         let launcher = self.launcher(defaults);
         let name = launcher.name();
-        if launcher == Launcher::Slurm {
-            if let Some((at, _)) = &self.hosts {
-                let fits = "those that are told their hosts (here `nodes` says how many)";
-                report.add(*at, Fault::NotForLauncher { key: "hosts", launcher: name, fits });
-            }
-        } else {
-            self.batch.refuse(name, report);
+        let system = match launcher {
+            Launcher::Batch(system) => Some(system),
+            Launcher::Local | Launcher::Ssh | Launcher::Program => None,
+        };
+        if let Some((at, _)) = self.hosts.as_ref().filter(|_| system.is_some()) {
+            let fits = "those that are told their hosts (here `nodes` says how many)";
+            report.add(*at, Fault::NotForLauncher { key: "hosts", launcher: name, fits });
         }
+        self.batch.check(name, system, report);
         let takes_command = matches!(launcher, Launcher::Ssh | Launcher::Program);
         if let Some((at, _)) = self.command.as_ref().filter(|_| !takes_command) {
             let fits = "\"ssh\" and \"program\"";
@@ -282,9 +288,9 @@ impl Draft {
             Launcher::Program => {
                 (LauncherKind::Program { command: command.unwrap_or_default() }, hosts)
             }
-            Launcher::Slurm => {
+            Launcher::Batch(system) => {
                 let other = is_the_defaults.then_some(&defaults.batch);
-                self.batch.launcher(name, at, other, left, report)
+                self.batch.launcher(system, name, at, other, left, report)
             }
         };
         let mut environment = defaults.environment.clone();

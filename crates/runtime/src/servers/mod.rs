@@ -8,6 +8,7 @@ mod hosts;
 mod keys;
 mod problems;
 mod read;
+mod system;
 #[cfg(test)]
 mod tests;
 mod url;
@@ -16,12 +17,13 @@ mod write;
 
 use std::time::Duration;
 
-pub(crate) use batch::allocation;
 pub use batch::{Batch, RequestForm};
 pub use chosen::chosen;
 pub use hosts::HostFault;
 pub use problems::{Fault, Part, Problem, Problems};
 pub use read::{read, read_file};
+pub use system::BatchSystem;
+pub(crate) use system::Node;
 pub use url::from_url;
 pub use write::write;
 
@@ -85,7 +87,7 @@ impl Server {
     /// A server of which nothing else is said.
     #[must_use]
     pub fn new(name: impl Into<String>, launcher: LauncherKind, hosts: Vec<Host>) -> Server {
-        let waits = matches!(launcher, LauncherKind::Slurm(_));
+        let waits = matches!(launcher, LauncherKind::Batch(_));
         Server {
             name: name.into(),
             launcher,
@@ -145,15 +147,15 @@ pub enum LauncherKind {
         /// The command.
         command: Vec<String>,
     },
-    /// The batch system Slurm.
-    Slurm(Box<Batch>),
+    /// A batch system.
+    Batch(Box<Batch>),
 }
 
 impl LauncherKind {
     /// How many processors each worker is to have.
     pub(crate) fn cores_of_worker(&self) -> u32 {
         match self {
-            LauncherKind::Slurm(batch) => batch.cores.max(1),
+            LauncherKind::Batch(batch) => batch.cores.max(1),
             LauncherKind::Local { .. }
             | LauncherKind::Ssh { .. }
             | LauncherKind::Program { .. } => 1,
@@ -163,7 +165,7 @@ impl LauncherKind {
     /// Whether the files of this machine are there as well, its Python among them.
     #[must_use]
     pub fn shares_files(&self) -> bool {
-        matches!(self, LauncherKind::Local { .. } | LauncherKind::Slurm(_))
+        matches!(self, LauncherKind::Local { .. } | LauncherKind::Batch(_))
     }
 }
 

@@ -136,7 +136,9 @@ pub enum Fault {
     )]
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
     /// A URL of another kind.
-    #[error("is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND")]
+    #[error(
+        "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine: or program:COMMAND"
+    )]
     Scheme,
     /// A URL without a host.
     #[error("names no host: write it behind the slashes, as in ssh://node1")]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use super::batch::request_name;
+use super::batch::{own_names, request_name};
 use super::keys::{compression_name, output_name};
 use super::{Batch, Host, IDLE, LauncherKind, Server};
 
@@ -21,7 +21,7 @@ fn table(server: &Server) -> String {
         LauncherKind::Local { prefix } => ("local", Some(("prefix", prefix))),
         LauncherKind::Ssh { command } => ("ssh", Some(("command", command))),
         LauncherKind::Program { command } => ("program", Some(("command", command))),
-        LauncherKind::Slurm(_) => ("slurm", None),
+        LauncherKind::Batch(batch) => (batch.system.name(), None),
     };
     let hosts: Vec<String> = server.hosts.iter().map(host).collect();
     let mut lines = vec![format!("launcher = {}", quoted(launcher))];
@@ -32,7 +32,7 @@ fn table(server: &Server) -> String {
         line(key, Some(list(words)));
     }
     match &server.launcher {
-        LauncherKind::Slurm(batch) => {
+        LauncherKind::Batch(batch) => {
             line("nodes", Some(hosts.len().to_string()));
             self::batch(batch, &mut line);
         }
@@ -60,13 +60,15 @@ fn table(server: &Server) -> String {
 /// The keys of batch systems.
 fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
     line("request", Some(quoted(request_name(batch.request))));
-    line("partition", batch.partition.as_deref().map(quoted));
-    line("account", batch.account.as_deref().map(quoted));
+    let (queue, account) = own_names(batch.system);
+    line(queue, batch.queue.as_deref().map(quoted));
+    line(account, batch.account.as_deref().map(quoted));
     line("memory", batch.memory.as_deref().map(quoted));
     line("wall_time", batch.wall_time.map(|time| time.as_secs().to_string()));
     line("cores", (batch.cores > 0).then(|| batch.cores.to_string()));
     line("exclusive", batch.exclusive.then(|| "true".to_owned()));
     line("constraint", batch.constraint.as_deref().map(quoted));
+    line("parallel_environment", batch.parallel_environment.as_deref().map(quoted));
     line("options", (!batch.options.is_empty()).then(|| list(&batch.options)));
     line("skip", (!batch.skip.is_empty()).then(|| list(&batch.skip)));
     line("template", batch.template.as_deref().map(quoted));

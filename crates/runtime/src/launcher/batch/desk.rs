@@ -10,7 +10,7 @@ use super::super::agents::{lock, never_started};
 use super::super::{COPIES, Event, QUEUED, Report, Start};
 use super::folder::{self, Folder};
 use super::watcher::Watcher;
-use super::{Commands, Placing, Seen, Stand, System, Task, Wanted};
+use super::{Commands, Gone, Placing, Seen, Stand, System, Task, Wanted};
 
 /// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
 /// question for all jobs, of which the batch system has many to answer.
@@ -43,10 +43,14 @@ struct Member {
     job: String,
     /// Its own in its request, from 0.
     number: usize,
+    /// Which of its job's tasks it is, if that has some.
+    task: Option<usize>,
     folder: PathBuf,
     /// What was told last.
     state: String,
     runs: bool,
+    /// Where it runs, if that is known.
+    node: String,
     /// It is to end.
     stopped: bool,
     /// How often its end is still looked for.
@@ -160,14 +164,17 @@ impl<S: System> Desk<S> {
         }
         match self.try_to_submit(&starts) {
             Ok((job, folder)) => {
+                let has_tasks = starts.len() > 1 && self.system.has_tasks();
                 for (index, start) in starts.into_iter().enumerate() {
                     let member = Member {
                         host: start.host,
                         job: job.clone(),
                         number: index,
+                        task: has_tasks.then_some(index),
                         folder: folder.clone(),
                         state: String::new(),
                         runs: false,
+                        node: String::new(),
                         stopped: false,
                         looks: 0,
                         ends: None,
@@ -266,19 +273,30 @@ impl<S: System> Desk<S> {
     fn take(&mut self, agent: u32, stand: Option<Stand>) {
         let Some(member) = self.members.get_mut(&agent) else { return };
         let job = &member.job;
+        let status = || folder::status(&member.folder, member.number);
+        // An agent that has ended may be known to the script of its job before it is to the system.
+        let stand = stand.filter(|stand| {
+            !matches!(stand, Stand::Runs(_)) || member.looks == 0 || status().is_none()
+        });
+        let stand = stand.unwrap_or_else(|| {
+            let task = Task { job: job.clone(), number: member.task };
+            let gone = Gone { task: &task, node: &member.node, status: status() };
+            self.system.gone(&self.commands, &gone)
+        });
         match stand {
-            Some(Stand::Queued(_)) if (member.runs || member.looks > 0) && !member.stopped => {
+            Stand::Queued(_) if (member.runs || member.looks > 0) && !member.stopped => {
                 self.was_requeued(agent);
             }
-            Some(Stand::Queued(why)) => {
+            Stand::Queued(why) => {
                 let state = match &*why {
                     "" => format!("{QUEUED} as job {job}"),
                     why => format!("{QUEUED} as job {job} ({why})"),
                 };
                 self.tell_state(agent, state);
             }
-            Some(Stand::Runs(node)) => {
+            Stand::Runs(node) => {
                 member.runs = true;
+                member.node.clone_from(&node);
                 let state = match &*node {
                     "" => format!("is starting (job {job})"),
                     node => format!("is starting on {node} (job {job})"),
@@ -286,19 +304,15 @@ impl<S: System> Desk<S> {
                 self.tell_state(agent, state);
                 self.count_down(agent);
             }
-            Some(Stand::Ended(how)) => {
+            Stand::Ended(how) => {
                 let said = folder::said(&member.folder, member.number);
                 if !said.is_empty() && !member.stopped {
                     self.report.tell(agent, Event::Said(said));
                 }
                 self.end(agent, Event::Ended(how));
             }
-            Some(Stand::Refused(why)) if member.stopped => self.end(agent, Event::Ended(why)),
-            Some(Stand::Refused(why)) => self.end(agent, Event::Failed(why)),
-            None => {
-                let how = format!("the batch system knows nothing of job {job} any longer");
-                self.end(agent, Event::Ended(how));
-            }
+            Stand::Refused(why) if member.stopped => self.end(agent, Event::Ended(why)),
+            Stand::Refused(why) => self.end(agent, Event::Failed(why)),
         }
     }
 

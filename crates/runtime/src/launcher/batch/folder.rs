@@ -160,6 +160,11 @@ pub(super) fn said(folder: &Path, number: usize) -> Vec<u8> {
     read().unwrap_or_default()
 }
 
+/// With what status an agent has ended, where the script of its job writes that down.
+pub(super) fn status(folder: &Path, number: usize) -> Option<u32> {
+    fs::read_to_string(folder.join(format!("{number}.end"))).ok()?.trim().parse().ok()
+}
+
 /// A path as text, which scripts and options are.
 pub(in crate::launcher) fn text(path: &Path) -> Result<String, String> {
     let text = path.to_str().filter(|text| !text.contains(char::is_control));

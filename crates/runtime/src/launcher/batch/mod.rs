@@ -4,21 +4,26 @@
 mod commands;
 mod desk;
 mod folder;
+mod refusals;
 mod script;
 mod watcher;
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::agents::lock;
 use super::{Event, Launcher, Report, Start};
+use crate::servers::{self, Server};
+use crate::sys;
 
 pub(super) use commands::{Commands, Trouble};
 pub(super) use folder::{Folder, Placing, text};
-pub(super) use script::{Parts, filled, quoted};
+pub(super) use refusals::{Words, ended_with};
+pub(super) use script::{Parts, filled, is_left_out, quoted, shell};
 pub(super) use watcher::Watcher;
 
 use desk::{Desk, Order};
@@ -41,6 +46,12 @@ pub(super) trait System: fmt::Debug + Send + 'static {
     /// How long a job may run, where the system does not say how long that still is.
     fn wall_time(&self) -> Option<Duration> {
         None
+    }
+
+    /// How a task stands that is not among those seen any longer.
+    fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
+        let job = &gone.task.job;
+        Stand::Ended(format!("the batch system knows nothing of job {job} any longer"))
     }
 
     /// Whether the agents of one request start and end each for itself.
@@ -72,6 +83,16 @@ pub(super) struct Task {
     pub(super) number: Option<usize>,
 }
 
+/// A task that the system knows nothing of any longer, and what is known of it here.
+#[derive(Debug)]
+pub(super) struct Gone<'a> {
+    pub(super) task: &'a Task,
+    /// Where it ran; empty if it was never seen to run.
+    pub(super) node: &'a str,
+    /// With what status its agent has ended, if the script of its job has written that down.
+    pub(super) status: Option<u32>,
+}
+
 /// What the system says of a task.
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -92,6 +113,40 @@ pub(super) enum Stand {
     Ended(String),
     /// It will never run: why.
     Refused(String),
+}
+
+/// What all jobs of a server are called. It is another name each time: without that the watcher could only
+/// end jobs that it has been told of.
+pub(super) fn job_name(server: &Server) -> String {
+    let random = sys::random::<4>().unwrap_or_default();
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let server_name: String = server.name.chars().map(plain).take(40).collect();
+    format!("gridrpc-{server_name}-{random}")
+}
+
+/// The job script of a server for people to look at, as it would be submitted for all of its agents.
+pub(super) fn printed(
+    server: &Server,
+    own_program: &Path,
+    script: impl FnOnce(&Wanted<'_>) -> Result<String, String>,
+) -> Result<String, String> {
+    let placing = Placing::new(server, own_program);
+    let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
+    let program = match &server.program {
+        Some(program) => program.clone(),
+        None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
+    };
+    script(&Wanted { agents: server.hosts.len(), program: &program, folder: &folder })
+}
+
+/// How many processors an agent asks for; none: those that the site gives, or all of its node.
+pub(super) fn processors_of_agent(batch: &servers::Batch, workers: u32) -> Option<u64> {
+    let cores = u64::from(batch.cores.max(1));
+    match workers {
+        0 if batch.exclusive || batch.cores == 0 => None,
+        workers => Some(u64::from(workers.max(1)) * cores),
+    }
 }
 
 /// Starts agents by a batch system.

@@ -36,6 +36,25 @@ pub(in crate::launcher) fn filled(template: Option<&str>, parts: &Parts) -> Resu
     Ok(text.replace(OPTIONS, &parts.options.join("\n")).replace(AGENT, &parts.agent))
 }
 
+/// The shell that a template names in its first line; none: it names none, or cannot be read.
+pub(in crate::launcher) fn shell(template: &str) -> Option<String> {
+    let text = std::fs::read_to_string(template).ok()?;
+    let mut words = text.lines().next()?.strip_prefix("#!")?.split_ascii_whitespace();
+    let program = words.next()?;
+    match program.strip_suffix("/env") {
+        Some(_) => words.next().map(|name| format!("/bin/{name}")),
+        None => Some(program.to_owned()),
+    }
+}
+
+/// Whether an option is among those that are to be left out. These are named with or without their values:
+/// `--time`, `-l`, `-l h_rt`.
+pub(in crate::launcher) fn is_left_out(skip: &[String], option: &str) -> bool {
+    let name = |text: &str, end: char| text.split(end).next().unwrap_or_default().to_owned();
+    let (whole, word) = (name(option, '='), name(option, ' '));
+    skip.iter().map(|skipped| name(skipped, '=')).any(|skipped| skipped == whole || skipped == word)
+}
+
 /// As one word of a POSIX shell.
 pub(in crate::launcher) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
@@ -65,6 +84,17 @@ mod tests {
         assert!(error.contains("/no/script") && error.contains("`template`"), "{error}");
         let error = filled(Some("/etc/passwd"), &parts()).unwrap_err();
         assert!(error.contains("write {{agent}} there"), "{error}");
+    }
+
+    #[test]
+    fn options_are_left_out_by_their_names() {
+        let skip: Vec<String> = ["--time=9", "-w", "-l h_rt"].map(str::to_owned).into();
+        for option in ["--time=00:01:00", "--time", "-w e", "-l h_rt=60"] {
+            assert!(is_left_out(&skip, option), "{option}");
+        }
+        for option in ["--times=1", "-V", "-l mem_free=1G", "-wd /tmp"] {
+            assert!(!is_left_out(&skip, option), "{option}");
+        }
     }
 
     #[test]

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::process::Command;
 
 use super::batch::{
-    Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled, quoted,
+    Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
+    is_left_out, job_name, printed, processors_of_agent, quoted,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, RequestForm, Server};
-use crate::sys;
 
 use refusals::refusal;
 use words::{Row, ended, rows};
@@ -54,26 +54,13 @@ pub(super) fn script(
     batch: &servers::Batch,
     own_program: &Path,
 ) -> Result<String, String> {
-    let placing = Placing::new(server, own_program);
-    let folder = placing.folder()?.join("jobs/REQUEST").display().to_string();
-    let program = match &server.program {
-        Some(program) => program.clone(),
-        None => placing.folder()?.join("VERSION/gridrpc").display().to_string(),
-    };
-    let agents = server.hosts.len();
     let slurm = Slurm { name: format!("gridrpc-{}", server.name), ..Slurm::new(server, batch) };
-    slurm.script(&Wanted { agents, program: &program, folder: &folder })
+    printed(server, own_program, |wanted| slurm.script(wanted))
 }
 
 impl Slurm {
     fn new(server: &Server, batch: &servers::Batch) -> Slurm {
-        // Without it the watcher could only end jobs that it has been told of.
-        let random = sys::random::<4>().unwrap_or_default();
-        let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        let server_name: String = server.name.chars().map(plain).take(40).collect();
-        let name = format!("gridrpc-{server_name}-{random}");
-        Slurm { batch: batch.clone(), workers: server.workers, name }
+        Slurm { batch: batch.clone(), workers: server.workers, name: job_name(server) }
     }
 
     /// The options of a job, without their mark.
@@ -102,7 +89,7 @@ impl Slurm {
             }
         }
         set("--ntasks-per-node=1".to_owned());
-        if let Some(cores) = cores_of_agent(batch, self.workers) {
+        if let Some(cores) = processors_of_agent(batch, self.workers) {
             set(format!("--cpus-per-task={cores}"));
         }
         // Without being asked, a new job takes the place of one that is lost.
@@ -111,7 +98,7 @@ impl Slurm {
             "" => format!("--{name}"),
             value => format!("--{name}={}", quoted(value)),
         }));
-        options.retain(|option| !self.is_left_out(option));
+        options.retain(|option| !is_left_out(&batch.skip, option));
         // Last: of several of a kind, that is the one that counts.
         options.extend(batch.options.iter().cloned());
         options
@@ -126,7 +113,7 @@ impl Slurm {
         });
         let mut options: Vec<String> =
             [format!("--job-name={}", self.name)].into_iter().chain(limits).collect();
-        options.retain(|option| !self.is_left_out(option));
+        options.retain(|option| !is_left_out(&self.batch.skip, option));
         let own = self.batch.options.iter();
         // A script's line is divided into words by Slurm.
         options.extend(own.flat_map(|own| shlex::split(own).unwrap_or_else(|| vec![own.clone()])));
@@ -140,18 +127,13 @@ impl Slurm {
         let mut say = |name, value: &Option<String>| {
             limits.extend(value.iter().map(|value| (name, value.clone())));
         };
-        say("partition", &batch.partition);
+        say("partition", &batch.queue);
         say("account", &batch.account);
         say("mem", &batch.memory);
         say("constraint", &batch.constraint);
         say("time", &batch.wall_time.map(|time| words::time(time.as_secs())));
         say("exclusive", &batch.exclusive.then(String::new));
         limits
-    }
-
-    fn is_left_out(&self, option: &str) -> bool {
-        let name = option.split('=').next();
-        self.batch.skip.iter().any(|skipped| skipped.split('=').next() == name)
     }
 
     fn is_array(&self, agents: usize) -> bool {
@@ -172,7 +154,7 @@ impl Slurm {
             (false, 1) => begin(&program, &tickets, "0"),
             (false, _) => {
                 let start = begin("\"$0\"", "\"$1\"", "$SLURM_PROCID");
-                let cores = cores_of_agent(&self.batch, self.workers);
+                let cores = processors_of_agent(&self.batch, self.workers);
                 let cores =
                     cores.map(|cores| format!(" --cpus-per-task={cores}")).unwrap_or_default();
                 format!(
@@ -199,15 +181,6 @@ fn start(program: &str, tickets: &str, name: &str) -> String {
 fn awaited(tickets: &str, name: &str) -> String {
     let ticket = format!("{tickets}/\"{name}\"");
     format!("n=0\nuntil [ -e {ticket} ] || [ $((n += 1)) -gt 60 ]; do sleep 1; done\n")
-}
-
-/// How many processors an agent asks for; none: those that the site gives, or all of its node.
-fn cores_of_agent(batch: &servers::Batch, workers: u32) -> Option<u64> {
-    let cores = u64::from(batch.cores.max(1));
-    match workers {
-        0 if batch.exclusive || batch.cores == 0 => None,
-        workers => Some(u64::from(workers.max(1)) * cores),
-    }
 }
 
 /// One of Slurm's commands. What a job says to its steps is not for jobs that are submitted in it.

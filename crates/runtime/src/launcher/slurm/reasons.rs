@@ -3,6 +3,8 @@
 //! Its codes of reasons are many and made of parts, such as `QOSMaxCpuPerUserLimit`: who has the limit, what it
 //! is of, and whose jobs count.
 
+use super::super::batch::ended_with;
+
 /// Reasons that are not limits, and what they mean.
 const REASONS: [(&str, &str); 30] = [
     ("Resources", "waiting for resources"),
@@ -105,17 +107,10 @@ pub(super) fn end(state: &str, reason: &str, exit: &str, time_limit: &str) -> St
         "COMPLETED" => "ended by itself".to_owned(),
         "FAILED" => match (status, signal) {
             ("0" | "", "0") => format!("failed: {}", self::reason(reason)),
-            ("127", _) => {
-                "ended with status 127: the program is not there on its node. The folder \
-                           that `staging` names has to be one that the nodes share"
-                    .to_owned()
-            }
-            ("126", _) => {
-                "ended with status 126: the program cannot be run on its node, whose file \
-                           system may be mounted `noexec`; name another folder by `staging`"
-                    .to_owned()
-            }
-            (status, "0") => format!("ended with status {status}"),
+            (status, "0") => match status.parse() {
+                Ok(status @ 1..128) => ended_with(status),
+                _ => format!("ended with status {status}"),
+            },
             (_, signal) => format!("was ended by signal {signal}"),
         },
         state => format!("ended: Slurm says {state}"),

@@ -1,6 +1,6 @@
 //! Why Slurm has not taken a request, and what to do about it.
 
-use super::super::batch::Trouble;
+use super::super::batch::{Trouble, Words};
 
 /// What `sbatch` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 10] = [
@@ -48,27 +48,17 @@ const REMEDIES: [(&[&str], &str); 10] = [
     ),
 ];
 
+const WORDS: Words = Words {
+    system: "Slurm",
+    silent: &["unable to contact", "connection refused"],
+    silence: "see by `scontrol ping` whether its controller is up",
+    remedies: &REMEDIES,
+    told,
+};
+
 /// What is told of a request that was not taken.
 pub(super) fn refusal(trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Absent(why) => Trouble::Absent(format!(
-            "{why}; Slurm's commands are missing here: start this program on a login node of the cluster"
-        )),
-        Trouble::Silent(words) => Trouble::Silent(format!(
-            "Slurm does not answer: {words}; see by `scontrol ping` whether its controller is up"
-        )),
-        Trouble::Refused(words) => {
-            let words = told(&words);
-            let low = words.to_lowercase();
-            if low.contains("unable to contact") || low.contains("connection refused") {
-                return refusal(Trouble::Silent(words));
-            }
-            let fits = |parts: &&[&str]| parts.iter().any(|part| low.contains(part));
-            let remedy = REMEDIES.iter().find(|(parts, _)| fits(parts)).map(|(_, words)| *words);
-            let remedy = remedy.unwrap_or("`gridrpc script` shows what it was given");
-            Trouble::Refused(format!("Slurm has refused the job: {words}; {remedy}"))
-        }
-    }
+    WORDS.explain(trouble)
 }
 
 /// Whether these words of `srun` say that it got no nodes, or no step.

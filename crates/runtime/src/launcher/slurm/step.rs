@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use super::super::agents::lock;
 use super::super::batch::{
-    Commands, Folder, Placing, Stand, System as _, Trouble, Watcher, quoted, text,
+    Commands, Folder, Placing, Stand, System as _, Trouble, Watcher, processors_of_agent, quoted,
+    text,
 };
 use super::super::child::{Child, how, tie};
 use super::super::lines::{self, Lines};
 use super::super::{COPIES, Event, Launcher, QUEUED, Report, Start};
+use super::Slurm;
 use super::refusals::{is_refusal, refusal};
 use super::words::{allocating, exited, labelled};
-use super::{Slurm, cores_of_agent};
-use crate::servers::{self, RequestForm, Server};
+use crate::servers::{BatchSystem, RequestForm, Server};
 
 /// How many of the last lines of `srun` are kept for messages.
 const KEPT: usize = 5;
@@ -81,7 +82,7 @@ impl Step {
         ]
         .map(str::to_owned)
         .into();
-        if let Some(cores) = cores_of_agent(&slurm.batch, server.workers) {
+        if let Some(cores) = processors_of_agent(&slurm.batch, server.workers) {
             options.push(format!("--cpus-per-task={cores}"));
         }
         let nodes = if direct {
@@ -90,7 +91,7 @@ impl Step {
         } else {
             // The client may be a step itself, whose processors it has not all to itself.
             options.push("--overlap".to_owned());
-            servers::allocation()
+            BatchSystem::Slurm.allocation().into_iter().map(|node| node.name).collect()
         };
         let (commands, table, fewer) = (Commands::default(), Mutex::default(), Condvar::new());
         let shared = Shared { report, placing, slurm, direct, options, commands, table, fewer };

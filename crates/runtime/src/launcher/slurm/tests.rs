@@ -3,7 +3,7 @@ use crate::servers::{LauncherKind, from_url};
 
 fn script_of(url: &str) -> String {
     let server = from_url(url).unwrap();
-    let LauncherKind::Slurm(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
+    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
     let slurm = Slurm { name: "gridrpc-lab-1".into(), ..Slurm::new(&server, batch) };
     let agents = server.hosts.len();
     slurm.script(&Wanted { agents, program: "/s/gridrpc", folder: "/s/my jobs/1" }).unwrap()
@@ -72,7 +72,7 @@ fn the_guide_shows_it_so() {
     let (url, rest) = rest.split_once('\'').unwrap();
     let (_, shown) = rest.split_once("```text\n").unwrap();
     let server = from_url(url).unwrap();
-    let LauncherKind::Slurm(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
+    let LauncherKind::Batch(batch) = &server.launcher else { panic!("{:?}", server.launcher) };
     let slurm = Slurm { name: "gridrpc-lab".into(), ..Slurm::new(&server, batch) };
     let cache = "/home/ann/.cache/gridrpc";
     let (program, folder) = (format!("{cache}/VERSION/gridrpc"), format!("{cache}/jobs/REQUEST"));

@@ -38,7 +38,7 @@ fn launcher() -> impl Strategy<Value = LauncherKind> {
         prop::collection::vec(text(), 0..3).prop_map(|prefix| LauncherKind::Local { prefix }),
         words().prop_map(|command| LauncherKind::Ssh { command }),
         words().prop_map(|command| LauncherKind::Program { command }),
-        batch().prop_map(|batch| LauncherKind::Slurm(Box::new(batch))),
+        batch().prop_map(|batch| LauncherKind::Batch(Box::new(batch))),
     ]
 }
 
@@ -53,18 +53,28 @@ fn batch() -> impl Strategy<Value = Batch> {
         RequestForm::Direct,
     ];
     (
-        (0..5_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
+        (0..9_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
         (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),
-        (options(), options(), any::<bool>()),
+        (options(), options(), line(), any::<bool>()),
     )
         .prop_map(move |(first, (wall_time, cores, exclusive, constraint), rest)| {
-            let (request, partition, account, memory, template) = first;
-            let (options, skip, requeue) = rest;
-            let (request, wall_time) = (requests[request], wall_time.map(Duration::from_secs));
+            let (request, queue, account, memory, template) = first;
+            let (options, skip, parallel_environment, requeue) = rest;
+            // Each has a form or a key that the other one has not.
+            let (system, request) = match request {
+                0..5 => (BatchSystem::Slurm, requests[request]),
+                _ => (BatchSystem::GridEngine, requests[request - 5]),
+            };
+            let is_slurm = system == BatchSystem::Slurm;
+            let parallel_environment = parallel_environment.filter(|_| !is_slurm);
+            let requeue = requeue && is_slurm;
+            let wall_time = wall_time.map(Duration::from_secs);
             Batch {
+                system,
                 request,
-                partition,
+                queue,
                 account,
+                parallel_environment,
                 memory,
                 wall_time,
                 cores,
@@ -105,7 +115,7 @@ fn server() -> impl Strategy<Value = Server> {
             let (python, program, directory, staging, environment) = texts;
             let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) = rest;
             let hosts = match launcher {
-                LauncherKind::Slurm(_) => numbered(&name, hosts.len()),
+                LauncherKind::Batch(_) => numbered(&name, hosts.len()),
                 _ => hosts,
             };
             Server {
@@ -147,7 +157,7 @@ proptest! {
 
     #[test]
     fn no_url_is_a_panic(
-        text in "(ssh://|local:|program:|slurm:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
+        text in "(ssh://|local:|program:|slurm:|gridengine:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
         if let Ok(server) = from_url(&text) {
             prop_assert_eq!(read(&write(std::slice::from_ref(&server)), "").unwrap(), vec![server]);

@@ -29,7 +29,7 @@ fn it_has_a_row_for_each_key() {
 
 #[test]
 fn its_examples_are_read() {
-    let [lab, namespaces, cluster, slurm, _wrong] = blocks("toml")[..] else {
+    let [lab, namespaces, cluster, slurm, gridengine, _wrong] = blocks("toml")[..] else {
         panic!("other examples")
     };
     let servers = read(lab, "").unwrap();
@@ -40,6 +40,8 @@ fn its_examples_are_read() {
     assert_eq!(servers[0].hosts.len(), 8);
     let servers = read(slurm, "").unwrap();
     assert_eq!(servers.iter().map(|server| server.hosts.len()).collect::<Vec<_>>(), [10, 1]);
+    let servers = read(gridengine, "").unwrap();
+    assert_eq!(servers.iter().map(|server| server.hosts.len()).collect::<Vec<_>>(), [100, 2]);
 }
 
 #[test]
@@ -53,7 +55,7 @@ fn so_is_the_example_of_the_guide() {
 
 #[test]
 fn its_problems_are_told_so() {
-    let wrong = blocks("toml")[4];
+    let wrong = blocks("toml")[5];
     let told = read(wrong, "wrong.toml").unwrap_err().to_string();
     assert_eq!(format!("{told}\n"), blocks("text")[0]);
 }
@@ -68,5 +70,5 @@ fn its_hosts_and_urls_are_understood() {
     assert_eq!(counts, [1, 1, 1, 8, 4, 8, 3, 1]);
     let names: Vec<String> =
         blocks("text")[1].lines().map(|url| from_url(url).unwrap().name).collect();
-    assert_eq!(names, ["node1", "node2", "local", "n1", "start-agents", "slurm"]);
+    assert_eq!(names, ["node1", "node2", "local", "n1", "start-agents", "slurm", "lab"]);
 }

@@ -58,14 +58,14 @@ fn local_and_program() {
 #[test]
 fn slurm() {
     let server = from_url("slurm:").unwrap();
-    let batch = LauncherKind::Slurm(Box::default());
+    let batch = LauncherKind::Batch(Box::default());
     assert_eq!(server, Server::new("slurm", batch, vec![Host::named("slurm-1")]));
     assert_eq!(server.start_timeout, QUEUE_TIMEOUT);
     let url = "slurm://lab?nodes=2&partition=long&memory=4G&wall_time=1-00:00:00&cores=2\
                &exclusive=true&options=--qos=a,b&options=--nice&request=job";
     let batch = Batch {
         request: RequestForm::Job,
-        partition: Some("long".into()),
+        queue: Some("long".into()),
         memory: Some("4G".into()),
         wall_time: Some(Duration::from_secs(86_400)),
         cores: 2,
@@ -74,16 +74,58 @@ fn slurm() {
         ..Batch::default()
     };
     let hosts = vec![Host::named("lab-1"), Host::named("lab-2")];
-    let expected = Server::new("lab", LauncherKind::Slurm(Box::new(batch)), hosts);
+    let expected = Server::new("lab", LauncherKind::Batch(Box::new(batch)), hosts);
     assert_eq!(from_url(url).unwrap(), expected);
+}
+
+#[test]
+fn grid_engine() {
+    let url = "gridengine:?queue=all.q&project=me&parallel_environment=mp&workers=4&request=job";
+    let batch = Batch {
+        system: BatchSystem::GridEngine,
+        request: RequestForm::Job,
+        queue: Some("all.q".into()),
+        account: Some("me".into()),
+        parallel_environment: Some("mp".into()),
+        ..Batch::default()
+    };
+    let hosts = vec![Host::named("gridengine-1")];
+    let server = Server::new("gridengine", LauncherKind::Batch(Box::new(batch)), hosts);
+    assert_eq!(from_url(url).unwrap(), Server { workers: 4, ..server });
+    for (url, expected) in [
+        (
+            "gridengine:?partition=a",
+            "`partition` has no meaning for the launcher \"gridengine\", only for \"slurm\"",
+        ),
+        (
+            "slurm:?queue=a",
+            "`queue` has no meaning for the launcher \"slurm\", only for \"gridengine\"",
+        ),
+        (
+            "gridengine:?request=direct",
+            "`request = \"direct\"` has no meaning for the launcher \"gridengine\", only for \"slurm\"",
+        ),
+    ] {
+        let told = from_url(url).unwrap_err().to_string();
+        assert!(told.contains(expected), "{told}");
+    }
 }
 
 #[test]
 fn what_is_wrong() {
     for (url, expected) in [
-        ("node1", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
-        ("http://a", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
-        ("ssh:", "is no URL of a server: write ssh://HOST, local:, slurm: or program:COMMAND"),
+        (
+            "node1",
+            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine: or program:COMMAND",
+        ),
+        (
+            "http://a",
+            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine: or program:COMMAND",
+        ),
+        (
+            "ssh:",
+            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine: or program:COMMAND",
+        ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),
         (

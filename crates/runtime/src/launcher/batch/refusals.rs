@@ -1,0 +1,61 @@
+//! Why a batch system has not done what it was asked for, and what to do about it.
+
+use super::Trouble;
+
+/// What is known of the words of a batch system.
+#[derive(Debug)]
+pub(in crate::launcher) struct Words {
+    /// What people call it.
+    pub(in crate::launcher) system: &'static str,
+    /// What is in the words of a command, in small letters, if nobody answers it.
+    pub(in crate::launcher) silent: &'static [&'static str],
+    /// What to do then.
+    pub(in crate::launcher) silence: &'static str,
+    /// What is in the words of a refusal, in small letters, and what to do. The first that fits holds.
+    pub(in crate::launcher) remedies: &'static [(&'static [&'static str], &'static str)],
+    /// What its words are without what says nothing, on one line.
+    pub(in crate::launcher) told: fn(&str) -> String,
+}
+
+impl Words {
+    /// What is told of a request that was not taken.
+    pub(in crate::launcher) fn explain(&self, trouble: Trouble) -> Trouble {
+        let Words { system, silence, .. } = self;
+        match trouble {
+            Trouble::Absent(why) => Trouble::Absent(format!(
+                "{why}; {system}'s commands are missing here: start this program on a login node of the \
+                 cluster"
+            )),
+            Trouble::Silent(words) => {
+                Trouble::Silent(format!("{system} does not answer: {words}; {silence}"))
+            }
+            Trouble::Refused(words) => {
+                let words = (self.told)(&words);
+                let low = words.to_lowercase();
+                let has = |parts: &[&str]| parts.iter().any(|part| low.contains(part));
+                if has(self.silent) {
+                    return self.explain(Trouble::Silent(words));
+                }
+                let remedy = self.remedies.iter().find(|(parts, _)| has(parts));
+                let remedy =
+                    remedy.map_or("`gridrpc script` shows what it was given", |(_, do_it)| do_it);
+                Trouble::Refused(format!("{system} has refused the job: {words}; {remedy}"))
+            }
+        }
+    }
+}
+
+/// How the process of an agent has ended, as what its job did. `status`: as a shell has it.
+pub(in crate::launcher) fn ended_with(status: u32) -> String {
+    match status {
+        0 => "ended by itself".to_owned(),
+        127 => "ended with status 127: the program is not there on its node. The folder that `staging` names \
+                has to be one that the nodes share"
+            .to_owned(),
+        126 => "ended with status 126: the program cannot be run on its node, whose file system may be \
+                mounted `noexec`; name another folder by `staging`"
+            .to_owned(),
+        129..=192 => format!("was ended by signal {}", status - 128),
+        status => format!("ended with status {status}"),
+    }
+}

@@ -1,0 +1,221 @@
+//! Agents that Grid Engine starts: by `qsub` in jobs of their own, or in the job that this is part of.
+
+mod reasons;
+mod refusals;
+mod script;
+mod step;
+mod words;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::batch::{
+    Batch, Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted, ended_with,
+    job_name, printed,
+};
+use super::{Launcher, Report};
+use crate::servers::{self, RequestForm, Server};
+
+use reasons::{errors, reasons};
+use refusals::{is_unknown, refusal};
+use words::{State, name, rows};
+
+/// What Grid Engine tells a job in its environment, which is not for jobs that are submitted in it.
+const OF_A_JOB: [&str; 14] = [
+    "ARC",
+    "ENVIRONMENT",
+    "JOB_ID",
+    "JOB_NAME",
+    "JOB_SCRIPT",
+    "NHOSTS",
+    "NQUEUES",
+    "NSLOTS",
+    "PE",
+    "PE_HOSTFILE",
+    "QUEUE",
+    "REQNAME",
+    "REQUEST",
+    "RESTARTED",
+];
+/// The same, by the beginning of their names.
+const OF_A_TASK: [&str; 4] = ["SGE_TASK_", "SGE_O_", "SGE_STD", "SGE_JOB_"];
+
+/// Grid Engine, as the jobs of one server need it.
+#[derive(Debug)]
+struct GridEngine {
+    batch: servers::Batch,
+    /// Workers of each agent; 0: as many as it has slots for.
+    workers: u32,
+    name: String,
+}
+
+/// The launcher of a server.
+pub(super) fn open(
+    server: &Server,
+    batch: &servers::Batch,
+    own_program: &Path,
+    report: Report,
+) -> Box<dyn Launcher> {
+    let placing = Placing::new(server, own_program);
+    if batch.is_step() {
+        return Box::new(step::Step::new(server, placing, report));
+    }
+    Box::new(Batch::new(GridEngine::new(server, batch), placing, server.stop_timeout, report))
+}
+
+/// The job script of a server, as it would be submitted for all of its agents.
+///
+/// # Errors
+/// When the user's own script cannot be used, or there is no folder for the program.
+pub(super) fn script(
+    server: &Server,
+    batch: &servers::Batch,
+    own_program: &Path,
+) -> Result<String, String> {
+    let name = format!("gridrpc-{}", server.name);
+    let system = GridEngine { name, ..GridEngine::new(server, batch) };
+    printed(server, own_program, |wanted| system.script(wanted))
+}
+
+impl GridEngine {
+    fn new(server: &Server, batch: &servers::Batch) -> GridEngine {
+        GridEngine { batch: batch.clone(), workers: server.workers, name: job_name(server) }
+    }
+
+    /// What is said of jobs: why they wait, and what was wrong with their tasks.
+    fn told(commands: &Commands, jobs: &[&str]) -> String {
+        if jobs.is_empty() {
+            return String::new();
+        }
+        let mut qstat = command("qstat");
+        qstat.args(["-j", &jobs.join(",")]);
+        // Without an answer their states alone have to do.
+        commands.run(&mut qstat, "").unwrap_or_default()
+    }
+}
+
+/// One of Grid Engine's commands, as it would be outside of any job.
+fn command(name: &str) -> Command {
+    let mut command = Command::new(name);
+    for (variable, _) in std::env::vars_os() {
+        let text = variable.to_string_lossy();
+        let is_of_a_task = OF_A_TASK.iter().any(|begin| text.starts_with(begin));
+        if is_of_a_task || OF_A_JOB.contains(&&*text) {
+            command.env_remove(&variable);
+        }
+    }
+    // What it says is read here.
+    command.env("LC_ALL", "C");
+    command
+}
+
+impl System for GridEngine {
+    fn submit(&mut self, commands: &Commands, wanted: &Wanted<'_>) -> Result<String, Trouble> {
+        let script = self.script(wanted).map_err(Trouble::Refused)?;
+        let said = commands.run(command("qsub").arg("-terse"), &script).map_err(refusal)?;
+        // Of an array, its tasks stand behind a dot.
+        let job = said.lines().last().and_then(|line| line.trim().split('.').next());
+        match job.filter(|job| !job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(job) => Ok(job.to_owned()),
+            None => Err(Trouble::Refused(format!("qsub names no job: {said}"))),
+        }
+    }
+
+    fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble> {
+        let mut qstat = command("qstat");
+        // Each task of an array is to have a row, and hosts their whole names.
+        qstat.args(["-g", "d", "-xml"]);
+        let said = match commands.run(&mut qstat, "") {
+            Ok(said) => said,
+            Err(Trouble::Refused(words)) => return Err(Trouble::Silent(words)),
+            Err(trouble) => return Err(trouble),
+        };
+        let rows: Vec<_> = rows(&said).filter(|row| jobs.contains(&row.job)).collect();
+        let waits = |row: &&words::Row<'_>| matches!(row.state(), State::Queued | State::Failed);
+        let mut asked: Vec<&str> = rows.iter().filter(waits).map(|row| row.job).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let told = GridEngine::told(commands, &asked);
+        let (reasons, errors): (HashMap<_, _>, _) = (reasons(&told), errors(&told));
+        let mut failed = Vec::new();
+        let seen = rows.iter().map(|row| {
+            let task = row.task();
+            let stand = match row.state() {
+                State::Runs(node) => Stand::Runs(node),
+                State::Held => Stand::Queued("it is held: `qrls` lets it go".to_owned()),
+                State::Queued => Stand::Queued(reasons.get(row.job).cloned().unwrap_or_default()),
+                State::Failed => {
+                    failed.push(task.clone());
+                    let number = task.number.map_or(1, |number| number + 1);
+                    let why = errors.get(&(row.job, number)).map_or("", |why| why);
+                    Stand::Refused(refusals::not_started(&name(&task), why))
+                }
+            };
+            Seen { task, stand, left: None }
+        });
+        let seen = seen.collect();
+        if !failed.is_empty() {
+            // Else they would stay in the queue until somebody sees to them.
+            let _ = self.cancel(commands, &failed);
+        }
+        Ok(seen)
+    }
+
+    fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
+        let mut qdel = command("qdel");
+        qdel.args(tasks.iter().map(name));
+        match commands.run(&mut qdel, "") {
+            // They have ended already.
+            Err(Trouble::Refused(words)) if is_unknown(&words) => Ok(()),
+            ran => ran.map(|_| ()).map_err(refusal),
+        }
+    }
+
+    fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
+        let Gone { task, node, status } = *gone;
+        let (job, name) = (&task.job, name(task));
+        let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
+        let number = task.number.map(|number| format!(" -t {}", number + 1)).unwrap_or_default();
+        let how = match status {
+            Some(status) => ended_with(status),
+            None if node.is_empty() => {
+                format!(
+                    "is not in the queue any longer: ended by `qdel`, or by a limit as soon as it had \
+                     begun; `qacct -j {job}{number}` tells whether it has run"
+                )
+            }
+            None => {
+                format!(
+                    "was ended by Grid Engine: by `qdel`, or since it had reached its wall time or \
+                     another limit; `qacct -j {job}{number}` tells which"
+                )
+            }
+        };
+        Stand::Ended(format!("its job {name}{on} {how}"))
+    }
+
+    fn wall_time(&self) -> Option<Duration> {
+        self.batch.wall_time
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.batch.request != RequestForm::Job
+    }
+
+    fn job_name(&self) -> &str {
+        &self.name
+    }
+
+    fn cancelling(&self) -> &'static str {
+        // That there is no such job is as good.
+        "said=$(qdel $jobs \"$name\" 2>&1) && return 0\n\
+         case $said in\n    \
+         *'unable to '*|*commlib*|*'not found'*|*SGE_ROOT*) return 1 ;;\n\
+         esac"
+    }
+}
+
+#[cfg(test)]
+mod tests;
