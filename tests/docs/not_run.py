@@ -39,6 +39,7 @@ _NO_HOSTS = "there are no such hosts: tests/gridrpc has grids of hosts with sshd
 _DOCTOR = "other hosts have other numbers: tests/gridrpc/test_doctor.py runs it"
 _SERVERS = "other hosts have other names: tests/gridbench/test_run_servers.py runs it"
 _NO_CLUSTER = "there is no such cluster: tests/gridrpc/test_slurm.py has a Slurm of its own"
+_NO_POOL = "there is no such pool: tests/gridrpc/test_htcondor.py has one of its own"
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
@@ -148,6 +149,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "#!/bin/sh": NotRun(
             "another user's: crates/runtime/src/launcher/gridengine/tests.rs reads it"
         ),
+    },
+    "docs/htcondor.md": {
+        "# A pool of HTCondor is yours to have: the numbers are those of one.": NotRun(_NO_POOL),
+        "# Ten jobs of 16 processors each, for eight hours at most.": NotRun(_NO_POOL),
+        "universe = vanilla": NotRun(
+            "another user's: crates/runtime/src/launcher/htcondor/tests.rs reads it"
+        ),
+        "{{options}}": NotRun(_NO_POOL),
     },
     "docs/slurm.md": {
         "# A cluster with Slurm is yours to have: partition and numbers are those of one.": NotRun(

@@ -18,9 +18,10 @@ import psutil
 import pytest
 
 import gridrpc
-from gridbench.batch import gridengine, slurm
+from gridbench.batch import gridengine, htcondor, slurm
 from gridbench.batch.daemons import Rig
 from gridbench.batch.gridengine import GridEngine
+from gridbench.batch.htcondor import HTCondor
 from gridbench.batch.slurm import Slurm
 from grids import opened
 from processes import HERE, LONG, start_script, until
@@ -52,6 +53,15 @@ def gridengine_of(slots: int) -> Iterator[GridEngine]:
     if why := gridengine.why_not():
         pytest.skip(why)
     with _used(GridEngine(slots)) as rig:
+        yield rig
+
+
+@contextmanager
+def htcondor_of(slots: int) -> Iterator[HTCondor]:
+    """An HTCondor that this process uses, where there can be one."""
+    if why := htcondor.why_not():
+        pytest.skip(why)
+    with _used(HTCondor(slots)) as rig:
         yield rig
 
 
@@ -157,6 +167,26 @@ class GridEngineSite(BatchSite):
         """The jobs that wait."""
         jobs = [line.split() for line in self.engine.jobs()]
         return [job[0] for job in jobs if "q" in job[1]]
+
+
+class HTCondorSite(BatchSite):
+    """One with HTCondor."""
+
+    launcher = "htcondor"
+
+    def __init__(self, condor: HTCondor, shared: Path) -> None:
+        super().__init__(condor, shared)
+        self.htcondor = condor
+
+    def running(self) -> list[str]:
+        """The jobs that run, as `12.1`."""
+        jobs = [line.split() for line in self.htcondor.jobs()]
+        return [job[0] for job in jobs if job[1] == "running"]
+
+    def queued(self) -> list[str]:
+        """The jobs that wait."""
+        jobs = [line.split() for line in self.htcondor.jobs()]
+        return [job[0] for job in jobs if job[1] == "idle"]
 
 
 class Everywhere:

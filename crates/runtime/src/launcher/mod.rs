@@ -5,6 +5,7 @@ mod batch;
 mod child;
 mod conversation;
 mod gridengine;
+mod htcondor;
 mod lines;
 mod local;
 mod permits;
@@ -110,6 +111,7 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
         LauncherKind::Batch(batch) => match batch.system {
             BatchSystem::Slurm => slurm::open(server, batch, own_program, report),
             BatchSystem::GridEngine => gridengine::open(server, batch, own_program, report),
+            BatchSystem::HtCondor => htcondor::open(server, batch, own_program, report),
         },
     }
 }
@@ -124,6 +126,7 @@ pub fn script(server: &Server, own_program: &Path) -> Option<Result<String, Stri
         LauncherKind::Batch(batch) => Some(match batch.system {
             BatchSystem::Slurm => slurm::script(server, batch, own_program),
             BatchSystem::GridEngine => gridengine::script(server, batch, own_program),
+            BatchSystem::HtCondor => htcondor::script(server, batch, own_program),
         }),
         LauncherKind::Local { .. } | LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => {
             None

@@ -79,26 +79,32 @@ struct Owners {
 }
 
 const ALL: Owners = Owners {
+    systems: &[BatchSystem::Slurm, BatchSystem::GridEngine, BatchSystem::HtCondor],
+    names: "\"slurm\", \"gridengine\" and \"htcondor\"",
+};
+const SLURM_AND_GRID_ENGINE: Owners = Owners {
     systems: &[BatchSystem::Slurm, BatchSystem::GridEngine],
     names: "\"slurm\" and \"gridengine\"",
 };
 const SLURM: Owners = Owners { systems: &[BatchSystem::Slurm], names: "\"slurm\"" };
+const HTCONDOR: Owners = Owners { systems: &[BatchSystem::HtCondor], names: "\"htcondor\"" };
 const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names: "\"gridengine\"" };
 
 /// The keys that batch systems alone have. What they call differently has the name that each of them gives it.
-const KEYS: [(&str, Owners); 16] = [
+const KEYS: [(&str, Owners); 17] = [
     ("nodes", ALL),
     ("partition", SLURM),
     ("queue", GRID_ENGINE),
     ("account", SLURM),
     ("project", GRID_ENGINE),
+    ("accounting_group", HTCONDOR),
     ("memory", ALL),
     ("wall_time", ALL),
     ("cores", ALL),
-    ("exclusive", ALL),
+    ("exclusive", SLURM_AND_GRID_ENGINE),
     ("constraint", ALL),
     ("parallel_environment", GRID_ENGINE),
-    ("request", ALL),
+    ("request", SLURM_AND_GRID_ENGINE),
     ("options", ALL),
     ("skip", ALL),
     ("template", ALL),
@@ -110,6 +116,7 @@ pub(super) fn own_names(system: BatchSystem) -> (&'static str, &'static str) {
     match system {
         BatchSystem::Slurm => ("partition", "account"),
         BatchSystem::GridEngine => ("queue", "project"),
+        BatchSystem::HtCondor => ("queue", "accounting_group"),
     }
 }
 
@@ -151,7 +158,7 @@ impl Draft {
             "requeue" => self.requeue = Some(entry.flag()?),
             "request" => self.request = Some(entry.choice(&REQUESTS)?),
             "partition" | "queue" => self.queue = Some(entry.line()?),
-            "account" | "project" => self.account = Some(entry.line()?),
+            "account" | "project" | "accounting_group" => self.account = Some(entry.line()?),
             "parallel_environment" => self.parallel_environment = Some(entry.line()?),
             "memory" => self.memory = Some(entry.memory()?),
             "wall_time" => self.wall_time = Some(entry.wall_time()?),
@@ -159,7 +166,7 @@ impl Draft {
             "exclusive" => self.exclusive = Some(entry.flag()?),
             "constraint" => self.constraint = Some(entry.line()?),
             "options" => self.options = Some(entry.options()?),
-            "skip" => self.skip = Some(entry.options()?),
+            "skip" => self.skip = Some(entry.lines()?),
             _ => self.template = Some(entry.text()?),
         }
         Ok(())

@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 36] = [
+const KEYS: [(&str, Kind); 37] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -54,6 +54,7 @@ const KEYS: [(&str, Kind); 36] = [
     ("queue", Kind::Text),
     ("account", Kind::Text),
     ("project", Kind::Text),
+    ("accounting_group", Kind::Text),
     ("memory", Kind::Text),
     ("wall_time", Kind::Text),
     ("cores", Kind::Number),
@@ -90,12 +91,13 @@ enum Launcher {
     Batch(BatchSystem),
 }
 
-const LAUNCHERS: [(&str, Launcher); 5] = [
+const LAUNCHERS: [(&str, Launcher); 6] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
     ("slurm", Launcher::Batch(BatchSystem::Slurm)),
     ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
+    ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
 ];
 const OUTPUTS: [(&str, ServerOutput); 3] = [
     ("labelled", ServerOutput::Labelled),

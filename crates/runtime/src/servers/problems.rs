@@ -137,7 +137,7 @@ pub enum Fault {
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
     /// A URL of another kind.
     #[error(
-        "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine: or program:COMMAND"
+        "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND"
     )]
     Scheme,
     /// A URL without a host.

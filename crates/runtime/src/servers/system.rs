@@ -10,6 +10,8 @@ pub enum BatchSystem {
     Slurm,
     /// Grid Engine, whichever of them: SGE, Son of Grid Engine, Univa's, Altair's, Open Grid Scheduler.
     GridEngine,
+    /// HTCondor.
+    HtCondor,
 }
 
 /// A node of the job that this process is part of.
@@ -27,6 +29,7 @@ impl BatchSystem {
         match self {
             BatchSystem::Slurm => "slurm",
             BatchSystem::GridEngine => "gridengine",
+            BatchSystem::HtCondor => "htcondor",
         }
     }
 
@@ -37,6 +40,8 @@ impl BatchSystem {
             BatchSystem::Slurm => is_set("SLURM_JOB_ID"),
             // Others have a JOB_ID as well.
             BatchSystem::GridEngine => is_set("JOB_ID") && is_set("SGE_TASK_ID"),
+            // A job of it has one machine, and no others.
+            BatchSystem::HtCondor => false,
         }
     }
 
@@ -50,6 +55,7 @@ impl BatchSystem {
                 let hosts = hosts.iter().flat_map(Pattern::hosts);
                 hosts.map(|host| Node { name: host.name, processors: None }).collect()
             }
+            BatchSystem::HtCondor => Vec::new(),
             BatchSystem::GridEngine if !self.has_this() => Vec::new(),
             BatchSystem::GridEngine => {
                 let file = std::fs::read_to_string(text("PE_HOSTFILE")).unwrap_or_default();

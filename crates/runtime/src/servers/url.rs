@@ -1,5 +1,5 @@
 //! A server as a URL: `ssh://ann@node1:22?workers=4`, `local:?workers=2`, `program:COMMAND?hosts=a,b`,
-//! `slurm:?nodes=4`, `gridengine:?nodes=4`.
+//! `slurm:?nodes=4`, `gridengine:?nodes=4`, `htcondor:?nodes=4`.
 //!
 //! The keys of the query are those of a table. So a URL becomes a table, and is read as one: what can be
 //! wrong with a value is told in one place.
@@ -79,7 +79,7 @@ fn table(text: &str) -> Result<Table, Fault> {
             let file = words.first().and_then(|word| word.rsplit('/').next());
             file.filter(|file| super::read::is_name(file)).unwrap_or("program").to_owned()
         }
-        "slurm" | "gridengine" => match authority(body)? {
+        "slurm" | "gridengine" | "htcondor" => match authority(body)? {
             None | Some("") => launcher.clone(),
             Some(name) => decoded(name)?,
         },

@@ -184,7 +184,14 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// Options of a command: a list of texts of one line, each with a dash in front.
+    /// A list of texts of one line each, such as names of options.
+    pub(super) fn lines(&self) -> Result<Vec<String>, Fault> {
+        const EXPECTED: &str = "a list of options, such as [\"--no-requeue\"]";
+        let items = self.items().ok_or_else(|| self.wrong(EXPECTED))?;
+        items.map(|item| item.line()).collect()
+    }
+
+    /// Options of a command, or settings: a list of texts of one line, each with a dash in front.
     pub(super) fn options(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a list of options, such as [\"--qos=long\"]";
         let list = self.value.get_ref().as_array().ok_or_else(|| self.wrong(EXPECTED))?;
@@ -192,7 +199,9 @@ impl<'a> Entry<'a> {
         for value in list {
             let item = Entry { key: self.key, value };
             let text = value.get_ref().as_str().ok_or_else(|| item.wrong(EXPECTED))?;
-            if !text.starts_with('-') || text.contains(char::is_control) {
+            // HTCondor's are settings: `+Name = value`.
+            let is_option = text.starts_with('-') || text.contains('=');
+            if !is_option || text.contains(char::is_control) {
                 return Err(item.wrong("options of one line, each with a dash in front"));
             }
             options.push(item.argument(text)?);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::batch::{own_names, request_name};
 use super::keys::{compression_name, output_name};
-use super::{Batch, Host, IDLE, LauncherKind, Server};
+use super::{Batch, BatchSystem, Host, IDLE, LauncherKind, Server};
 
 /// A file with these servers. What it says nothing of is as [`Server`] has it for none.
 #[must_use]
@@ -59,7 +59,8 @@ fn table(server: &Server) -> String {
 
 /// The keys of batch systems.
 fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
-    line("request", Some(quoted(request_name(batch.request))));
+    let has_forms = batch.system != BatchSystem::HtCondor;
+    line("request", has_forms.then(|| quoted(request_name(batch.request))));
     let (queue, account) = own_names(batch.system);
     line(queue, batch.queue.as_deref().map(quoted));
     line(account, batch.account.as_deref().map(quoted));

@@ -33,9 +33,7 @@ pub enum ScriptError {
     #[error("the file has {0} servers: name one by --server")]
     NotOne(usize),
     /// The server is started otherwise.
-    #[error(
-        "the server `{0}` has a launcher that submits no jobs: only \"slurm\" and \"gridengine\" do"
-    )]
+    #[error("the server `{0}` has a launcher that submits no jobs: only those of batch systems do")]
     NoJobs(String),
     /// The script cannot be made.
     #[error("{0}")]

@@ -1,7 +1,7 @@
 //! Job scripts: the usual one, or the user's own with places to fill in.
 
 /// The usual script.
-const USUAL: &str = "#!/bin/sh\n{{options}}\n\n{{agent}}\n";
+const USUAL: &str = "{{options}}\n\n{{agent}}\n";
 /// Where the options of the batch system come, in lines of their own.
 const OPTIONS: &str = "{{options}}";
 /// Where the agent is started.
@@ -10,6 +10,8 @@ const AGENT: &str = "{{agent}}";
 /// What is put into a script.
 #[derive(Debug)]
 pub(in crate::launcher) struct Parts {
+    /// What the usual one begins with.
+    pub(in crate::launcher) head: &'static str,
     /// Lines that tell the batch system what is wanted.
     pub(in crate::launcher) options: Vec<String>,
     /// Lines of shell that become the agent.
@@ -19,7 +21,7 @@ pub(in crate::launcher) struct Parts {
 /// The script of a job. `template`: a file with the user's own.
 pub(in crate::launcher) fn filled(template: Option<&str>, parts: &Parts) -> Result<String, String> {
     let text = match template {
-        None => USUAL.to_owned(),
+        None => format!("{}{USUAL}", parts.head),
         Some(file) => {
             let text = std::fs::read_to_string(file).map_err(|error| {
                 format!("the job script `{file}` cannot be read: {error}; `template` in grid.toml names it")
@@ -69,7 +71,11 @@ mod tests {
     use super::*;
 
     fn parts() -> Parts {
-        Parts { options: vec!["#X -a".into(), "#X -b".into()], agent: "exec it".into() }
+        Parts {
+            head: "#!/bin/sh\n",
+            options: vec!["#X -a".into(), "#X -b".into()],
+            agent: "exec it".into(),
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ impl GridEngine {
             true => self.agents(wanted),
             false => self.agent(wanted),
         };
-        filled(self.batch.template.as_deref(), &Parts { options, agent })
+        filled(self.batch.template.as_deref(), &Parts { head: "#!/bin/sh\n", options, agent })
     }
 
     /// Whether several agents are in one job.

@@ -166,7 +166,7 @@ impl Slurm {
                 )
             }
         };
-        filled(self.batch.template.as_deref(), &Parts { options, agent })
+        filled(self.batch.template.as_deref(), &Parts { head: "#!/bin/sh\n", options, agent })
     }
 }
 

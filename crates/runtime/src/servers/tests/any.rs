@@ -157,7 +157,7 @@ proptest! {
 
     #[test]
     fn no_url_is_a_panic(
-        text in "(ssh://|local:|program:|slurm:|gridengine:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
+        text in "(ssh://|local:|program:|slurm:|gridengine:|htcondor:)[a-z0-9@:/\\[\\]%,.-]{0,20}(\\?[a-z_.]{1,10}=[a-z0-9%&=,.\\[\\]-]{0,20})?"
     ) {
         if let Ok(server) = from_url(&text) {
             prop_assert_eq!(read(&write(std::slice::from_ref(&server)), "").unwrap(), vec![server]);
