@@ -183,6 +183,6 @@ def full_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> E
     """Another one, with all extras: what `make install` installs."""
 
     def make(folder: Path) -> None:
-        _install(folder / "venv", f"gridrpc[gridbench,joblib,progress] @ {wheel.as_uri()}")
+        _install(folder / "venv", f"gridrpc[gridbench,joblib,mpi,progress] @ {wheel.as_uri()}")
 
     return Environment(once("full", tmp_path_factory, make) / "venv")
