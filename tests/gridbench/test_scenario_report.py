@@ -237,6 +237,8 @@ def test_other_scenarios_have_what_is_published_of_them() -> None:
     # Before their workers are there, first tasks wait for more than what is published.
     assert comparisons(2, cells_of(all_done(2))) == comparisons(5, cells_of(all_done(5))) == []
     assert "Add --start warm" in section(5, cells_of(all_done(5)))
+    invalid = [replace(one, status="invalid") for one in all_done(6)]
+    assert "No case counts" in section(6, cells_of(invalid))
 
 
 def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

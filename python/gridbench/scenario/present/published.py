@@ -23,6 +23,8 @@ NINFG = "Ninf-G on Grid Engine (published)"
 _CORES = 100
 _WORK = 100.0
 """Seconds: what the published runs of scenario 6 divide into tasks."""
+_WITHOUT_START_UP = (2, 4, 5)
+"""The scenarios of which what is published leaves start-up out."""
 _COLD = "Cold starts have no such figure: their first tasks wait for workers. Add --start warm."
 
 
@@ -59,7 +61,7 @@ def section(scenario: int, cells: Sequence[Cell]) -> str:
     """The tables as HTML; a sentence if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
-        return f"<p>{escape(_none(cells))}</p>"
+        return f"<p>{escape(_none(scenario, cells))}</p>"
     engines = engines_of(cell.one for cell in cells if cell.counts)
     parts = [
         "<p>The published systems ran on clusters of their time, with links of 1 Gbit/s, and the"
@@ -79,10 +81,12 @@ def section(scenario: int, cells: Sequence[Cell]) -> str:
     return "".join(parts)
 
 
-def _none(cells: Sequence[Cell]) -> str:
+def _none(scenario: int, cells: Sequence[Cell]) -> str:
+    if not any(cell.counts for cell in cells):
+        return "No case counts, so that there is nothing to compare."
     told = f"The published runs were on {_CORES} cores, and no case here is like one of them."
-    warm = any(cell.one.start == "warm" for cell in cells)
-    return told if warm or not cells else f"{told} {_COLD}"
+    cold = all(cell.one.start == "cold" for cell in cells)
+    return f"{told} {_COLD}" if cold and scenario in _WITHOUT_START_UP else told
 
 
 def _first(cells: Sequence[Cell]) -> Iterable[Comparison]:
