@@ -7,11 +7,11 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
-from gridbench.batch import gridengine, slurm
+from gridbench.batch import slurm
 from gridbench.bench.figures import Case, Values
 from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.leftovers import Leftovers
-from gridbench.engines.registry import find_engine, installed_engines
+from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
 from gridbench.links.network import uninterrupted
 
@@ -55,16 +55,15 @@ def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: flo
 def lacks(engine: str) -> str:
     """What there is not that the engine needs here, and how to get it; empty if all is there."""
     name = engine.removesuffix(AGAIN)
+    own = environment(name)
     try:
-        find_engine(name)
-        own = environment(name)
-        if own is not None:
+        if own is None:
+            make_engine(find_engine(name))
+        else:
             own.require()
     except InputError as error:
         return str(error)
-    if "gridengine" in name:
-        return gridengine.why_not()
-    return slurm.why_not() if "slurm" in name or name in ON_SLURM else ""
+    return slurm.why_not() if name in ON_SLURM else ""
 
 
 def cases_of(
