@@ -28,11 +28,11 @@ def peers_on_slurm() -> tuple[str, ...]:
 
 
 def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: float) -> Values:
-    """What the engine's client finds within `limit` seconds: see `gridbench.bench.batch.child`."""
+    """What the engine's client (clusters/on_batch.py) finds within `limit` seconds."""
     name = engine.removesuffix(AGAIN)
     command, variables = launch_of(name)
     job = {"place": find_engine(name).value, "workers": workers, "tasks": tasks, "seconds": seconds}
-    words = [*command, "-m", "gridbench.bench.batch.child", json.dumps(job)]
+    words = [*command, "-m", "gridbench.bench.clusters.on_batch", json.dumps(job)]
     with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
         started = subprocess.Popen(
             words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors

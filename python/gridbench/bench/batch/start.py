@@ -15,6 +15,8 @@ _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
 _REPEATED = {Extent.TRIAL: 1, Extent.USUAL: 2, Extent.FULL: 3}
 _CASE = "workers through Slurm"
 _ALLOWANCE = 0.3  # seconds above the bare `srun`
+_ENGINE = "gridrpc-slurm"
+_START_OF = "start of "
 _WAYS = {
     "direct": "one request, which Slurm begins with at once (`direct`)",
     "array": "one request, which waits for Slurm's next look (`array`)",
@@ -60,7 +62,8 @@ def area(extent: Extent) -> Area:
         timeout=600,
     )
     peers = peers_on_slurm()
-    others = cases_of(peers, workers, tasks=workers, seconds=0.0, prefix="start of ")
+    engines = (_ENGINE, *peers) if peers else ()
+    others = cases_of(engines, workers, tasks=workers, seconds=0.0, prefix=_START_OF)
     title = f"{workers:,} native workers through Slurm; limit: `srun -n {workers} true`"
 
     def rows(samples: Samples) -> list[Row]:
@@ -87,10 +90,10 @@ def area(extent: Extent) -> Area:
         ]
         made += [
             Row(
-                what=f"until all have done a task; peer: {peer}, Python workers",
+                what=f"the same, {_ENGINE} with Python workers; peer: {peer}",
                 unit="s",
-                ours=direct,
-                peer=samples.of(f"start of {peer}", "start"),
+                ours=samples.of(_START_OF + _ENGINE, "start"),
+                peer=samples.of(_START_OF + peer, "start"),
                 target=Target(1.0, of_peer=True),
             )
             for peer in peers

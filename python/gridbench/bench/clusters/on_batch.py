@@ -1,6 +1,6 @@
-"""The client of an engine on its cluster, in the Python of the engine.
+"""The client of an engine that a batch system starts, in the Python of the engine.
 
-    python -m gridbench.bench.batch.child JOB
+    python -m gridbench.bench.clusters.on_batch JOB
 
 JOB is JSON. The values are printed as JSON, the last line of the output: seconds from asking for
 the workers until each has done a task (`start`), for the tasks after that (`tasks`), and both.
