@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridbench
-from gridbench.batch import slurm
+from gridbench.batch import gridengine, slurm
 from gridbench.batch.daemons import Rig
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
@@ -145,3 +145,30 @@ class SlurmNativeEngine(_OnSlurm, NativeEngine):
     """gridrpc with native workers that Slurm starts, asked once."""
 
     name: ClassVar[str] = "gridrpc-slurm-native"
+
+
+class _OnGridEngine(_OnCluster):
+    """Grid Engine: an array with a task for each node, of as many slots as that has workers."""
+
+    _why_not = staticmethod(gridengine.why_not)
+
+    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+        # It has one host, and all nodes are there.
+        rig = gridengine.GridEngine(slots=nodes * workers)
+        return rig, rig.run("qstat", "-help").splitlines()[0].split()[-1]
+
+    def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
+        del nodes
+        return "gridengine", {"parallel_environment": "mp"} if workers > 1 else {}
+
+
+class GridEngineEngine(_OnGridEngine, PythonEngine):
+    """gridrpc with Python workers that Grid Engine starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-gridengine"
+
+
+class GridEngineNativeEngine(_OnGridEngine, NativeEngine):
+    """gridrpc with native workers that Grid Engine starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-gridengine-native"
