@@ -217,7 +217,13 @@ def test_a_killed_installation_is_told_and_repaired_by_one_of_two(
     ("name", "other"), [("dask-jobqueue", "dask"), ("hyperqueue-slurm", "hyperqueue")]
 )
 def test_engines_that_live_with_another(
-    gridbench: Run, make_setup: MakeSetup, tmp_path: Path, place: Path, name: str, other: str
+    *,
+    gridbench: Run,
+    make_setup: MakeSetup,
+    tmp_path: Path,
+    place: Path,
+    name: str,
+    other: str,
 ) -> None:
     assert re.search(rf"{name} +missing +[\d.]+ +{place / other} ", line_of(gridbench, name))
     done = gridbench("run", make_setup(), "--engine", name, "--out", "out")
