@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gridrpc_core::Settings;
 
-use crate::client::grid::Progress;
+use crate::client::notice::Progress;
 use crate::client::output::Output;
 use crate::servers::Server;
 

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::client::grid::clear_waiting;
+use crate::client::notice;
 
 /// What may wait to be written, bytes. What comes beyond that is left out.
 const MOST: usize = 1 << 20;
@@ -76,7 +76,7 @@ impl Printer {
     }
 
     fn write(&self, mut bytes: &[u8]) {
-        clear_waiting();
+        notice::clear();
         while !bytes.is_empty() {
             // SAFETY: pointer and length are those of a live slice.
             let count = unsafe { libc::write(self.number, bytes.as_ptr().cast(), bytes.len()) };

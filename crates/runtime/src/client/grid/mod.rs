@@ -43,7 +43,6 @@ use crate::worker::progress::ProgressMemory;
 
 pub use hosts::HostState;
 pub use waiter::Waiter;
-pub use waiting::{Progress, clear as clear_waiting};
 
 /// How a grid is getting on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
-use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::client::common::Common;
 use crate::client::grid::hosts::{HostState, Named, states};
+use crate::client::notice::{self, Progress};
 
 /// Nothing is told of a start that takes no longer.
 const QUICK: Duration = Duration::from_secs(2);
@@ -25,64 +23,6 @@ const LOG: Duration = Duration::from_secs(30);
 const BESIDE: Duration = Duration::from_secs(30);
 /// The longest line, characters, if the terminal does not say how wide it is.
 const WIDE: usize = 100;
-/// The variable that says what is told.
-const VARIABLE: &str = "GRIDRPC_PROGRESS";
-
-/// How the user is told of hosts that are waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Progress {
-    /// As `GRIDRPC_PROGRESS` says; else by a line if standard error is a terminal, and not at all if not.
-    #[default]
-    Auto,
-    /// By a line that is rewritten in place.
-    Line,
-    /// By a line of its own for each change, at most every 30 s.
-    Log,
-    /// Not at all.
-    Off,
-}
-
-impl Progress {
-    /// What a word stands for; none: nothing.
-    #[must_use]
-    pub fn named(word: &str) -> Option<Progress> {
-        Some(match word {
-            "auto" => Progress::Auto,
-            "line" => Progress::Line,
-            "log" => Progress::Log,
-            "off" => Progress::Off,
-            _ => return None,
-        })
-    }
-
-    fn resolved(self) -> Progress {
-        if self != Progress::Auto {
-            return self;
-        }
-        let word = std::env::var(VARIABLE).unwrap_or_default();
-        match Progress::named(&word) {
-            Some(progress) if progress != Progress::Auto => progress,
-            _ if std::io::stderr().is_terminal() => Progress::Line,
-            _ => Progress::Off,
-        }
-    }
-}
-
-/// Whether a line stands on the terminal that is to go before anything else is written.
-static SHOWN: AtomicBool = AtomicBool::new(false);
-
-/// Takes the line away, if there is one.
-pub fn clear() {
-    if SHOWN.load(Ordering::Relaxed) && SHOWN.swap(false, Ordering::Relaxed) {
-        write("\r\x1b[K");
-    }
-}
-
-fn write(text: &str) {
-    // Nobody may read it.
-    let _ = std::io::stderr().write_all(text.as_bytes());
-}
-
 /// Tells of hosts that are waited for, in a thread. When it is dropped, it ends.
 #[derive(Debug)]
 pub(super) struct Teller {
@@ -111,7 +51,7 @@ impl Teller {
             while ended.recv_timeout(telling.pause()) == Err(RecvTimeoutError::Timeout) {
                 telling.tell(Instant::now(), &states(&common, &hosts));
             }
-            clear();
+            notice::clear();
         };
         let thread = std::thread::Builder::new().name("gridrpc-progress".into()).spawn(run).ok()?;
         Some(Teller { end: Some(end), thread: Some(thread) })
@@ -149,13 +89,12 @@ impl Telling {
     }
 
     fn tell(&mut self, now: Instant, states: &[HostState]) {
-        let Some(text) = self.text(now, states) else { return clear() };
+        let Some(text) = self.text(now, states) else { return notice::clear() };
         match self.progress {
             Progress::Line => {
-                SHOWN.store(true, Ordering::Relaxed);
-                write(&format!("\r{text}\x1b[K"));
+                notice::show(&text);
             }
-            _ => write(&format!("{text}\n")),
+            _ => notice::write(&format!("{text}\n")),
         }
     }
 
