@@ -375,16 +375,21 @@ impl<S: System> Desk<S> {
     /// Cancels what was requeued and nobody has asked for again.
     fn cancel_unwanted(&mut self) {
         let now = Instant::now();
-        let unwanted: Vec<Task> = self
-            .requeued
-            .iter()
-            .filter(|(until, _)| *until <= now)
-            .map(|(_, member)| {
-                let number = Some(member.number).filter(|_| self.system.has_tasks());
-                Task { job: member.job.clone(), number }
-            })
-            .collect();
-        if !unwanted.is_empty() && self.system.cancel(&self.commands, &unwanted).is_ok() {
+        let (mut unwanted, has_tasks) = (Vec::<Task>::new(), self.system.has_tasks());
+        for (_, member) in self.requeued.iter().filter(|(until, _)| *until <= now) {
+            let same = |other: &Member| other.job == member.job;
+            let others = self.members.values().any(same)
+                || self.requeued.iter().any(|(until, other)| *until > now && same(other));
+            let job = member.job.clone();
+            match others {
+                // A job without tasks is the others' as well: its agent ends as it has no ticket.
+                true if !has_tasks => {}
+                true => unwanted.push(Task { job, number: member.task }),
+                false if unwanted.iter().any(|task| task.job == job) => {}
+                false => unwanted.push(Task { job, number: None }),
+            }
+        }
+        if unwanted.is_empty() || self.system.cancel(&self.commands, &unwanted).is_ok() {
             self.requeued.retain(|(until, _)| *until > now);
         }
     }
