@@ -62,6 +62,7 @@ def area(extent: Extent) -> Area:
             function=started,
             arguments={"workers": workers},
             missing=missing,
+            most_runs=3,
             timeout=900,
         )
         for workers in numbers

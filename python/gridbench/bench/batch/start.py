@@ -77,7 +77,7 @@ def area(extent: Extent) -> Area:
                 digits=2,
             ),
             Row(
-                what=f"until all have done a task; limit: `srun` + {_ALLOWANCE} s",
+                what=f"until all have done a task of 20 ms; limit: `srun` + {_ALLOWANCE} s",
                 unit="s",
                 ours=direct,
                 limit=Measured(allowed, srun.problem),

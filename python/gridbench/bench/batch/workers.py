@@ -16,6 +16,7 @@ from gridrpc import Grid
 
 NODES = 4
 PATIENCE = 300.0  # seconds for workers to come
+_TASK = 0.02  # seconds
 
 
 @contextmanager
@@ -46,7 +47,11 @@ def _server(name: str, nodes: int, workers: int, request: str, staging: str | Pa
 
 
 def until_all_worked(rig: Slurm, servers: Sequence[str], workers: int) -> float:
-    """Seconds from nothing until each worker has done a task. No job is left then."""
+    """Seconds from nothing until each worker has done a task of 20 ms. No job is left then.
+
+    Shorter ones would be done by the first workers before the last have one. Where that happens
+    nevertheless, as the machine is busy, tasks twice as long follow until each worker has had one.
+    """
     begin = time.perf_counter()
     with Grid(servers=servers, worker="native", modules=[module()]) as grid:
         if grid.workers != workers:
@@ -54,12 +59,14 @@ def until_all_worked(rig: Slurm, servers: Sequence[str], workers: int) -> float:
         grid.wait_until_ready(PATIENCE)
         sleep = grid.function("gridbench_tasks/sleep")
         seen: set[int] = set()
+        length = _TASK
         while len(seen) < workers:
-            calls = [sleep.submit(0.0) for _ in range(workers)]
+            calls = [sleep.submit(length) for _ in range(workers)]
             for call in calls:
                 call.result()
             # All nodes are this machine.
             seen |= {call.profile.pid for call in calls}
+            length *= 2
         seconds = time.perf_counter() - begin
     rig.cancel_all()
     return seconds
