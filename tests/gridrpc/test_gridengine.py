@@ -294,13 +294,3 @@ def test_what_could_not_be_cancelled_when_it_was_closed_is_so_later(
         site.engine.stop_master()
     site.engine.start_master()
     assert site.nothing_is_left()
-
-
-def test_the_doctor_looks_around_in_a_job(site: GridEngineSite, tmp_path: Path) -> None:
-    (tmp_path / "grid.toml").write_text(site.server(workers=1))
-    ran = subprocess.run(
-        [PROGRAM, "doctor", "--native", "--config", "grid.toml"],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=LONG, check=False,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "lab-1" in ran.stdout
