@@ -8,6 +8,7 @@ mod gridengine;
 mod htcondor;
 mod lines;
 mod local;
+mod mpi;
 mod permits;
 mod program;
 mod refusals;
@@ -112,6 +113,7 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
             BatchSystem::Slurm => slurm::open(server, batch, own_program, report),
             BatchSystem::GridEngine => gridengine::open(server, batch, own_program, report),
             BatchSystem::HtCondor => htcondor::open(server, batch, own_program, report),
+            BatchSystem::Mpi => mpi::open(server, batch, own_program, report),
         },
     }
 }
@@ -123,11 +125,12 @@ pub fn open(server: &Server, own_program: &Path, report: Report) -> Box<dyn Laun
 /// When there can be none: why.
 pub fn script(server: &Server, own_program: &Path) -> Option<Result<String, String>> {
     match &server.launcher {
-        LauncherKind::Batch(batch) => Some(match batch.system {
-            BatchSystem::Slurm => slurm::script(server, batch, own_program),
-            BatchSystem::GridEngine => gridengine::script(server, batch, own_program),
-            BatchSystem::HtCondor => htcondor::script(server, batch, own_program),
-        }),
+        LauncherKind::Batch(batch) => match batch.system {
+            BatchSystem::Slurm => Some(slurm::script(server, batch, own_program)),
+            BatchSystem::GridEngine => Some(gridengine::script(server, batch, own_program)),
+            BatchSystem::HtCondor => Some(htcondor::script(server, batch, own_program)),
+            BatchSystem::Mpi => None,
+        },
         LauncherKind::Local { .. } | LauncherKind::Ssh { .. } | LauncherKind::Program { .. } => {
             None
         }

@@ -82,6 +82,15 @@ const ALL: Owners = Owners {
     systems: &[BatchSystem::Slurm, BatchSystem::GridEngine, BatchSystem::HtCondor],
     names: "\"slurm\", \"gridengine\" and \"htcondor\"",
 };
+const WITH_MPI: Owners = Owners {
+    systems: &[
+        BatchSystem::Slurm,
+        BatchSystem::GridEngine,
+        BatchSystem::HtCondor,
+        BatchSystem::Mpi,
+    ],
+    names: "\"slurm\", \"gridengine\", \"htcondor\" and \"mpi\"",
+};
 const SLURM_AND_GRID_ENGINE: Owners = Owners {
     systems: &[BatchSystem::Slurm, BatchSystem::GridEngine],
     names: "\"slurm\" and \"gridengine\"",
@@ -92,7 +101,7 @@ const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names:
 
 /// The keys that batch systems alone have. What they call differently has the name that each of them gives it.
 const KEYS: [(&str, Owners); 17] = [
-    ("nodes", ALL),
+    ("nodes", WITH_MPI),
     ("partition", SLURM),
     ("queue", GRID_ENGINE),
     ("account", SLURM),
@@ -100,12 +109,12 @@ const KEYS: [(&str, Owners); 17] = [
     ("accounting_group", HTCONDOR),
     ("memory", ALL),
     ("wall_time", ALL),
-    ("cores", ALL),
+    ("cores", WITH_MPI),
     ("exclusive", SLURM_AND_GRID_ENGINE),
     ("constraint", ALL),
     ("parallel_environment", GRID_ENGINE),
     ("request", SLURM_AND_GRID_ENGINE),
-    ("options", ALL),
+    ("options", WITH_MPI),
     ("skip", ALL),
     ("template", ALL),
     ("requeue", SLURM),
@@ -116,7 +125,8 @@ pub(super) fn own_names(system: BatchSystem) -> (&'static str, &'static str) {
     match system {
         BatchSystem::Slurm => ("partition", "account"),
         BatchSystem::GridEngine => ("queue", "project"),
-        BatchSystem::HtCondor => ("queue", "accounting_group"),
+        // Nothing is charged by `mpirun`.
+        BatchSystem::HtCondor | BatchSystem::Mpi => ("queue", "accounting_group"),
     }
 }
 
@@ -228,15 +238,17 @@ impl Draft {
             requeue: self.requeue.or(other.requeue).unwrap_or(false),
         };
         let nodes = self.nodes.or(other.nodes);
-        let known = if batch.is_step() { system.allocation() } else { Vec::new() };
-        let known: Vec<String> = known.into_iter().map(|node| node.name).collect();
-        let count = nodes.map_or(known.len().max(1), |nodes| nodes as usize);
+        let is_within = batch.is_step() || system == BatchSystem::Mpi;
+        let there = if is_within { system.allocation() } else { Vec::new() };
+        let count = nodes.map_or(there.len().max(1), |nodes| nodes as usize);
         if count as u64 > *left {
             report.add(at, Fault::TooManyHosts { most: MOST_HOSTS });
             return (LauncherKind::Batch(Box::new(batch)), Vec::new());
         }
         *left -= count as u64;
         // Where nodes are not known before, each agent has a number.
+        let known = there.into_iter().filter(|_| batch.is_step()).map(|node| node.name);
+        let known: Vec<String> = known.collect();
         let numbered = (known.len() + 1..=count).map(|number| format!("{name}-{number}"));
         let hosts = known.into_iter().take(count).chain(numbered).map(Host::named).collect();
         (LauncherKind::Batch(Box::new(batch)), hosts)

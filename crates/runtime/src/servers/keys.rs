@@ -91,13 +91,14 @@ enum Launcher {
     Batch(BatchSystem),
 }
 
-const LAUNCHERS: [(&str, Launcher); 6] = [
+const LAUNCHERS: [(&str, Launcher); 7] = [
     ("local", Launcher::Local),
     ("ssh", Launcher::Ssh),
     ("program", Launcher::Program),
     ("slurm", Launcher::Batch(BatchSystem::Slurm)),
     ("gridengine", Launcher::Batch(BatchSystem::GridEngine)),
     ("htcondor", Launcher::Batch(BatchSystem::HtCondor)),
+    ("mpi", Launcher::Batch(BatchSystem::Mpi)),
 ];
 const OUTPUTS: [(&str, ServerOutput); 3] = [
     ("labelled", ServerOutput::Labelled),

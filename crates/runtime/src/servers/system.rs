@@ -12,6 +12,8 @@ pub enum BatchSystem {
     GridEngine,
     /// HTCondor.
     HtCondor,
+    /// None of them: Open MPI's `mpirun`, in an allocation of whichever batch system.
+    Mpi,
 }
 
 /// A node of the job that this process is part of.
@@ -30,6 +32,7 @@ impl BatchSystem {
             BatchSystem::Slurm => "slurm",
             BatchSystem::GridEngine => "gridengine",
             BatchSystem::HtCondor => "htcondor",
+            BatchSystem::Mpi => "mpi",
         }
     }
 
@@ -42,6 +45,8 @@ impl BatchSystem {
             BatchSystem::GridEngine => is_set("JOB_ID") && is_set("SGE_TASK_ID"),
             // A job of it has one machine, and no others.
             BatchSystem::HtCondor => false,
+            // Where its nodes are, `mpirun` knows.
+            BatchSystem::Mpi => false,
         }
     }
 
@@ -56,6 +61,14 @@ impl BatchSystem {
                 hosts.map(|host| Node { name: host.name, processors: None }).collect()
             }
             BatchSystem::HtCondor => Vec::new(),
+            BatchSystem::Mpi => {
+                let others =
+                    [BatchSystem::Slurm, BatchSystem::GridEngine].map(BatchSystem::allocation);
+                let other = others.into_iter().find(|nodes| !nodes.is_empty());
+                other.unwrap_or_else(|| {
+                    listed(&std::fs::read_to_string(text("PBS_NODEFILE")).unwrap_or_default())
+                })
+            }
             BatchSystem::GridEngine if !self.has_this() => Vec::new(),
             BatchSystem::GridEngine => {
                 let file = std::fs::read_to_string(text("PE_HOSTFILE")).unwrap_or_default();
@@ -83,6 +96,17 @@ fn slots(file: &str) -> Vec<Node> {
     nodes
 }
 
+/// The hosts of a job of PBS or Torque, whose PBS_NODEFILE has a line for each processor.
+fn listed(file: &str) -> Vec<Node> {
+    let mut nodes: Vec<Node> = Vec::new();
+    for name in file.lines().map(str::trim).filter(|name| !name.is_empty()) {
+        if nodes.iter().all(|node| node.name != name) {
+            nodes.push(Node { name: name.to_owned(), processors: None });
+        }
+    }
+    nodes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +118,12 @@ mod tests {
         let node = |name: &str, slots| Node { name: name.into(), processors: Some(slots) };
         assert_eq!(slots(file), [node("n1.lab", 5), node("n2.lab", 2)]);
         assert_eq!(slots(""), []);
+    }
+
+    #[test]
+    fn hosts_of_pbs_are_listed_once() {
+        let names = |file| listed(file).into_iter().map(|node| node.name).collect::<Vec<_>>();
+        assert_eq!(names("n1\nn1\nn2\n\nn1\n"), ["n1", "n2"]);
+        assert_eq!(names(""), Vec::<String>::new());
     }
 }

@@ -79,7 +79,7 @@ fn table(text: &str) -> Result<Table, Fault> {
             let file = words.first().and_then(|word| word.rsplit('/').next());
             file.filter(|file| super::read::is_name(file)).unwrap_or("program").to_owned()
         }
-        "slurm" | "gridengine" | "htcondor" => match authority(body)? {
+        "slurm" | "gridengine" | "htcondor" | "mpi" => match authority(body)? {
             None | Some("") => launcher.clone(),
             Some(name) => decoded(name)?,
         },

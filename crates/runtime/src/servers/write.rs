@@ -59,7 +59,7 @@ fn table(server: &Server) -> String {
 
 /// The keys of batch systems.
 fn batch(batch: &Batch, line: &mut impl FnMut(&str, Option<String>)) {
-    let has_forms = batch.system != BatchSystem::HtCondor;
+    let has_forms = matches!(batch.system, BatchSystem::Slurm | BatchSystem::GridEngine);
     line("request", has_forms.then(|| quoted(request_name(batch.request))));
     let (queue, account) = own_names(batch.system);
     line(queue, batch.queue.as_deref().map(quoted));

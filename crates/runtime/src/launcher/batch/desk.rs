@@ -483,12 +483,15 @@ impl<S: System> Desk<S> {
         for agent in agents {
             self.end(agent, Event::Ended("nobody could be asked to end its job".to_owned()));
         }
-        // Without these words the watcher does what could not be done here.
-        if let Some(watcher) = self.watcher.take().filter(|_| all_ended) {
+        if !all_ended {
+            // The watcher does what could not be done here.
+            return;
+        }
+        if let Some(watcher) = self.watcher.take() {
             watcher.done();
-            if let Some(folder) = &self.folder {
-                let _ = std::fs::remove_dir_all(folder.path());
-            }
+        }
+        if let Some(folder) = &self.folder {
+            let _ = std::fs::remove_dir_all(folder.path());
         }
     }
 }

@@ -86,7 +86,7 @@ grid.toml:10: server \"lab\": `partition` is \"a\\nb\": write a text of one line
 grid.toml:13: server \"far\": `hosts` has no meaning for the launcher \"slurm\", only for those that are told their hosts (here `nodes` says how many): take it out, or choose another `launcher`
 grid.toml:14: server \"far\": `command` has no meaning for the launcher \"slurm\", only for \"ssh\" and \"program\": take it out, or choose another `launcher`
 grid.toml:17: server \"near\": `partition` has no meaning for the launcher \"ssh\", only for \"slurm\": take it out, or choose another `launcher`
-grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\", \"gridengine\" and \"htcondor\": take it out, or choose another `launcher`";
+grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", only for \"slurm\", \"gridengine\", \"htcondor\" and \"mpi\": take it out, or choose another `launcher`";
     assert_eq!(told(text), expected);
 }
 
@@ -160,7 +160,7 @@ fn values_that_keys_cannot_have() {
         ),
         (
             "launcher = 'shh'",
-            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\": is \"ssh\" meant?"
+            "`launcher` is \"shh\": write one of \"local\", \"ssh\", \"program\", \"slurm\", \"gridengine\", \"htcondor\", \"mpi\": is \"ssh\" meant?"
                 .into(),
         ),
         (
