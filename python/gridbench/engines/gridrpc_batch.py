@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridbench
-from gridbench.batch import gridengine, slurm
+from gridbench.batch import gridengine, htcondor, slurm
 from gridbench.batch.daemons import Rig
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.gridrpc_engines import GridEngine, NativeEngine, PythonEngine
@@ -111,7 +111,6 @@ class _OnCluster(GridEngine):
         keys = {
             "nodes": nodes,
             "workers": each,
-            "request": "array",
             "start_timeout": round(self.patience),
             "output": "plain",
             # Workers are to find this gridbench.
@@ -132,7 +131,7 @@ class _OnSlurm(_OnCluster):
 
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
         del nodes, workers
-        return "slurm", {}
+        return "slurm", {"request": "array"}
 
 
 class SlurmEngine(_OnSlurm, PythonEngine):
@@ -159,7 +158,8 @@ class _OnGridEngine(_OnCluster):
 
     def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
         del nodes
-        return "gridengine", {"parallel_environment": "mp"} if workers > 1 else {}
+        slots = {"parallel_environment": "mp"} if workers > 1 else {}
+        return "gridengine", {"request": "array", **slots}
 
 
 class GridEngineEngine(_OnGridEngine, PythonEngine):
@@ -172,3 +172,30 @@ class GridEngineNativeEngine(_OnGridEngine, NativeEngine):
     """gridrpc with native workers that Grid Engine starts, asked once."""
 
     name: ClassVar[str] = "gridrpc-gridengine-native"
+
+
+class _OnHTCondor(_OnCluster):
+    """HTCondor: a cluster of jobs, one for each node."""
+
+    _why_not = staticmethod(htcondor.why_not)
+
+    def _make(self, nodes: int, workers: int) -> tuple[Rig, str]:
+        # It has one machine, and all nodes are there.
+        rig = htcondor.HTCondor(slots=nodes * workers)
+        return rig, rig.run("condor_version").split()[1]
+
+    def _server(self, nodes: int, workers: int) -> tuple[str, dict[str, Any]]:
+        del nodes, workers
+        return "htcondor", {}
+
+
+class HTCondorEngine(_OnHTCondor, PythonEngine):
+    """gridrpc with Python workers that HTCondor starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-htcondor"
+
+
+class HTCondorNativeEngine(_OnHTCondor, NativeEngine):
+    """gridrpc with native workers that HTCondor starts, asked once."""
+
+    name: ClassVar[str] = "gridrpc-htcondor-native"
