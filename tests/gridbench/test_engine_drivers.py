@@ -25,8 +25,7 @@ NAMES = sorted(
 )
 #: HTCondor is no part of `make test`: `make test-htcondor` runs these.
 ENGINES = [
-    pytest.param(name, marks=[pytest.mark.htcondor] if "htcondor" in name else [])
-    for name in NAMES
+    pytest.param(name, marks=[pytest.mark.htcondor] if "htcondor" in name else []) for name in NAMES
 ]
 
 

@@ -13,6 +13,7 @@ import gridrpc
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from batches import BatchSite
 from grids import PROGRAM, CompileIdl, opened
 
 
@@ -107,3 +108,13 @@ def own_grid() -> Iterator[gridrpc.Grid]:
     """Two workers of the test's own, which it may break."""
     with opened(workers=2) as grid:
         yield grid
+
+
+@pytest.fixture
+def no_jobs_are_left(site: BatchSite) -> Iterator[None]:
+    """Whatever a test does, its batch system has nothing of it afterwards."""
+    yield
+    try:
+        assert site.nothing_is_left()
+    finally:
+        site.rig.cancel_all()

@@ -19,22 +19,14 @@ from processes import LONG, environment, until
 
 SLOTS = 8
 
+pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
     """One host of eight slots."""
     with gridengine_of(SLOTS) as engine:
         yield GridEngineSite(engine, tmp_path_factory.mktemp("a shared folder"))
-
-
-@pytest.fixture(autouse=True)
-def clean(site: GridEngineSite) -> Iterator[None]:
-    """Whatever a test does, it leaves no jobs."""
-    yield
-    try:
-        assert site.nothing_is_left()
-    finally:
-        site.engine.cancel_all()
 
 
 def test_an_array_has_an_agent_for_each_task(site: GridEngineSite, tmp_path: Path) -> None:

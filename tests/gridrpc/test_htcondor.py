@@ -16,7 +16,7 @@ from gridrpc import StartError, WorkerLost
 from grids import PROGRAM
 from processes import LONG, until
 
-pytestmark = pytest.mark.htcondor
+pytestmark = [pytest.mark.htcondor, pytest.mark.usefixtures("no_jobs_are_left")]
 SLOTS = 8
 
 
@@ -25,16 +25,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HTCondorSite]:
     """One machine of eight processors."""
     with htcondor_of(SLOTS) as htcondor:
         yield HTCondorSite(htcondor, tmp_path_factory.mktemp("a shared folder"))
-
-
-@pytest.fixture(autouse=True)
-def clean(site: HTCondorSite) -> Iterator[None]:
-    """Whatever a test does, it leaves no jobs."""
-    yield
-    try:
-        assert site.nothing_is_left()
-    finally:
-        site.htcondor.cancel_all()
 
 
 def test_a_cluster_has_an_agent_for_each_job(site: HTCondorSite, tmp_path: Path) -> None:

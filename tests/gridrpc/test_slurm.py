@@ -19,22 +19,14 @@ from gridrpc import StartError, TooFewCores, WorkerLost, attach
 from grids import PROGRAM
 from processes import LONG, environment, run_script, until
 
+pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Four nodes of eight processors."""
     with slurm_of(4, 8) as slurm:
         yield Site(slurm, tmp_path_factory.mktemp("a shared folder"))
-
-
-@pytest.fixture(autouse=True)
-def clean(site: Site) -> Iterator[None]:
-    """Whatever a test does, it leaves no jobs."""
-    yield
-    try:
-        assert site.nothing_is_left()
-    finally:
-        site.slurm.cancel_all()
 
 
 def test_an_array_has_an_agent_for_each_node(site: Site, tmp_path: Path) -> None:

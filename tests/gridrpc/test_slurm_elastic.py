@@ -20,22 +20,14 @@ from batches import Site, slurm_of
 from gridrpc import Grid, WorkerLost
 from processes import LONG, environment, until, write_script
 
+pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Three nodes of four processors."""
     with slurm_of(3, 4) as slurm:
         yield Site(slurm, tmp_path_factory.mktemp("shared"))
-
-
-@pytest.fixture(autouse=True)
-def clean(site: Site) -> Iterator[None]:
-    """Whatever a test does, it leaves no jobs."""
-    yield
-    try:
-        assert site.nothing_is_left()
-    finally:
-        site.slurm.cancel_all()
 
 
 def states(grid: Grid) -> list[str]:

@@ -17,21 +17,14 @@ from batches import Site, slurm_of
 from gridrpc import StartError
 from processes import LONG, until
 
+pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Four nodes of eight processors."""
     with slurm_of(4, 8) as slurm:
         yield Site(slurm, tmp_path_factory.mktemp("shared"))
-
-
-@pytest.fixture(autouse=True)
-def clean(site: Site) -> Iterator[None]:
-    yield
-    try:
-        assert site.nothing_is_left()
-    finally:
-        site.slurm.cancel_all()
 
 
 @contextmanager
