@@ -183,7 +183,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "hq alloc add slurm --time-limit 8h --max-worker-count 10 -- --partition=short": (
             NotRun(_NO_CLUSTER)
         ),
-        "hq submit --array 1-100000 --cpus 1 ./price": NotRun(_NO_CLUSTER),
+        "hq submit --array 1-100000 --cpus 1 price": NotRun(_NO_CLUSTER),
         "hq job wait last": NotRun(_NO_CLUSTER),
     },
 }
