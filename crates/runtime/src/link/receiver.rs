@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
 use gridrpc_wire::{Frame, HEADER_LEN, Header, Kind, MAX_BODY, Message, Order, Place};
 
 use crate::link::{LinkError, Socket, sections};
@@ -225,6 +227,16 @@ impl Receiver {
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.socket.has_more()
+    }
+
+    /// Whether [`Receiver::fill`] would give something now.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        if self.has_more() {
+            return true;
+        }
+        let mut waited = [PollFd::new(self.socket(), PollFlags::POLLIN)];
+        poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 
     /// Whether messages have come whose streams have not, or not wholly.

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, Welcome};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-
 use crate::borrowed::Mapped;
 use crate::link::{LinkError, Received, Receiver, Sender, Socket, Stream};
 use crate::loan::Source;
@@ -303,7 +301,7 @@ impl WorkerLink {
         }
         let until = monotonic_ns() + A_MOMENT;
         while monotonic_ns() < until && !self.has_to_send() {
-            if is_readable(&self.receiver) {
+            if self.receiver.is_readable() {
                 return true;
             }
         }
@@ -359,7 +357,7 @@ impl WorkerLink {
         let WorkerLink { patience, receiver, progress, worker, .. } = self;
         let begin = monotonic_ns();
         let is_there = progress::meet(progress, *worker, Side::Worker) != Some(true)
-            && patience.look(|| is_readable(receiver));
+            && patience.look(|| receiver.is_readable());
         let has_memory = self.pool.has_any();
         if has_memory != self.wakes {
             let longest = if has_memory { LOOK_EVERY } else { Duration::ZERO };
@@ -415,7 +413,7 @@ impl WorkerLink {
 
     /// Whether nobody waits for the call that runs any more: it may return early.
     pub fn is_cancelled(&mut self) -> bool {
-        if is_readable(&self.receiver) && !self.desk.cancelled {
+        if self.receiver.is_readable() && !self.desk.cancelled {
             match fill(&mut self.receiver) {
                 Ok(0) | Err(_) => self.desk.cancelled = true,
                 Ok(_) => self.desk.cancelled |= self.take_all().is_err(),
@@ -643,14 +641,6 @@ impl Desk {
         }
         Ok(())
     }
-}
-
-fn is_readable(receiver: &Receiver) -> bool {
-    if receiver.has_more() {
-        return true;
-    }
-    let mut waited = [PollFd::new(receiver.socket(), PollFlags::POLLIN)];
-    poll(&mut waited, PollTimeout::ZERO).is_ok_and(|count| count > 0)
 }
 
 /// Reads once, however long it takes for something to come.

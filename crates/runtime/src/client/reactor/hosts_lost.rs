@@ -41,6 +41,10 @@ impl Reactor {
         }
         let heartbeat = hosts.launching.server(&hosts.plans[index]).heartbeat;
         let now = now();
+        if peer.heard + ns(heartbeat) <= now && peer.conversation.receiver.is_readable() {
+            // It has spoken; it is this process that has not come to hear it.
+            peer.heard = now;
+        }
         if peer.heard + ns(heartbeat) <= now {
             let seconds = heartbeat.as_secs_f64();
             let why = format!(
