@@ -22,7 +22,7 @@ use crate::sys;
 
 pub(super) use commands::{Commands, Trouble};
 pub(super) use folder::{Folder, Placing, text};
-pub(super) use refusals::{Words, ended_with};
+pub(super) use refusals::{Words, each_line_has, ended_with};
 pub(super) use script::{Parts, filled, is_left_out, quoted, shell};
 pub(super) use watcher::Watcher;
 

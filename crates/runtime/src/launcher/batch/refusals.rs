@@ -59,3 +59,9 @@ pub(in crate::launcher) fn ended_with(status: u32) -> String {
         status => format!("ended with status {status}"),
     }
 }
+
+/// Whether each line of a command's words has one of these parts; empty ones do not count.
+pub(in crate::launcher) fn each_line_has(words: &str, parts: &[&str]) -> bool {
+    let has = |line: &str| parts.iter().any(|part| line.contains(part));
+    words.lines().filter(|line| !line.trim().is_empty()).all(has)
+}

@@ -1,6 +1,6 @@
 //! Why Grid Engine has not taken a request, or could not start a job, and what to do about it.
 
-use super::super::batch::{Trouble, Words};
+use super::super::batch::{Trouble, Words, each_line_has};
 
 /// What `qsub` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 11] = [
@@ -59,11 +59,8 @@ pub(super) fn refusal(trouble: Trouble) -> Trouble {
 
 /// Whether these words of `qdel` say that all has ended already.
 pub(super) fn is_unknown(words: &str) -> bool {
-    let is_fine = |line: &str| {
-        let parts = ["does not exist", "has registered", "has deleted", "is already in deletion"];
-        line.trim().is_empty() || parts.iter().any(|part| line.contains(part))
-    };
-    words.lines().all(is_fine)
+    let parts = ["does not exist", "has registered", "has deleted", "is already in deletion"];
+    each_line_has(words, &parts)
 }
 
 /// What is told of a job that Grid Engine could not start. `why`: in its own words.

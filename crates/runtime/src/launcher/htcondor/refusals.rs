@@ -1,6 +1,6 @@
 //! Why HTCondor has not taken a request, or holds a job, and what to do about it.
 
-use super::super::batch::{Trouble, Words};
+use super::super::batch::{Trouble, Words, each_line_has};
 
 /// What `condor_submit` writes, in small letters, and what to do. The first that fits holds.
 const REMEDIES: [(&[&str], &str); 5] = [
@@ -32,11 +32,7 @@ pub(super) fn refusal(trouble: Trouble) -> Trouble {
 
 /// Whether these words of `condor_rm` say that all has ended already.
 pub(super) fn is_unknown(words: &str) -> bool {
-    let is_fine = |line: &str| {
-        let parts = ["not found", "Couldn't find", "marked for removal", "already"];
-        line.trim().is_empty() || parts.iter().any(|part| line.contains(part))
-    };
-    words.lines().all(is_fine)
+    each_line_has(words, &["not found", "Couldn't find", "marked for removal", "already"])
 }
 
 /// What is told of a job that HTCondor holds. `why`: in its own words.
