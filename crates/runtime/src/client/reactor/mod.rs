@@ -61,6 +61,8 @@ pub(crate) struct Reactor {
     progress: ProgressMemory,
     outboxes: Outboxes,
     memory_kills: u64,
+    /// When this process, an agent, has waited for its own end.
+    own_end_awaited: Option<Time>,
     host: String,
     /// Places that are still to get a process.
     to_start: VecDeque<WorkerId>,
@@ -165,6 +167,7 @@ impl Reactor {
             progress,
             outboxes: Outboxes::default(),
             memory_kills: sys::out_of_memory_kills(),
+            own_end_awaited: None,
             host: sys::host_name(),
             to_start: VecDeque::new(),
             deadlines: Deadlines::new(),

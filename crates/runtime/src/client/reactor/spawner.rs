@@ -30,6 +30,14 @@ pub(crate) struct Spawner {
     pub(crate) receiver: Receiver,
 }
 
+/// How a spawner has ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) how: String,
+    /// The signal that somebody else has ended it by.
+    pub(crate) signal: Option<i32>,
+}
+
 /// Two ends of a connection: ours does not block, the worker's does.
 #[derive(Debug)]
 pub(crate) struct Pair {
@@ -84,26 +92,33 @@ impl Spawner {
 
     /// Ends the process, in whatever state it is, when it has had so long to end by itself, and says how
     /// it ended. One that does not end even so hangs in the kernel, and nobody can do more.
-    pub(crate) fn end(&mut self, patience: Duration) -> String {
+    pub(crate) fn end(&mut self, patience: Duration) -> Ending {
         let by_itself = self.ends_before(now() + patience.as_nanos() as u64);
         by_itself.unwrap_or_else(|| {
             // It has not been waited for, so the number is still its own.
             let _ = kill(self.child, Signal::SIGKILL);
             let ended = self.ends_before(now() + DYING.as_nanos() as u64);
-            ended.unwrap_or_else(|| "it does not end".to_owned())
+            let how = ended.map_or_else(|| "it does not end".to_owned(), |ending| ending.how);
+            Ending { how, signal: None }
         })
     }
 
     /// How it has ended, as soon as it has.
-    fn ends_before(&self, until: Time) -> Option<String> {
+    fn ends_before(&self, until: Time) -> Option<Ending> {
         loop {
             let mut status = 0;
             // SAFETY: `status` is a valid place to write a number to.
             match unsafe { libc::waitpid(self.child.as_raw(), &raw mut status, libc::WNOHANG) } {
                 0 if now() >= until => return None,
                 0 => std::thread::sleep(Duration::from_millis(1)),
-                -1 => return Some(io::Error::last_os_error().to_string()),
-                _ => return Some(ExitStatus::from_raw(status).to_string()),
+                -1 => {
+                    let how = io::Error::last_os_error().to_string();
+                    return Some(Ending { how, signal: None });
+                }
+                _ => {
+                    let status = ExitStatus::from_raw(status);
+                    return Some(Ending { how: status.to_string(), signal: status.signal() });
+                }
             }
         }
     }

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use crate::client::output;
 use crate::client::reactor::deadlines::{Asked, Due, Process};
 use crate::client::reactor::inlet::Inlet;
-use crate::client::reactor::spawner::{ANSWER, flush_control};
+use crate::client::reactor::spawner::{ANSWER, Ending, flush_control};
 use crate::client::reactor::{Reactor, shortage};
 use crate::client::sync::now;
 use crate::forks;
@@ -23,6 +23,9 @@ use crate::worker::progress;
 
 /// How long a spawner that has closed its connection has to say why, and to end by itself.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long an agent waits for its own end when somebody has ended its workers, and how often at most.
+const OWN_END: Duration = Duration::from_millis(200);
+const OWN_END_AGAIN: u64 = 2_000_000_000;
 
 impl Reactor {
     /// Reads what the spawner reports.
@@ -87,7 +90,23 @@ impl Reactor {
             let kills = sys::out_of_memory_kills();
             *out_of_memory = kills > std::mem::replace(&mut self.memory_kills, kills);
         }
+        // The other signals may be our own, or a function's mistake.
+        if matches!(cause, Cause::Signal { signal, .. } if signal == libc::SIGTERM as u32) {
+            self.await_own_end();
+        }
         self.report_loss(WorkerId(index), pid, cause, inlet.stderr.text());
+    }
+
+    /// Whoever ends a job ends its processes one after another, and an agent whose workers are gone first would
+    /// tell of workers that were killed. Its launcher knows better, and says so once the agent is gone as well.
+    fn await_own_end(&mut self) {
+        if self.common.upstream.is_none() || self.closing.is_some() {
+            return;
+        }
+        if self.own_end_awaited.is_none_or(|last| last + OWN_END_AGAIN <= now()) {
+            std::thread::sleep(OWN_END);
+            self.own_end_awaited = Some(now());
+        }
     }
 
     /// `pid`: 0 if the spawner has not said which process it was; the worker itself may have.
@@ -121,7 +140,10 @@ impl Reactor {
         let _ = self.epoll.delete(spawner.receiver.socket());
         forks::forget(spawner.receiver.socket().as_raw_fd());
         // It has closed its connection, or is overdue: it has nothing left to do.
-        let how = spawner.end(patience);
+        let Ending { how, signal } = spawner.end(patience);
+        if matches!(signal, Some(libc::SIGTERM | libc::SIGKILL)) {
+            self.await_own_end();
+        }
         let stderr = self.spawner_tail.as_mut().map_or_else(String::new, |tail| {
             tail.read();
             tail.text()
