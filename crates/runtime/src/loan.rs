@@ -7,8 +7,9 @@
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::segment::Lent;
 use crate::transport::Transport;
 
 /// Bytes on their way out through a socket.
@@ -114,6 +115,8 @@ pub struct Sink {
     len: usize,
     /// How many bytes from the first one on are there.
     filled: AtomicUsize,
+    /// Whose pages are made while it is filled.
+    segment: Option<Arc<Lent>>,
 }
 
 #[derive(Debug)]
@@ -124,6 +127,9 @@ unsafe impl Send for Pointer {}
 
 /// What arrives for a place that has been closed is read into this and forgotten, bytes.
 const SCRATCH: usize = 16 << 10;
+/// The pages of a segment are made in such stretches, the next one before it is needed, bytes. All at once would
+/// take the time of a process that has others to answer meanwhile.
+const AHEAD: usize = 64 << 20;
 
 impl Sink {
     /// A caller's memory.
@@ -132,7 +138,22 @@ impl Sink {
     /// It must stay writable, and nobody else may use it, until the sink is dropped or closed.
     #[must_use]
     pub unsafe fn new(start: NonNull<u8>, len: usize) -> Sink {
-        Sink { start: Mutex::new(Some(Pointer(start))), len, filled: AtomicUsize::new(0) }
+        let (start, filled) = (Mutex::new(Some(Pointer(start))), AtomicUsize::new(0));
+        Sink { start, len, filled, segment: None }
+    }
+
+    /// The start of a segment.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or is shorter.
+    ///
+    /// # Safety
+    /// Nobody else may use it until the sink is dropped or closed.
+    pub(crate) unsafe fn segment(lent: &Arc<Lent>, len: usize) -> io::Result<Sink> {
+        let start = lent.start(len as u64)?;
+        // SAFETY: the segment stays mapped as long as the sink has a part in it.
+        let sink = unsafe { Sink::new(start, len) };
+        Ok(Sink { segment: Some(Arc::clone(lent)), ..sink })
     }
 
     /// How many bytes it takes.
@@ -169,6 +190,9 @@ impl Sink {
         limit: usize,
     ) -> io::Result<usize> {
         let room = limit.min(self.len.saturating_sub(at));
+        if let Some(segment) = &self.segment {
+            segment.make_ready_behind(at, self.len.min((at / AHEAD + 2) * AHEAD));
+        }
         let got = match &*lock(&self.start) {
             // SAFETY: `at + room` is within the memory that `new` was promised.
             Some(Pointer(start)) => unsafe {

@@ -24,6 +24,8 @@ static NOT_BEFORE: AtomicU64 = AtomicU64::new(0);
 static IN_COMMON: OnceLock<&AtomicU64> = OnceLock::new();
 /// A huge page that takes longer than this takes longer than small ones would, ns of processor time.
 const SLOW: u64 = 1_000_000;
+/// Huge pages asked for in one request at most: whether it takes long is known behind it.
+const MOST_AT_ONCE: usize = 32;
 /// How long small pages are used then, ns.
 const PAUSE: u64 = 250_000_000;
 
@@ -47,6 +49,8 @@ pub(crate) struct Memory {
     mapping: OnceLock<Mapping>,
     /// Bytes from the start whose pages are there, huge ones if it is protected.
     ready: AtomicUsize,
+    /// Huge pages that are asked for in the next request.
+    at_once: AtomicUsize,
     /// It can be written to through the mapping only.
     protected: AtomicBool,
 }
@@ -54,8 +58,14 @@ pub(crate) struct Memory {
 impl Memory {
     /// Memory that nobody has written to.
     pub(crate) fn new(file: OwnedFd, len: usize) -> Memory {
-        let (mapping, ready) = (OnceLock::new(), AtomicUsize::new(0));
-        Memory { file: Arc::new(file), len, mapping, ready, protected: AtomicBool::new(false) }
+        Memory {
+            file: Arc::new(file),
+            len,
+            mapping: OnceLock::new(),
+            ready: AtomicUsize::new(0),
+            at_once: AtomicUsize::new(1),
+            protected: AtomicBool::new(false),
+        }
     }
 
     /// Has nobody write to it from now on but its owner, through the mapping that is there.
@@ -136,6 +146,12 @@ impl Memory {
         }
     }
 
+    /// Its pages are there up to `end`: it has been written to. Not for protected memory, whose pages are to be
+    /// huge.
+    pub(crate) fn is_written(&self, end: usize) {
+        self.ready.fetch_max(end.min(self.len), Ordering::Relaxed);
+    }
+
     /// Makes huge pages up to `end` where there are none, as long as that is fast.
     pub(crate) fn make_ready(&self, end: usize) {
         let ready = self.ready.load(Ordering::Relaxed);
@@ -143,13 +159,17 @@ impl Memory {
             return;
         }
         let Ok(mapping) = self.map() else { return };
-        let (mut at, mut pages) = (ready / HUGE, 1);
-        let last = end.div_ceil(HUGE);
+        let (mut at, last) = (ready / HUGE, end.div_ceil(HUGE));
         // More at a time as long as it goes well: each request waits for all processors.
-        while at < last && make_huge(mapping, at, pages.min(last - at)) {
-            at += pages.min(last - at);
-            pages *= 2;
+        while at < last {
+            let pages = self.at_once.load(Ordering::Relaxed);
+            let count = pages.min(last - at);
+            if !make_huge(mapping, at, count) {
+                return self.at_once.store(1, Ordering::Relaxed);
+            }
+            at += count;
             self.ready.fetch_max(at * HUGE, Ordering::Relaxed);
+            self.at_once.store((2 * pages).min(MOST_AT_ONCE), Ordering::Relaxed);
         }
     }
 }

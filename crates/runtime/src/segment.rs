@@ -134,6 +134,14 @@ impl Lent {
         self.segment.memory.at(offset, len.map_err(outside)?)
     }
 
+    /// Makes the pages of the next bytes up to `end` while a segment is filled from its start on, and has been up
+    /// to `filled`.
+    pub(crate) fn make_ready_behind(&self, filled: usize, end: usize) {
+        let memory = &self.segment.memory;
+        memory.is_written(filled);
+        memory.make_ready(end.min(memory.len()));
+    }
+
     /// Makes the pages of the first `len` bytes beforehand, where that takes less time than later.
     pub fn make_ready(&self, len: u64) {
         let end = len.min(self.segment.len()).min(MOST_READY) as usize;

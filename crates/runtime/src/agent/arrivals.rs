@@ -78,12 +78,12 @@ impl Places {
     }
 
     fn place_call(&self, memory: &Memory, call: u64, lengths: &[usize]) -> Vec<Option<Arc<Sink>>> {
-        let take = |len: &usize| take(&memory.pool, *len, memory.threshold);
-        let lents: Vec<_> = lengths.iter().map(take).collect();
+        let is_long = |len: &usize| *len >= memory.threshold;
+        let take = |len: &usize| memory.pool.take(*len as u64).ok().map(Arc::new);
+        let lents: Vec<_> = lengths.iter().map(|len| is_long(len).then(|| take(len))?).collect();
         let sinks = lents.iter().zip(lengths).map(|(lent, len)| {
-            let start = lent.as_ref()?.start(*len as u64).ok()?;
-            // SAFETY: the segment is this call's alone, and stays in `calls` until all has come.
-            Some(Arc::new(unsafe { Sink::new(start, *len) }))
+            // SAFETY: the segment is this call's alone.
+            unsafe { Sink::segment(lent.as_ref()?, *len) }.ok().map(Arc::new)
         });
         let sinks = sinks.collect();
         self.calls().insert(call, lents);
@@ -134,13 +134,4 @@ impl Places {
         let lents = payload.parts.iter().map(lies).collect();
         Ok((payload, lents))
     }
-}
-
-fn take(pool: &Arc<Pool>, len: usize, threshold: usize) -> Option<Arc<Lent>> {
-    if len < threshold {
-        return None;
-    }
-    let lent = pool.take(len as u64).ok()?;
-    lent.make_ready(len as u64);
-    Some(Arc::new(lent))
 }
