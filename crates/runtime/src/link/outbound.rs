@@ -14,6 +14,10 @@ use crate::link::{Push, Sender, Socket};
 use crate::loan::Source;
 use crate::servers::Compression;
 
+/// So much is sent at one time, bytes, although the socket takes more: whoever sends it has other connections to
+/// see to, and a reader that is fast enough would keep it here to the end of gigabytes.
+const TURN: u64 = 8 << 20;
+
 /// What has been pushed and is not the sender's yet.
 #[derive(Debug, Default)]
 struct Queue {
@@ -221,7 +225,7 @@ impl Outbound {
         if failed.is_some() {
             return;
         }
-        let is_blocked = match sender.flush() {
+        let is_blocked = match sender.flush_part(TURN) {
             Ok(all) => !all,
             // The receiving half sees it as well, and tells.
             Err(error) => {

@@ -141,3 +141,21 @@ fn while_the_socket_is_full_only_who_is_told_sends() {
     out.flush_if_open();
     assert_eq!(out.waiting(), 0, "it is open again");
 }
+
+#[test]
+fn who_sends_much_has_its_turn_again_and_again() {
+    let (ours, _theirs) = memory::pair_with_room(64 << 20).unwrap();
+    let goes_on = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&goes_on);
+    let watch = move |more| told.store(more, Ordering::Relaxed);
+    let out = Outbound::new(Arc::new(ours), Box::new(watch));
+    let stream = Arc::new(Source::owned(vec![1; 20 << 20]));
+    let section = Section { len: stream.len() as u64, place: Place::Stream };
+    let message = Message::Blob { blob: 1, sections: vec![section] };
+    out.push_with(&message, [stream].into()).unwrap();
+    for left in [12, 4, 0] {
+        out.flush();
+        assert_eq!(out.waiting() >> 20, left);
+        assert_eq!(goes_on.load(Ordering::Relaxed), left > 0);
+    }
+}

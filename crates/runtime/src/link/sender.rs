@@ -242,6 +242,15 @@ impl Sender {
     /// # Errors
     /// When the connection is gone.
     pub fn flush(&mut self) -> io::Result<bool> {
+        self.flush_part(u64::MAX)
+    }
+
+    /// The same, but once it has sent this many bytes, it leaves the rest for the next time.
+    ///
+    /// # Errors
+    /// As [`Sender::flush`].
+    pub fn flush_part(&mut self, most: u64) -> io::Result<bool> {
+        let end = self.position.saturating_add(most);
         loop {
             let front = usize::from(matches!(self.queue.front(), Some(Out::Descriptors(_))));
             if self.queue.is_empty() && self.next_piece() {
@@ -261,6 +270,9 @@ impl Sender {
                     return self.flush_transport();
                 }
                 continue;
+            }
+            if self.position >= end {
+                return Ok(false);
             }
             let raw: Vec<i32> = match self.queue.front() {
                 Some(Out::Descriptors(list)) => list.iter().map(|fd| fd.as_raw_fd()).collect(),
