@@ -13,6 +13,7 @@ import pytest
 
 from gridbench.links.sshd import Rig
 from hosts import (
+    HEARTBEAT,
     agents,
     configured,
     nothing_is_left,
@@ -23,6 +24,9 @@ from hosts import (
     signal_all,
 )
 from processes import LONG, descendants, running, start_script, until
+
+#: A heartbeat for what is over after ten of them, seconds.
+SHORT = 0.5
 
 #: A client whose calls run for ever, on all workers; or which has only asked for them.
 CLIENT = """
@@ -50,8 +54,10 @@ def rig() -> Iterator[Rig]:
         yield rig
 
 
-def client(rig: Rig, folder: Path, *, at_work: bool = True) -> subprocess.Popen[str]:
-    configured(folder, server(rig, "node1", "node2"))
+def client(
+    rig: Rig, folder: Path, *, at_work: bool = True, heartbeat: float = HEARTBEAT
+) -> subprocess.Popen[str]:
+    configured(folder, server(rig, "node1", "node2", heartbeat=heartbeat))
     started = start_script(folder, CLIENT.format(at_work=at_work))
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -108,21 +114,36 @@ def test_a_client_is_killed_whose_agent_is_stopped(rig: Rig, tmp_path: Path) -> 
 
 
 def test_a_client_is_killed_behind_a_link_that_is_gone(rig: Rig, tmp_path: Path) -> None:
-    with client(rig, tmp_path) as process:
+    with client(rig, tmp_path, heartbeat=SHORT) as process:
         rig.drop(1)
         try:
             process.kill()
-            assert nothing_is_left(rig, 10), "agents end when they hear nothing for a heartbeat"
+            assert nothing_is_left(rig, LONG), "agents end when they hear nothing for ten heartbeats"
         finally:
             rig.mend(1)
 
 
-def test_a_stopped_client_is_taken_for_lost_and_goes_on(rig: Rig, tmp_path: Path) -> None:
+def test_a_client_that_was_stopped_goes_on_with_its_hosts(rig: Rig, tmp_path: Path) -> None:
+    """By Ctrl-Z, a debugger, or as a laptop sleeps."""
     with client(rig, tmp_path) as process:
+        before = [agents(rig, node) for node in rig.nodes]
         os.kill(process.pid, signal.SIGSTOP)
-        assert nothing_is_left(rig, 10)
+        time.sleep(3 * HEARTBEAT)
         os.kill(process.pid, signal.SIGCONT)
-        # Its hosts are asked for again.
+        # Whoever was taken for lost would be gone by then.
+        time.sleep(HEARTBEAT)
+        assert [agents(rig, node) for node in rig.nodes] == before
+        end(process)
+        assert nothing_is_left(rig, 2)
+
+
+def test_a_client_that_was_stopped_for_long_asks_for_its_hosts_again(
+    rig: Rig, tmp_path: Path
+) -> None:
+    with client(rig, tmp_path, heartbeat=SHORT) as process:
+        os.kill(process.pid, signal.SIGSTOP)
+        assert nothing_is_left(rig, LONG)
+        os.kill(process.pid, signal.SIGCONT)
         assert until(lambda: all(agents(rig, node) for node in rig.nodes))
         end(process)
         assert nothing_is_left(rig, 2)

@@ -7,6 +7,7 @@ mod callbacks;
 mod examining;
 mod filling;
 mod greeting;
+mod heart;
 mod input;
 mod kept;
 mod modules;

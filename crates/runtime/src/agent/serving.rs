@@ -17,6 +17,7 @@ use crate::agent::callbacks::{Backwards, Waiting};
 use crate::agent::examining::Examining;
 use crate::agent::filling::Filling;
 use crate::agent::greeting::{greet, is_passing};
+use crate::agent::heart::Heart;
 use crate::agent::input::Input;
 use crate::agent::modules::ModuleFiles;
 use crate::agent::spreading::Spreading;
@@ -32,8 +33,9 @@ use crate::transport::dial::Dialled;
 
 /// The longest payload that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
-/// As often each end looks whether the other is there, in the time after which that is taken for lost.
-const LOOKS: u32 = 3;
+/// How many times the heartbeat a client may be silent: it may be held up, or stopped for a while by whoever uses
+/// it. One that has ended shows that by the end of the connection.
+const PATIENCE: u32 = 10;
 /// So often something is taken from the client, while streams come in, before it is looked what else there is.
 const TAKEN_AT_ONCE: u32 = 16;
 
@@ -121,6 +123,8 @@ pub(super) fn serve(
         Spreading::new(keys, &places, &answers).map_err(system("opening a port"))?;
     let greeted = greet(&mut receiver, &answers, &socket, &blocked, spreading.port(), examining)?;
     let Some(wanted) = greeted else { return Ok(()) };
+    let heart = wanted.heartbeat.map(|heartbeat| Heart::new(heartbeat, &answers));
+    let heart = heart.transpose().map_err(system("starting a thread"))?;
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
     answers.up.compress(wanted.compression);
     spreading.compression = wanted.compression;
@@ -153,9 +157,11 @@ pub(super) fn serve(
         patience: Patience::with_sleepers(),
         ended: false,
     };
-    let served = agent.serve(&mut receiver, &socket, &blocked, wanted.heartbeat);
+    let patience = wanted.heartbeat.map(|heartbeat| heartbeat * PATIENCE);
+    let served = agent.serve(&mut receiver, &socket, &blocked, patience);
     agent.waiting.give_up();
     agent.grid.close();
+    drop(heart);
     served
 }
 
@@ -165,11 +171,9 @@ impl Agent {
         receiver: &mut Receiver,
         socket: &Socket,
         blocked: &AtomicBool,
-        heartbeat: Option<Duration>,
+        patience: Option<Duration>,
     ) -> Result<(), AgentError> {
         let mut heard = Instant::now();
-        let mut asked = heard;
-        let mut pings = 0;
         // What has come together with the request to serve.
         receiver.drain(|received| self.take(received))?;
         while !self.ended && !self.unwanted.load(Ordering::Acquire) {
@@ -185,10 +189,10 @@ impl Agent {
                 PollFd::new(socket.socket(), flags),
                 PollFd::new(self.answers.wake.as_fd(), PollFlags::POLLIN),
             ];
-            let timeout = match heartbeat {
+            let timeout = match patience {
                 None => PollTimeout::NONE,
-                Some(heartbeat) => {
-                    let left = (heartbeat / LOOKS).saturating_sub(asked.elapsed());
+                Some(patience) => {
+                    let left = patience.saturating_sub(heard.elapsed());
                     PollTimeout::try_from(left + Duration::from_millis(1))
                         .unwrap_or(PollTimeout::MAX)
                 }
@@ -216,15 +220,10 @@ impl Agent {
                     None => {}
                 }
             }
-            if let Some(heartbeat) = heartbeat {
-                if heard.elapsed() > heartbeat {
-                    return Err(AgentError::Silent(heartbeat));
-                }
-                if asked.elapsed() >= heartbeat / LOOKS {
-                    asked = Instant::now();
-                    pings += 1;
-                    self.answers.tell(&Message::Ping { number: pings });
-                }
+            if let Some(patience) = patience
+                && heard.elapsed() > patience
+            {
+                return Err(AgentError::Silent(patience));
             }
         }
         Ok(())
