@@ -62,6 +62,13 @@ def build_sdist(sources: Path, folder: Path) -> None:
     run(sys.executable, "-c", code, cwd=sources, environment=environment)
 
 
+def debian_flags(sources: Path) -> dict[str, str]:
+    """The variables that Debian's packages are built with; none where its tools are not there."""
+    if shutil.which("dpkg-buildflags") is None:
+        return {}
+    return dict(line.split("=", 1) for line in run("dpkg-buildflags", cwd=sources).splitlines())
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """One of the processes that run tests side by side, as they build in the same folders."""
@@ -132,7 +139,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (sources,) = (ROOT / "target" / "sdist").iterdir()
             build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
             options = ("--no-build-isolation", "--wheel-dir", folder, ".")
-            run(*build, *options, cwd=sources, environment={**os.environ, **QUICK_BUILD})
+            # With other flags for C, Debian's packages would have most of this built again.
+            flags = debian_flags(sources)
+            run(*build, *options, cwd=sources, environment={**flags, **os.environ, **QUICK_BUILD})
 
     return once("packages", tmp_path_factory, make)
 
