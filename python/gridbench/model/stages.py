@@ -97,13 +97,12 @@ class InTurn:
         on: Stage | None = None,
     ) -> None:
         """See `Stage`."""
-        (self._urgent if urgent else self._others).append((work, then, which, on or self._on))
+        on = on or self._on
         if self._now is None:
-            self._begin()
-
-    def _begin(self) -> None:
-        work, self._now, which, on = (self._urgent or self._others).popleft()
-        on.add(work, self._finish, which)
+            self._now = then
+            on.add(work, self._finish, which)
+        else:
+            (self._urgent if urgent else self._others).append((work, then, which, on))
 
     def _finish(self, which: int) -> None:
         # What follows from this job may be urgent, and so has to be known before the next begins.
@@ -111,7 +110,8 @@ class InTurn:
         self._now(which)
         self._now = None
         if self._urgent or self._others:
-            self._begin()
+            work, self._now, which, on = (self._urgent or self._others).popleft()
+            on.add(work, self._finish, which)
 
 
 class Evenly:
@@ -140,43 +140,56 @@ class Evenly:
 
     def add(self, work: float, then: Then, which: int) -> None:
         """See `Stage`."""
+        jobs = self._jobs
         self._go_on()
         self._number += 1
-        heapq.heappush(self._jobs, (self._given + work, self._number, then, which))
-        if self._end() < self._planned:
-            self._look_ahead()
+        heapq.heappush(jobs, (self._given + work, self._number, then, which))
+        end = self._end()
+        if end < self._planned:
+            self._plan_for(end)
         else:
             self._changed = True
 
+    # Most of the time of an evaluation goes by in what follows, so it calls little.
+
     def _go_on(self) -> None:
-        if self._jobs:
-            passed = self._clock.now - self._since
-            self._given += passed * min(1.0, self._servers / len(self._jobs))
-        self._since = self._clock.now
+        now, jobs = self._clock.now, len(self._jobs)
+        if jobs > self._servers:
+            self._given += (now - self._since) * (self._servers / jobs)
+        elif jobs:
+            self._given += now - self._since
+        self._since = now
 
     def _end(self) -> float:
-        """When the next job is done if no other comes."""
-        left = max(0.0, self._jobs[0][0] - self._given)
-        return self._clock.now + left * max(1.0, len(self._jobs) / self._servers)
+        """When the next job is done if no other comes; there is one."""
+        left, jobs = self._jobs[0][0] - self._given, len(self._jobs)
+        if left <= 0:
+            return self._clock.now
+        if jobs > self._servers:
+            left *= jobs / self._servers
+        return self._clock.now + left
 
-    def _look_ahead(self) -> None:
+    def _plan_for(self, end: float) -> None:
         # A plan that was made before is void.
         self._plan += 1
-        self._planned = self._end() if self._jobs else math.inf
+        self._planned = end
         self._changed = False
-        if self._jobs:
-            self._clock.at(self._planned, self._finish, self._plan)
+        self._clock.at(end, self._finish, self._plan)
 
     def _finish(self, plan: int) -> None:
         if plan != self._plan:
             return
         if self._changed:
             self._go_on()
-            if self._end() > self._clock.now:
-                self._look_ahead()
+            end = self._end()
+            if end > self._clock.now:
+                self._plan_for(end)
                 return
         # Set, not added up: rounding must not leave a rest of the job.
         self._given, _, then, which = heapq.heappop(self._jobs)
         self._since = self._clock.now
-        self._look_ahead()
+        if self._jobs:
+            self._plan_for(self._end())
+        else:
+            self._planned = math.inf
         then(which)
