@@ -89,8 +89,8 @@ def ours(rig: Rig) -> dict[int, str]:
     return {pid: text for pid, text in found.items() if text.strip() and "sshd" not in text}
 
 
-def nothing_is_left(rig: Rig, seconds: float = 5.0) -> bool:
-    """Whether nothing of ours is on any node, soon; what there is goes to standard error."""
+def nothing_is_left(rig: Rig, seconds: float = LONG) -> bool:
+    """Whether nothing of ours is on any node, in the end; what there is goes to standard error."""
     if until(lambda: not ours(rig), seconds):
         return True
     print(ours(rig), file=sys.stderr)

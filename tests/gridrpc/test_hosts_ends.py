@@ -31,7 +31,6 @@ SHORT = 0.5
 #: A client whose calls run for ever, on all workers; or which has only asked for them.
 CLIENT = """
     import sys
-    import time
 
     import gridrpc
     import remote
@@ -42,9 +41,8 @@ CLIENT = """
             calls = [grid.submit(remote.nap, 600) for _ in range(8)]
         print("ready", flush=True)
         sys.stdin.readline()
-        begin = time.monotonic()
         grid.close()
-        print(time.monotonic() - begin, flush=True)
+        print("closed", flush=True)
 """
 
 
@@ -54,10 +52,15 @@ def rig() -> Iterator[Rig]:
         yield rig
 
 
+#: As long hosts may be silent, and ends may take: longer than anything is waited for here. What has
+#: ended by then was told to, and has not been waited for in vain.
+TOLD = 600.0
+
+
 def client(
-    rig: Rig, folder: Path, *, at_work: bool = True, heartbeat: float = HEARTBEAT
+    rig: Rig, folder: Path, *, at_work: bool = True, heartbeat: float = TOLD
 ) -> subprocess.Popen[str]:
-    configured(folder, server(rig, "node1", "node2", heartbeat=heartbeat))
+    configured(folder, server(rig, "node1", "node2", heartbeat=heartbeat, stop_timeout=TOLD))
     started = start_script(folder, CLIENT.format(at_work=at_work))
     assert started.stdout is not None
     assert started.stdout.readline() == "ready\n"
@@ -77,8 +80,8 @@ def test_a_client_is_ended_by_a_signal(rig: Rig, tmp_path: Path, number: int) ->
         assert ours(rig)
         os.killpg(process.pid, number)
         process.wait(LONG)
-        assert nothing_is_left(rig, 2)
-        assert until(lambda: not running(here), 2), "its own ssh end as well"
+        assert nothing_is_left(rig)
+        assert until(lambda: not running(here)), "its own ssh end as well"
 
 
 @pytest.mark.parametrize("delay", [0, 0.1, 0.2, 0.3, 0.5])
@@ -94,23 +97,23 @@ def test_a_client_ends_while_hosts_are_starting(
         if killed:
             process.kill()
         else:
-            assert float(end(process)) < 2
+            assert end(process) == "closed\n"
         process.wait(LONG)
-        assert nothing_is_left(rig, 2)
-        assert until(lambda: not running(here), 2)
+        assert nothing_is_left(rig)
+        assert until(lambda: not running(here))
 
 
 def test_a_client_closes_its_grid_with_calls_at_work(rig: Rig, tmp_path: Path) -> None:
     with client(rig, tmp_path) as process:
-        assert float(end(process)) < 2
-        assert nothing_is_left(rig, 0.5)
+        assert end(process) == "closed\n"
+        assert nothing_is_left(rig)
 
 
 def test_a_client_is_killed_whose_agent_is_stopped(rig: Rig, tmp_path: Path) -> None:
     with client(rig, tmp_path) as process:
         signal_all(agents(rig, 1), signal.SIGSTOP)
         process.kill()
-        assert nothing_is_left(rig, 2)
+        assert nothing_is_left(rig)
 
 
 def test_a_client_is_killed_behind_a_link_that_is_gone(rig: Rig, tmp_path: Path) -> None:
@@ -118,14 +121,14 @@ def test_a_client_is_killed_behind_a_link_that_is_gone(rig: Rig, tmp_path: Path)
         rig.drop(1)
         try:
             process.kill()
-            assert nothing_is_left(rig, LONG), "agents end when they hear nothing for ten heartbeats"
+            assert nothing_is_left(rig), "agents end when they hear nothing for ten heartbeats"
         finally:
             rig.mend(1)
 
 
 def test_a_client_that_was_stopped_goes_on_with_its_hosts(rig: Rig, tmp_path: Path) -> None:
     """By Ctrl-Z, a debugger, or as a laptop sleeps."""
-    with client(rig, tmp_path) as process:
+    with client(rig, tmp_path, heartbeat=HEARTBEAT) as process:
         before = [agents(rig, node) for node in rig.nodes]
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(3 * HEARTBEAT)
@@ -134,7 +137,7 @@ def test_a_client_that_was_stopped_goes_on_with_its_hosts(rig: Rig, tmp_path: Pa
         time.sleep(HEARTBEAT)
         assert [agents(rig, node) for node in rig.nodes] == before
         end(process)
-        assert nothing_is_left(rig, 2)
+        assert nothing_is_left(rig)
 
 
 def test_a_client_that_was_stopped_for_long_asks_for_its_hosts_again(
@@ -142,11 +145,11 @@ def test_a_client_that_was_stopped_for_long_asks_for_its_hosts_again(
 ) -> None:
     with client(rig, tmp_path, heartbeat=SHORT) as process:
         os.kill(process.pid, signal.SIGSTOP)
-        assert nothing_is_left(rig, LONG)
+        assert nothing_is_left(rig)
         os.kill(process.pid, signal.SIGCONT)
         assert until(lambda: all(agents(rig, node) for node in rig.nodes))
         end(process)
-        assert nothing_is_left(rig, 2)
+        assert nothing_is_left(rig)
 
 
 def test_a_connection_that_sessions_share_keeps_no_port(rig: Rig, tmp_path: Path) -> None:
@@ -162,6 +165,6 @@ def test_a_connection_that_sessions_share_keeps_no_port(rig: Rig, tmp_path: Path
         with on_hosts(tmp_path, table) as grid:
             assert grid.submit(os.getpid).result(LONG)
             assert "127.0.0.1" in rig.run(1, "ss -ltn")
-        assert until(lambda: "127.0.0.1" not in rig.run(1, "ss -ltn"), 5)
+        assert until(lambda: "127.0.0.1" not in rig.run(1, "ss -ltn"))
     finally:
         subprocess.run([*ssh, "-O", "exit", "node1"], check=True, **quiet)
