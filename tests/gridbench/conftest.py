@@ -12,6 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from fresh import once
+
+from gridbench.model.model import Model
 from running import PROGRAM, REPOSITORY, MakeSetup, Run
 
 
@@ -70,6 +73,21 @@ def make_setup(tmp_path: Path) -> MakeSetup:
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """The model of an engine whose terms are known, fitted once for all processes of a run."""
+    from gridbench.model.command import model_of
+    from gridbench.model.saved import load_models, save_models
+    from synthetic import COPIES, observations, situations
+
+    def make(folder: Path) -> None:
+        runs = observations(situations(), noise=0.02)
+        save_models([model_of(runs, test=False, shape=COPIES)], folder / "model.json")
+
+    (found,) = load_models(once("model", tmp_path_factory, make) / "model.json")
+    return found
 
 
 @pytest.fixture(scope="module")

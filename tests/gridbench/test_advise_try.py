@@ -23,32 +23,31 @@ from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.trying import candidates
 from gridbench.advise.work import Work
-from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
 from running import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
-from synthetic import COPIES, MB, observations, of_engine, situations
+from synthetic import MB
 
 ENGINE = "gridrpc-native"
 FEW = ("--work", "0.02s", "--cores", "3", "--most-tasks", "12")
 
 
+def of(model: Model, *, engine: str = ENGINE, transport: str = "one host") -> Model:
+    place = replace(model.fit.place, engine=engine, transport=transport)  # type: ignore[arg-type]
+    return replace(model, fit=replace(model.fit, place=place))
+
+
 @pytest.fixture(scope="module")
-def model() -> Model:
-    runs = of_engine(observations(situations(), noise=0.02), ENGINE)
-    return model_of(runs, test=False, shape=COPIES)
+def model(model: Model) -> Model:
+    """As if it were of an engine that there is."""
+    return of(model)
 
 
 @pytest.fixture
 def saved(model: Model, tmp_path: Path) -> Path:
-    """The model of an engine that there is."""
+    """Its file."""
     save_models([model], tmp_path / "model.json")
     return tmp_path / "model.json"
-
-
-def of(model: Model, *, engine: str = ENGINE, transport: str = "one host") -> Model:
-    place = replace(model.fit.place, engine=engine, transport=transport)  # type: ignore[arg-type]
-    return replace(model, fit=replace(model.fit, place=place))
 
 
 def tried(tasks: int, *totals: float, cores: int = 4, advised: bool = False) -> Tried:

@@ -73,14 +73,16 @@ def test_what_runs_do_not_touch_is_no_term_of_theirs() -> None:
 
 def test_a_term_that_is_lost_beside_others_is_not_determined() -> None:
     lost = TRUE | {"retrieve": 1e-7}
-    undetermined = []
-    for seed in (0, 1):
+
+    def undetermined(seed: int) -> bool:
         runs = observations(situations(), values=lost, noise=0.02, seed=seed)
         found = fit(runs, shape=COPIES)
         estimate = next(one for one in found.estimates if one.term.name == "retrieve")
-        undetermined.append(not estimate.determined and estimate.low <= 1e-7 <= estimate.high)
-    # In which valley a search ends is chance, and differs from one kind of processor to another.
-    assert any(undetermined)
+        return not estimate.determined and estimate.low <= 1e-7 <= estimate.high
+
+    # In which valley a search ends is chance, and differs from one kind of processor to another:
+    # where the first has ended in another, the second is looked at.
+    assert undetermined(0) or undetermined(1)
 
 
 def test_how_an_engine_works_is_found_by_trying() -> None:

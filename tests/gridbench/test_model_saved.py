@@ -13,6 +13,7 @@ from gridbench.errors import InputError
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
+from gridbench.model.ranges import range_of
 from gridbench.model.saved import load_models, save_models
 from synthetic import COPIES, MB, observations, situations
 
@@ -20,8 +21,10 @@ INSIDE = Situation(cores=8, sleep=np.full(16, 0.02), bytes_in=2 * MB)
 
 
 @pytest.fixture(scope="module")
-def model() -> Model:
-    return model_of(observations(situations(), noise=0.02), test=False, shape=COPIES)
+def bare() -> Model:
+    """Of runs without shared data and warm starts."""
+    some = [one for one in situations() if not (one.bytes_shared or one.warm)]
+    return model_of(observations(some), test=False, shape=COPIES)
 
 
 def test_a_prediction_has_an_interval_and_names_nothing_within_the_range(model: Model) -> None:
@@ -44,26 +47,23 @@ def test_what_lies_outside_is_named(model: Model, changed: dict[str, object], to
     assert any(text.startswith(told) for text in outside), outside
 
 
-def test_less_data_and_longer_tasks_are_nothing_new() -> None:
-    some = [replace(one, bytes_in=one.bytes_in + MB) for one in situations()]
-    model = model_of(observations(some), test=False, shape=COPIES)
+def test_less_data_and_longer_tasks_are_nothing_new(model: Model) -> None:
+    measured = range_of([replace(one, bytes_in=one.bytes_in + MB) for one in situations()])
     easy = replace(INSIDE, sleep=np.full(16, 30.0), bytes_in=1.0)
-    assert model.predict(easy).extrapolated == ()
+    assert replace(model, measured=measured).predict(easy).extrapolated == ()
 
 
-def test_data_that_no_run_had_is_named() -> None:
-    bare = [one for one in situations() if not (one.bytes_shared or one.warm)]
-    model = model_of(observations(bare), test=False, shape=COPIES)
-    outside = model.predict(replace(INSIDE, bytes_shared=5.0, warm=True)).extrapolated
+def test_data_that_no_run_had_is_named(bare: Model) -> None:
+    outside = bare.predict(replace(INSIDE, bytes_shared=5.0, warm=True)).extrapolated
     assert outside == ("no run had shared data, and this has 5 B", "no run had a warm start")
 
 
-def test_a_model_is_the_same_when_read_again(model: Model, tmp_path: Path) -> None:
+def test_a_model_is_the_same_when_read_again(bare: Model, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
-    save_models([model], path)
+    save_models([bare], path)
     (again,) = load_models(path)
-    assert again == replace(model, fit=replace(model.fit, covariance=again.fit.covariance))
-    assert again.predict(INSIDE) == model.predict(INSIDE)
+    assert again == replace(bare, fit=replace(bare.fit, covariance=again.fit.covariance))
+    assert again.predict(INSIDE) == bare.predict(INSIDE)
 
 
 @pytest.mark.parametrize(
