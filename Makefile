@@ -100,8 +100,9 @@ conda: $(STAMPS)/packages ## build the conda package in dist/ (EXTERNALS=yes: wi
 
 # ---- What developers need
 
-# In two processes, one file in one of them. One that dies is not replaced: the run would not end.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 0
+# In two processes, one file in one of them, in the order of tests/conftest.py. One that dies is not
+# replaced: the run would not end.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests

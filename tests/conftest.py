@@ -1,11 +1,50 @@
 """What all tests need."""
 
 import signal
+from collections import Counter
+from pathlib import Path
 
+import pytest
 from fresh import environment, full_environment, packages, sdist, unpacked, wheel
 
 #: Fixtures for all folders.
 __all__ = ["environment", "full_environment", "packages", "sdist", "unpacked", "wheel"]
+
+#: Files that take longer than others with as few tests.
+LONG = (
+    # What it builds first, others need as well.
+    "packages/test_debian.py",
+    "gridbench/test_model_fit.py",
+    "gridbench/test_micro_run.py",
+    "gridrpc/test_joblib_suite.py",
+    "gridrpc/test_cpython_futures.py",
+    "docs/test_as_printed_gridbench.py",
+    "docs/test_as_printed.py",
+    "docs/test_reader.py",
+    "packages/test_wheel.py",
+    "gridbench/test_bench_cluster.py",
+    "gridbench/test_bench_hosts.py",
+    "gridbench/test_batch_gridengine.py",
+    "gridbench/test_batch_slurm.py",
+    "gridbench/test_scenario_cluster.py",
+    "gridrpc/test_slurm_elastic.py",
+    "gridrpc/test_slurm_faults.py",
+    "gridrpc/test_slurm.py",
+    "gridrpc/test_gridengine.py",
+    "gridbench/test_advise.py",
+    "gridbench/test_advise_try.py",
+    "gridbench/test_model_saved.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long come first, then those with many tests: processes that share them end at
+    about the same time."""
+    files = [Path(__file__).parent / name for name in LONG]
+    rank = {file: number for number, file in enumerate(files)}
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (rank.get(item.path, len(rank)), -tests[item.path], item.path))
+
 
 # Whoever runs the tests in the background may have them ignore Ctrl-C or the end of the terminal,
 # and whatever they start would inherit that: tests need these signals as a terminal gives them.
