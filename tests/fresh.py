@@ -62,11 +62,22 @@ def build_sdist(sources: Path, folder: Path) -> None:
     run(sys.executable, "-c", code, cwd=sources, environment=environment)
 
 
-def debian_flags(sources: Path) -> dict[str, str]:
-    """The variables that Debian's packages are built with; none where its tools are not there."""
+def debian_variables(sources: Path) -> dict[str, str]:
+    """What Debian's packages are built with: flags for C, and the date of the build, which build
+    scripts look at. Nothing where its tools are not there."""
     if shutil.which("dpkg-buildflags") is None:
         return {}
-    return dict(line.split("=", 1) for line in run("dpkg-buildflags", cwd=sources).splitlines())
+    log = (
+        "dpkg-parsechangelog",
+        "--file",
+        "packaging/debian/changelog",
+        "--show-field",
+        "Timestamp",
+    )
+    return {
+        **dict(line.split("=", 1) for line in run("dpkg-buildflags", cwd=sources).splitlines()),
+        "SOURCE_DATE_EPOCH": run(*log, cwd=sources).strip(),
+    }
 
 
 @contextmanager
@@ -139,9 +150,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (sources,) = (ROOT / "target" / "sdist").iterdir()
             build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
             options = ("--no-build-isolation", "--wheel-dir", folder, ".")
-            # With other flags for C, Debian's packages would have most of this built again.
-            flags = debian_flags(sources)
-            run(*build, *options, cwd=sources, environment={**flags, **os.environ, **QUICK_BUILD})
+            # With other variables Debian's packages would have most of this built again.
+            debian = debian_variables(sources)
+            run(*build, *options, cwd=sources, environment={**debian, **os.environ, **QUICK_BUILD})
 
     return once("packages", tmp_path_factory, make)
 
