@@ -19,8 +19,9 @@ from rich.console import Console
 
 from gridbench.bench import grain, journal, large, libraries
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
+from gridbench.bench.measuring import measure
 from gridbench.bench.processes import footprint, tree
-from gridbench.bench.runner import as_record, measure
+from gridbench.bench.runner import as_record
 from gridbench.bench.table import print_area
 from running import PROGRAM, Run
 

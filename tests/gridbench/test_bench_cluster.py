@@ -15,7 +15,7 @@ from gridbench.bench import batch
 from gridbench.bench.batch.engines import AGAIN
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Samples
-from gridbench.bench.runner import measure
+from gridbench.bench.measuring import measure
 
 #: Jobs that tests of their engines run, or other parts.
 _ELSEWHERE = ("jobs, slurm-array", "jobs, gridengine-jobs", "jobs, htcondor-jobs")

@@ -22,7 +22,7 @@ from gridbench.bench.curves import Line, curves
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Values
 from gridbench.bench.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
-from gridbench.bench.runner import measure
+from gridbench.bench.measuring import measure
 from gridbench.bench.table import markdown_of
 from gridbench.engines.environments import Environment
 from linking import left_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gridbench.bench import modules
 from gridbench.bench.figures import Samples, Target
-from gridbench.bench.runner import measure
+from gridbench.bench.measuring import measure
 
 
 def test_every_row_is_measured() -> None:

@@ -2,8 +2,9 @@
 
     python -m gridbench.bench.child MODULE:FUNCTION ARGUMENTS
 
-The child imports NumPy and the module, runs the function, and prints its numbers as JSON. SIGTERM
-asks it to end what it has made, processes and networks, and to end.
+The child imports NumPy and the module, runs the function, and prints its numbers as JSON: all at
+once, or a line for each dictionary that the function yields, so that what it had found stays if it
+is cut off. SIGTERM asks it to end what it has made, processes and networks, and to end.
 """
 
 from __future__ import annotations
@@ -22,24 +23,33 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from gridbench.bench.figures import Values
+from gridbench.bench.figures import LimitReached, Values
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.engines.leftovers import end_descendants_of
 from gridbench.links.owners import remove_leftovers
 
 _POLL = 0.1  # seconds between looks at whether the user wants an end
-_GRACE = 20.0  # seconds that a child may take to end what it has made
+_GRACE = 40.0  # seconds that a child may take to end what it has made
+_RESULT = "result: "  # begins a line of numbers
+_LIMIT_STATUS = 75  # of a child whose function has told LimitReached
 
 
 class CaseFailed(Exception):
-    """A run that gave no numbers, and why."""
+    """A run that gave no numbers, or not all, and why."""
+
+    def __init__(self, why: str, values: Values, *, at_limit: bool = False) -> None:
+        super().__init__(why)
+        self.values = values
+        """Those that it had given by then."""
+        self.at_limit = at_limit
+        """It did not end in time."""
 
 
 class Stopped(Exception):
     """The user wants an end."""
 
 
-def start_child(function: Callable[..., Values], arguments: dict[str, Any], **options: Any) -> Any:
+def start_child(function: Callable[..., Any], arguments: dict[str, Any], **options: Any) -> Any:
     """Start the function in a process of its own; its numbers come on its standard output."""
     name = f"{function.__module__}:{function.__name__}"
     return subprocess.Popen(
@@ -53,39 +63,50 @@ def start_child(function: Callable[..., Values], arguments: dict[str, Any], **op
 
 
 def numbers_of(output: str) -> Values:
-    """What a child printed, whose last line is the result."""
-    values: Values = json.loads(output.splitlines()[-1])
+    """What a child printed: the lines that are its results, one part of them each."""
+    values: Values = {}
+    for line in output.splitlines():
+        if line.startswith(_RESULT):
+            values |= json.loads(line.removeprefix(_RESULT))
     return values
 
 
 def run_in_child(
-    function: Callable[..., Values],
+    function: Callable[..., Any],
     arguments: dict[str, Any],
     *,
     timeout: float,
     stopped: Callable[[], bool],
 ) -> Values:
-    """The function's numbers. Raises CaseFailed, Stopped; no process is left in any case."""
+    """The function's numbers. Raises CaseFailed, Stopped; no process is left in any case.
+
+    `stopped` is asked ten times a second.
+    """
     # A group of its own: Ctrl-C in the terminal reaches us alone, and we end it all together.
     with tempfile.TemporaryFile("w+") as errors:
         child = start_child(function, arguments, stderr=errors, process_group=0)
-        try:
-            _wait(child.pid, time.monotonic() + timeout, stopped)
-            if child.wait() != 0:
-                errors.seek(0)
-                raise CaseFailed(_reason(child.returncode, errors.read()))
-            return numbers_of(child.stdout.read())
-        except TimeoutError:
-            raise CaseFailed(f"gave no result in {timeout:g} s") from None
-        finally:
-            if child.poll() is None:
-                _end(child)
-            # Workers of pools are in the group; those of grids end with their client.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-            child.stdin.close()
-            child.stdout.close()
+        late = False
+        with child.stdout:
+            try:
+                _wait(child.pid, time.monotonic() + timeout, stopped)
+            except TimeoutError:
+                late = True
+            finally:
+                if child.poll() is None:
+                    _end(child)
+                # Workers of pools are in the group; those of grids end with their client.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                child.stdin.close()
+            values = numbers_of(child.stdout.read())
+        errors.seek(0)
+        if late:
+            raise CaseFailed(f"gave no result in {timeout:g} s", values, at_limit=True)
+        if child.returncode != 0:
+            why = _reason(child.returncode, errors.read())
+            raise CaseFailed(why, values, at_limit=child.returncode == _LIMIT_STATUS)
+        return values
 
 
 def _end(child: Any) -> None:
@@ -115,6 +136,8 @@ def _wait(pid: int, until: float, stopped: Callable[[], bool]) -> None:
 
 def _reason(status: int, errors: str) -> str:
     lines = [line for line in errors.splitlines() if line.strip()]
+    if status == _LIMIT_STATUS:
+        return lines[-1].strip()
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     return f"{lines[-1].strip()} ({how})" if lines else f"ended with {how}"
 
@@ -172,7 +195,13 @@ def main(name: str, arguments: str) -> None:
     importlib.import_module("numpy")
     module, _, function = name.partition(":")
     measure = getattr(importlib.import_module(module), function)
-    print(json.dumps(measure(**json.loads(arguments))), flush=True)
+    try:
+        found = measure(**json.loads(arguments))
+        for values in [found] if isinstance(found, dict) else found:
+            print(f"{_RESULT}{json.dumps(values)}", flush=True)
+    except LimitReached as reached:
+        print(reached, file=sys.stderr)
+        sys.exit(_LIMIT_STATUS)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from gridbench.records import from_record
 
 Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
 Values = dict[str, float]
+
+
+class LimitReached(Exception):
+    """Raised by a case's function: what it measures did not end within its limit, with how far it
+    came, and why as far as that can be seen."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +25,8 @@ class Case:
 
     name: str
     """Unique within all areas."""
-    function: Callable[..., Values]
+    function: Callable[..., Values | Iterator[Values]]
+    """What it yields is kept as it comes, also when the run is cut off later."""
     arguments: dict[str, Any] = field(default_factory=dict)
     most_runs: int | None = None
     """A case that takes long is run no more often than that."""
@@ -35,6 +43,8 @@ class Measured:
     by_round: dict[int, float]
     problem: str = ""
     """Why values are missing; empty if none are."""
+    at_limit: bool = False
+    """They are missing because the case did not end within its limit."""
 
     @classmethod
     def exactly(cls, value: float) -> Measured:
@@ -54,14 +64,14 @@ class Measured:
     def scaled(self, factor: float) -> Measured:
         """The same in another unit."""
         scaled = {number: value * factor for number, value in self.by_round.items()}
-        return Measured(scaled, self.problem)
+        return Measured(scaled, self.problem, self.at_limit)
 
     def difference_to(self, twin: Measured) -> Measured:
         """How many times the larger of the two is the smaller, for each round that both have."""
         common = self.by_round.keys() & twin.by_round.keys()
         pairs = {n: sorted((self.by_round[n], twin.by_round[n])) for n in common}
         differences = {n: high / low for n, (low, high) in pairs.items() if low}
-        return Measured(differences, self.problem or twin.problem)
+        return Measured(differences, self.problem or twin.problem, self.at_limit or twin.at_limit)
 
     def ratios_to(self, other: Measured) -> Measured:
         """How many times the other value this one is, for each round that both have.
@@ -144,33 +154,84 @@ class Row:
         return [part.problem for part in parts if part is not None and part.problem]
 
 
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One run of a case."""
+
+    values: Values = field(default_factory=dict)
+    """One that failed may have given some before."""
+    problem: str = ""
+    """Why it gave none, or not all; empty if it did."""
+    hopeless: bool = False
+    """It reached its limit, and so would another one."""
+    seconds: float = 0.0
+    """How long it took."""
+    others: float = 0.0
+    """Processors that other work on the machine took meanwhile."""
+
+
 class Samples:
     """What the runs of an area's cases gave."""
 
     def __init__(self) -> None:
-        self._values: dict[str, dict[int, Values]] = {}
-        self._failures: dict[str, str] = {}
+        self._runs: dict[str, dict[int, Run]] = {}
 
     def add(self, case: str, number: int, values: Values) -> None:
         """Keep the values of a run."""
-        self._values.setdefault(case, {})[number] = values
+        self.keep(case, number, Run(values=values))
 
     def add_failure(self, case: str, number: int, why: str) -> None:
         """Keep why a run gave none."""
-        self._failures[case] = f"{case}, round {number + 1}: {why}"
+        self.keep(case, number, Run(problem=why))
+
+    def keep(self, case: str, number: int, run: Run) -> None:
+        """Keep a run, the `number`th of the case."""
+        self._runs.setdefault(case, {})[number] = run
+
+    def runs_of(self, case: str) -> dict[int, Run]:
+        """By round."""
+        return self._runs.get(case, {})
+
+    @property
+    def count(self) -> int:
+        """How many runs there are."""
+        return sum(map(len, self._runs.values()))
+
+    def seconds(self, cases: Iterable[str]) -> float:
+        """How long all runs of these cases took."""
+        return sum(run.seconds for case in cases for run in self.runs_of(case).values())
 
     def of(self, case: str, quantity: str) -> Measured:
         """One quantity of a case."""
-        runs = self._values.get(case, {})
-        values = {n: run[quantity] for n, run in runs.items() if quantity in run}
-        problem = self._failures.get(case, "")
-        if not values and not problem:
+        runs = self.runs_of(case)
+        values = {n: run.values[quantity] for n, run in runs.items() if quantity in run.values}
+        failed = [n for n, run in runs.items() if run.problem and n not in values]
+        problem = ""
+        if failed:
+            problem = f"{case}, round {failed[-1] + 1}: {runs[failed[-1]].problem}"
+        elif not values:
             problem = f"{case}: was not run"
-        return Measured(values, problem)
+        return Measured(values, problem, bool(failed) and runs[failed[-1]].hopeless)
+
+    def others(self) -> list[float]:
+        """What other work took during each run, in processors."""
+        return [run.others for runs in self._runs.values() for run in runs.values() if run.seconds]
 
     def as_record(self) -> dict[str, Any]:
-        """For the file: all values of all runs."""
-        return {"values": self._values, "failures": self._failures}
+        """For the file: all runs."""
+        return {
+            case: {str(number): asdict(run) for number, run in runs.items()}
+            for case, runs in self._runs.items()
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Samples:
+        """Those of a file. Raises RecordError if it is damaged."""
+        samples = cls()
+        for case, runs in record.items():
+            for number, run in runs.items():
+                samples.keep(case, int(number), from_record(Run, run))
+        return samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +246,5 @@ class Area:
     """What it is called within a larger area that it is a part of."""
     picture: Callable[[Samples], str] | None = None
     """An SVG picture of the values, for the page."""
+    budget: float | None = None
+    """Seconds for all runs of its cases: further rounds have what the first one leaves."""

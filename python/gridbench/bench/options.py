@@ -40,6 +40,7 @@ from gridbench.command_with_examples import CommandWithExamples
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
 )
+@click.option("--fresh", is_flag=True, help="Forget what FILE.json has of a call cut off.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
 )
@@ -51,6 +52,7 @@ def bench(
     quick: bool,
     runs: int | None,
     out: Path | None,
+    fresh: bool,
     markdown: Path | None,
 ) -> None:
     """Measure what only gridrpc does, beside the limits of this machine.
@@ -62,7 +64,10 @@ def bench(
     engines) and cluster (workers that batch systems start, beside their jobs and other engines);
     without any, all are measured.
     Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
-    and what is to be reached. Exit status 1 says that something could not be measured.
+    and what is to be reached. Each run is saved in FILE.json as it ends: the same command goes on
+    where one that was cut off stopped. A part of cluster takes five minutes at most, with as many
+    rounds as that has room for, and of what reaches its limit it is told how far it came.
+    Exit status 1 says that something could not be measured.
     `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.extent import Extent
@@ -73,6 +78,6 @@ def bench(
         raise InputError("--full and --quick are contraries", remedy="leave one of them out")
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
     request = Request(
-        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown
+        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh
     )
     sys.exit(run_bench(request))

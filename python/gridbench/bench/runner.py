@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import random
+import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,14 @@ from typing import Any
 from rich.console import Console
 
 from gridbench.bench import batch, grain, hosts, journal, large, libraries, modules
-from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.extent import Extent
-from gridbench.bench.figures import Area, Case, Measured, Row, Samples
+from gridbench.bench.figures import Area, Case, Measured, Row, Run, Samples
+from gridbench.bench.measuring import measure
+from gridbench.bench.progress import Progress
 from gridbench.bench.table import markdown_of, print_area
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
+from gridbench.records import RecordError
 from gridbench.report.files import write_page
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
@@ -32,6 +34,9 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "hosts": hosts.areas,
     "cluster": batch.areas,
 }
+
+_TITLES = {"hosts": "Many machines", "cluster": "Workers that batch systems start"}
+"""Of pages with one area alone."""
 
 RUNS = {Extent.TRIAL: 1, Extent.USUAL: 5, Extent.FULL: 7}
 
@@ -48,6 +53,8 @@ class Request:
     runs: int | None = None
     out: Path | None = None
     markdown: Path | None = None
+    fresh: bool = False
+    """Forget what `out` holds of a call that was cut off."""
 
 
 def run_bench(request: Request) -> int:
@@ -59,82 +66,91 @@ def run_bench(request: Request) -> int:
         )
     runs = request.runs or RUNS[request.extent]
     chosen = _chosen(request)
-    console = Console()
-    samples = Samples()
+    console, errors = Console(), Console(stderr=True)
     record: dict[str, Any] = {
         "machine": machine_facts(),
         "versions": versions(),
         "environment": ONE_THREAD,
         "extent": request.extent.value,
         "runs": runs,
+        "measured": list(request.areas or AREAS),
         "areas": {},
+        "complete": False,
     }
-    page = [_head(record)]
-    save_record(request.out, record)  # a file that cannot be written is told before the work
-    save_page(request.markdown, page)
+    samples = Samples() if request.fresh else _earlier(request.out, record, errors)
+    page: list[str] = []
+    save_record(request.out, record, samples)  # a file that cannot be written is told before
+    save_page(request.markdown, [_head(record, samples)])
     missing = False
     with Interrupt() as interrupt:
-        for area in chosen:
-            tell = _Progress(Console(stderr=True), area)
-            measure(area, runs, samples, stopped=lambda: interrupt.came, tell=tell)
+        for number, area in enumerate(chosen):
+            progress = _Saving(
+                errors, area, runs=runs, areas_left=len(chosen) - number - 1,
+                save=lambda: save_record(request.out, record, samples),
+            )  # fmt: skip
+            try:
+                measure(area, runs, samples, stopped=lambda: interrupt.came, watcher=progress)
+            finally:
+                progress.close()
             rows = area.rows(samples)
             print_area(console, area.title, rows)
             page.append(markdown_of(area.title, rows))
             page += save_picture(request.markdown, area, samples)
             record["areas"][area.name] = {"title": area.title, "rows": list(map(as_record, rows))}
-            record["samples"] = samples.as_record()
-            record["complete"] = not interrupt.came
-            save_record(request.out, record)
-            save_page(request.markdown, page)
+            record["complete"] = not interrupt.came and number + 1 == len(chosen)
+            save_record(request.out, record, samples)
+            save_page(request.markdown, [_head(record, samples), *page])
             missing |= any(row.problems for row in rows)
             if interrupt.came:
-                console.print("stopped: what was measured stands above")
+                kept = f"; --out {request.out} goes on with the rest" if request.out else ""
+                console.print(f"stopped: what was measured stands above{kept}", soft_wrap=True)
                 return interrupt.exit_status
     return 1 if missing else 0
 
 
-def measure(
-    area: Area,
-    runs: int,
-    samples: Samples,
-    *,
-    stopped: Callable[[], bool] = lambda: False,
-    tell: Callable[[int, Case], object] | None = None,
-) -> None:
-    """Run the area's cases into `samples`; ends when `stopped`."""
-    order = random.Random(area.name)
-    for number in range(runs):
-        due = [case for case in area.cases if case.most_runs is None or number < case.most_runs]
-        order.shuffle(due)
-        for case in due:
-            if case.missing:
-                samples.add_failure(case.name, number, case.missing)
-                continue
-            if tell is not None:
-                tell(number, case)
-            try:
-                values = run_in_child(
-                    case.function, case.arguments, timeout=case.timeout, stopped=stopped
-                )
-                samples.add(case.name, number, values)
-            except CaseFailed as failure:
-                samples.add_failure(case.name, number, str(failure))
-            except Stopped:
-                return
+class _Saving(Progress):
+    """Saves each run as it ends."""
+
+    def __init__(self, *arguments: Any, save: Callable[[], object], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._save = save
+
+    def end(self, number: int, case: Case, run: Run) -> None:
+        """It has ended, and is kept among the samples."""
+        super().end(number, case, run)
+        self._save()
 
 
-class _Progress:
-    """Says on a terminal what is being measured."""
+def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Samples:
+    """What the file has of a call that was cut off, if that was one like this one."""
+    try:
+        before = json.loads(out.read_text(encoding="utf-8")) if out else {}
+        if before.get("complete", True):
+            return Samples()
+        samples = Samples.from_record(before["samples"])
+    except (OSError, ValueError, AttributeError, KeyError, RecordError):
+        return Samples()
+    count = samples.count
+    if not count:
+        return samples
+    if _likeness(before) != _likeness(record):
+        console.print(
+            f"{out}: is of another machine, version or extent: all is measured anew",
+            soft_wrap=True, markup=False, highlight=False,
+        )  # fmt: skip
+        return Samples()
+    console.print(
+        f"{out}: {count} runs of a call that was cut off are kept; --fresh forgets them",
+        soft_wrap=True, markup=False, highlight=False,
+    )  # fmt: skip
+    return samples
 
-    def __init__(self, console: Console, area: Area) -> None:
-        self._console = console
-        self._area = area
 
-    def __call__(self, number: int, case: Case) -> None:
-        """Called before each run."""
-        if self._console.is_terminal:
-            line = f"{self._area.name}: round {number + 1}, {case.name}"
-            self._console.print(f"\r\x1b[K{line[: self._console.width - 1]}", end="\r")
+def _likeness(record: dict[str, Any]) -> tuple[Any, ...]:
+    """What calls have in common whose values may stand side by side."""
+    machine = record.get("machine", {})
+    facts = [machine.get(name) for name in ("host", "processor", "cores")]
+    return (*facts, record.get("versions"), record.get("extent"))
 
 
 def _chosen(request: Request) -> list[Area]:
@@ -151,14 +167,24 @@ def _chosen(request: Request) -> list[Area]:
     return [area for name, area in parts.items() if name in request.cases]
 
 
-def _head(record: dict[str, Any]) -> str:
+def _head(record: dict[str, Any], samples: Samples) -> str:
     machine = record["machine"]
-    return (
-        "# Measured by `gridbench bench`\n\n"
-        f"{machine.get('cores', '?')} processors, {record['runs']} rounds ({record['extent']}). "
-        "Shown are medians with the smallest and the largest value; ratios are of values of the "
-        "same round.\n"
-    )
+    title, again = "Measured by `gridbench bench`", "gridbench bench"
+    if len(record["measured"]) == 1:
+        (area,) = record["measured"]
+        title, again = _TITLES.get(area, title), f"make bench-{area}"
+    lines = [
+        f"Measured by `gridbench bench` on {machine.get('cores', '?')} processors "
+        f"({machine.get('processor', '?')}), in at most {record['runs']} rounds "
+        f"({record['extent']}); `{again}` measures all of it anew. Shown are medians with the "
+        "smallest and the largest value; ratios are of values of the same round."
+    ]
+    if others := samples.others():
+        lines.append(
+            f"Other work on the machine took {statistics.median(others):.2f} processors during a "
+            f"run (median; from {min(others):.2f} to {max(others):.2f})."
+        )
+    return f"# {title}\n\n{' '.join(lines)}\n"
 
 
 def save_picture(page: Path | None, area: Area, samples: Samples) -> list[str]:
@@ -209,12 +235,18 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value  # JSON has no NaN
 
 
-def save_record(file: Path | None, record: dict[str, Any]) -> None:
-    """Write it as JSON, if there is a file to write to. InputError if that cannot be."""
+def save_record(file: Path | None, record: dict[str, Any], samples: Samples) -> None:
+    """Write all as JSON, if there is a file to write to. InputError if that cannot be.
+
+    Who is ended while it writes leaves the file as it was before.
+    """
     if file is None:
         return
+    part = file.with_name(f".{file.name}.part")
     try:
-        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps({**record, "samples": samples.as_record()}, indent=1)
+        part.write_text(text + "\n", encoding="utf-8")
+        part.replace(file)
     except OSError as error:
         raise InputError(
             f"cannot write the results: {error.strerror or error}",

@@ -84,7 +84,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _with_spread(measured: Measured, row: Row) -> str:
     values = measured.values
     if not values:
-        return "not measured"
+        return "did not end" if measured.at_limit else "not measured"
     median = _amount(measured.median, row)
     if len(values) == 1:
         return f"{median} (1 run)"

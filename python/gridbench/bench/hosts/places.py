@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -65,9 +65,15 @@ def places(servers: Sequence[str]) -> Mapping[str, str]:
 
 def shuffled(steps: Mapping[str, Callable[[], float]]) -> Values:
     """What each step gives, in random order: what disturbs the machine disturbs all alike."""
+    return {name: value for one in in_random_order(steps) for name, value in one.items()}
+
+
+def in_random_order(steps: Mapping[str, Callable[[], float]]) -> Iterator[Values]:
+    """The same, one after the other as they come."""
     order = list(steps)
     random.shuffle(order)
-    return {name: steps[name]() for name in order}
+    for name in order:
+        yield {name: steps[name]()}
 
 
 class Wire:
