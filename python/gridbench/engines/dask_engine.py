@@ -84,6 +84,10 @@ class DaskEngine(FunctionEngine):
         self._running().wait_for_workers(self._workers)
         super().wait_ready()
 
+    def arrived(self) -> int | None:
+        """As the scheduler sees it."""
+        return len(self._running().scheduler_info(n_workers=-1)["workers"])
+
     def call_on_each(self, function: Callable[..., Any], /, *args: Any) -> list[Any]:
         """Each worker is named, as the scheduler queues two calls on one."""
         client = self._running()

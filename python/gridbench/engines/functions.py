@@ -74,6 +74,10 @@ class FunctionEngine(Engine):
             meeting.end()
             self.gather(futures)
 
+    def arrived(self) -> int | None:
+        """How many workers have come so far; None if the engine cannot tell."""
+        return None
+
     def put(self, value: Any) -> Any:
         """Give data for many calls; what is returned stands for it as an argument of `call`."""
         return value

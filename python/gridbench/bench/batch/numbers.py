@@ -9,21 +9,23 @@ program anew, as that of a node would which has not run it before.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 from gridbench.batch import slurm
 from gridbench.batch.network_folder import NetworkFolder
 from gridbench.batch.network_folder import why_not as no_network_folder
+from gridbench.bench.batch.budget import BUDGET
 from gridbench.bench.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from gridbench.bench.curves import Line, curves
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Values
-from gridbench.bench.hosts.places import shuffled
+from gridbench.bench.hosts.places import in_random_order
 
 _NUMBERS = {
     Extent.TRIAL: (1, 2),
-    Extent.USUAL: (1, 10, 25, 50, 100, 200),
+    Extent.USUAL: (1, 10, 50, 100, 200),
     Extent.FULL: (1, 10, 25, 50, 100, 150, 200),
 }
 _DISKS = {"local": "local disk", "network": "network"}
@@ -31,7 +33,7 @@ _WAYS = {"one": "one request", "each": "a request each"}
 _AGAIN = "again"
 
 
-def started(workers: int) -> Values:
+def started(workers: int) -> Iterator[Values]:
     """Seconds for each way and place of the program; for the first of them, twice."""
     with ExitStack() as stack:
         rig = stack.enter_context(slurm_for(workers))
@@ -49,7 +51,7 @@ def started(workers: int) -> Values:
             steps[f"{disk} one"] = lambda folder=folder: ours(one_request(workers, "array", folder))
             steps[f"{disk} each"] = lambda folder=folder: ours(one_each(workers, folder))
         steps[_AGAIN] = steps["local one"]
-        return shuffled(steps)
+        yield from in_random_order(steps)
 
 
 def area(extent: Extent) -> Area:
@@ -62,8 +64,7 @@ def area(extent: Extent) -> Area:
             function=started,
             arguments={"workers": workers},
             missing=missing,
-            most_runs=3,
-            timeout=900,
+            timeout=180,
         )
         for workers in numbers
     ]
@@ -73,6 +74,7 @@ def area(extent: Extent) -> Area:
         cases,
         lambda samples: _rows(samples, numbers),
         part="numbers",
+        budget=BUDGET[extent],
         picture=lambda samples: _picture(samples, numbers),
     )
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from gridbench.batch import slurm
-from gridbench.bench.batch.engines import cases_of, peers_on_slurm
+from gridbench.bench.batch.budget import BUDGET
+from gridbench.bench.batch.engines import cases_of, few_of, peers_on_slurm
 from gridbench.bench.batch.workers import one_each, one_request, slurm_for, until_all_worked
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
-from gridbench.bench.hosts.places import shuffled
+from gridbench.bench.hosts.places import in_random_order
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
-_REPEATED = {Extent.TRIAL: 1, Extent.USUAL: 2, Extent.FULL: 3}
 _CASE = "workers through Slurm"
 _ALLOWANCE = 0.3  # seconds above the bare `srun`
 _ENGINE = "gridrpc-slurm"
-_START_OF = "start of "
 _WAYS = {
     "direct": "one request, which Slurm begins with at once (`direct`)",
     "array": "one request, which waits for Slurm's next look (`array`)",
@@ -24,7 +24,7 @@ _WAYS = {
 }
 
 
-def started(workers: int, repeated: int) -> Values:
+def started(workers: int) -> Iterator[Values]:
     """Seconds for each way, and for the bare `srun`, twice."""
     with slurm_for(workers) as rig:
 
@@ -47,23 +47,28 @@ def started(workers: int, repeated: int) -> Values:
             "srun": bare,
             "again": bare,
         }
-        rounds = [shuffled(steps) for _ in range(repeated)]
-        return {name: min(one[name] for one in rounds) for name in steps}
+        yield from in_random_order(steps)
 
 
 def area(extent: Extent) -> Area:
-    """Ours in one case; other engines in one each."""
-    workers = _WORKERS[extent]
+    """Ours in one case; engines in one each, with fewer workers than ours beside as many."""
+    workers, few = _WORKERS[extent], few_of(_WORKERS[extent])
     case = Case(
         name=_CASE,
         function=started,
-        arguments={"workers": workers, "repeated": _REPEATED[extent]},
+        arguments={"workers": workers},
         missing=slurm.why_not(),
-        timeout=600,
+        timeout=120,
     )
     peers = peers_on_slurm()
-    engines = (_ENGINE, *peers) if peers else ()
-    others = cases_of(engines, workers, tasks=workers, seconds=0.0, prefix=_START_OF)
+    sizes = sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
+    others = [
+        case
+        for size in sizes
+        for case in cases_of(
+            (_ENGINE, *peers), size, tasks=size, seconds=0.0, prefix=_start_of(size)
+        )
+    ]
     title = f"{workers:,} native workers through Slurm; limit: `srun -n {workers} true`"
 
     def rows(samples: Samples) -> list[Row]:
@@ -90,14 +95,26 @@ def area(extent: Extent) -> Area:
         ]
         made += [
             Row(
-                what=f"the same, {_ENGINE} with Python workers; peer: {peer}",
+                what=f"{size:,} Python workers, {_ENGINE}; peer: {peer}",
                 unit="s",
-                ours=samples.of(_START_OF + _ENGINE, "start"),
-                peer=samples.of(_START_OF + peer, "start"),
+                ours=samples.of(_start_of(size) + _ENGINE, "start"),
+                peer=samples.of(_start_of(size) + peer, "start"),
                 target=Target(1.0, of_peer=True),
             )
+            for size in sizes
             for peer in peers
         ]
         return made
 
-    return Area("cluster/start-workers", title, (case, *others), rows, part="start-workers")
+    return Area(
+        "cluster/start-workers",
+        title,
+        (case, *others),
+        rows,
+        part="start-workers",
+        budget=BUDGET[extent],
+    )
+
+
+def _start_of(workers: int) -> str:
+    return f"start of {workers:,}, "
