@@ -175,7 +175,7 @@ def _head(record: dict[str, Any], samples: Samples) -> str:
         title, again = _TITLES.get(area, title), f"make bench-{area}"
     lines = [
         f"Measured by `gridbench bench` on {machine.get('cores', '?')} processors "
-        f"({machine.get('processor', '?')}), in at most {record['runs']} rounds "
+        f"({machine.get('processor', '?')}), in {_rounds(record['runs'])} "
         f"({record['extent']}); `{again}` measures all of it anew. Shown are medians with the "
         "smallest and the largest value; ratios are of values of the same round."
     ]
@@ -185,6 +185,10 @@ def _head(record: dict[str, Any], samples: Samples) -> str:
             f"run (median; from {min(others):.2f} to {max(others):.2f})."
         )
     return f"# {title}\n\n{' '.join(lines)}\n"
+
+
+def _rounds(number: int) -> str:
+    return f"at most {number} rounds" if number > 1 else "one round"
 
 
 def save_picture(page: Path | None, area: Area, samples: Samples) -> list[str]:

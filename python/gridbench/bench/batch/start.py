@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gridbench.batch import slurm
 from gridbench.bench.batch.budget import BUDGET
@@ -15,6 +15,7 @@ from gridbench.bench.hosts.places import in_random_order
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
 _CASE = "workers through Slurm"
+_EACH = f"{_CASE}, a request for each"
 _ALLOWANCE = 0.3  # seconds above the bare `srun`
 _ENGINE = "gridrpc-slurm"
 _WAYS = {
@@ -24,8 +25,8 @@ _WAYS = {
 }
 
 
-def started(workers: int) -> Iterator[Values]:
-    """Seconds for each way, and for the bare `srun`, twice."""
+def started(workers: int, ways: Sequence[str]) -> Iterator[Values]:
+    """Seconds for each of these ways, or for the bare `srun`."""
     with slurm_for(workers) as rig:
 
         def ours(servers: list[str], count: int = workers) -> float:
@@ -47,19 +48,23 @@ def started(workers: int) -> Iterator[Values]:
             "srun": bare,
             "again": bare,
         }
-        yield from in_random_order(steps)
+        yield from in_random_order({way: steps[way] for way in ways})
 
 
 def area(extent: Extent) -> Area:
     """Ours in one case; engines in one each, with fewer workers than ours beside as many."""
     workers, few = _WORKERS[extent], few_of(_WORKERS[extent])
-    case = Case(
-        name=_CASE,
-        function=started,
-        arguments={"workers": workers},
-        missing=slurm.why_not(),
-        timeout=120,
-    )
+    # A request for each worker takes long: further rounds may have room for the others alone.
+    cases = [
+        Case(
+            name=name,
+            function=started,
+            arguments={"workers": workers, "ways": ways},
+            missing=slurm.why_not(),
+            timeout=120,
+        )
+        for name, ways in ((_CASE, ("direct", "array", "srun", "again")), (_EACH, ("each",)))
+    ]
     peers = peers_on_slurm()
     sizes = sorted({few, workers} if extent is Extent.FULL else {few}) if peers else []
     others = [
@@ -90,7 +95,12 @@ def area(extent: Extent) -> Area:
             ),
         ]
         made += [
-            Row(what=what, unit="s", ours=samples.of(_CASE, way), limit=srun)
+            Row(
+                what=what,
+                unit="s",
+                ours=samples.of(_EACH if way == "each" else _CASE, way),
+                limit=srun,
+            )
             for way, what in _WAYS.items()
         ]
         made += [
@@ -109,7 +119,7 @@ def area(extent: Extent) -> Area:
     return Area(
         "cluster/start-workers",
         title,
-        (case, *others),
+        (*cases, *others),
         rows,
         part="start-workers",
         budget=BUDGET[extent],
