@@ -246,8 +246,9 @@ bench-hosts: compilers openssl links sshd install engines ## measure many machin
 		--markdown docs/benchmarks/hosts.md || test $$? = 1  # what could not be measured is told
 
 .PHONY: bench-cluster
-bench-cluster: install slurm gridengine sshfs ## measure workers that batch systems start, beside jobs and other engines
+bench-cluster: install slurm gridengine htcondor sshfs ## measure workers that batch systems start, in an hour at most
 	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench engines install dask hyperqueue
 	$(BIN)/gridbench bench cluster --full --out docs/benchmarks/cluster.json \
 		--markdown docs/benchmarks/cluster.md || test $$? = 1  # what could not be measured is told
 
