@@ -107,7 +107,7 @@ class Grid:
         self._runs_python = self.config.worker == "python"
         self._functions = Functions(self._native, self._runs_python)
         self._modules = _native.Modules(list(self.config.modules))
-        self._targets: dict[tuple[str, int | None, int], ModuleFunction] = {}
+        self._targets: dict[tuple[str, int | None, int, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
@@ -152,8 +152,7 @@ class Grid:
                 return call
         self._check_process()
         _check_cores(cores)
-        if ranks:
-            fn, cores = self._on_ranks(fn, ranks), ranks * cores
+        _check_ranks(ranks)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
@@ -163,8 +162,17 @@ class Grid:
             _refuse_idempotent(idempotent)
             bound = self._server(server)
             return of_module.submit_on(
-                self, args, kwargs, deadline, priority=priority, server=bound, cores=cores
+                self,
+                args,
+                kwargs,
+                deadline,
+                priority=priority,
+                server=bound,
+                cores=cores,
+                ranks=ranks,
             )
+        if ranks:
+            fn, cores = self._on_ranks(fn, ranks), ranks * cores
         bound = self._server(server)
         function = self._functions.find(fn)
         return self._submit(
@@ -212,13 +220,9 @@ class Grid:
         )
 
     def _on_ranks(self, fn: str | Callable[..., T], ranks: int) -> Callable[..., T]:
-        """The function, as it is called on ranks of MPI."""
+        """The Python function, as it is called on ranks of MPI."""
         from gridrpc._ranks import OnRanks
 
-        if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks < 1 << 16:
-            raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
-        if self._of_module(fn) is not None:
-            raise TypeError("functions of compiled modules run in one process: leave out `ranks`")
         return OnRanks(fn, ranks, self.config.mpirun)
 
     def _server(self, name: str | None) -> int | None:
@@ -244,20 +248,25 @@ class Grid:
         self._functions.check_python(fn)
         return None
 
-    def function(self, name: str, *, server: str | None = None, cores: int = 1) -> ModuleFunction:
+    def function(
+        self, name: str, *, server: str | None = None, cores: int = 1, ranks: int = 0
+    ) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
         `help` tells its arguments. A bare name is looked for in all modules. `server`: the server
-        that has to run its calls, as of `submit`; `cores`: how many each of them uses. Raises
-        FunctionNotFound, ServerNotFound, and ValueError for what is no name.
+        that has to run its calls, as of `submit`; `cores`: how many each of them uses. `ranks`: on
+        how many ranks of MPI each of them runs, if it is declared with `Backend "MPI"`; one if that
+        is not given. Raises FunctionNotFound, ServerNotFound, ValueError for what is no name, and
+        TypeError for ranks of a function that runs in one process.
         """
         self._check_open()
         _check_cores(cores)
+        _check_ranks(ranks)
         bound = self._server(server)
-        known = self._targets.get((name, bound, cores))
+        known = self._targets.get((name, bound, cores, ranks))
         if known is None:
-            known = ModuleFunction(self, name, server=bound, cores=cores)
-            self._targets[name, bound, cores] = known
+            known = ModuleFunction(self, name, server=bound, cores=cores, ranks=ranks)
+            self._targets[name, bound, cores, ranks] = known
         return known
 
     def object(
@@ -623,6 +632,11 @@ def _is_plain(fn: functools.partial[Any]) -> bool:
 def _check_cores(cores: int) -> None:
     if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 1 << 31:
         raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
+
+
+def _check_ranks(ranks: int) -> None:
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or not 0 <= ranks < 1 << 16:
+        raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

@@ -49,12 +49,15 @@ class ModuleFunction:
         server: int | None = None,
         *,
         cores: int = 1,
+        ranks: int = 0,
     ) -> None:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
         self._server = server
         self._cores = cores
+        self._ranks = ranks
+        self._check_ranks(ranks)
         #: What maps have learned of it.
         self.costs = Costs()
         self.__name__ = self._target.name.rpartition("/")[2]
@@ -109,7 +112,7 @@ class ModuleFunction:
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         grid = self._grid
-        if self._cores > 1:
+        if self._cores > 1 or self._target.parallel:
             return self._submit(grid, args, kw, out, deadline).result()
         grid._check_process()
         native = grid._native
@@ -136,12 +139,22 @@ class ModuleFunction:
         priority: int = 0,
         server: int | None = None,
         cores: int = 1,
+        ranks: int = 0,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
         self._check_grid(grid)
+        self._check_ranks(ranks)
         out = kwargs.pop("out", None)
         return self._submit(
-            grid, args, kwargs, out, deadline, priority=priority, server=server, cores=cores
+            grid,
+            args,
+            kwargs,
+            out,
+            deadline,
+            priority=priority,
+            server=server,
+            cores=cores,
+            ranks=ranks,
         )
 
     def submit_many_on(
@@ -162,6 +175,13 @@ class ModuleFunction:
             grid, self._target, items, single, limit, budget, deadline, self._on, server
         )
 
+    def _check_ranks(self, ranks: int) -> None:
+        if ranks and not self._target.parallel:
+            raise TypeError(
+                f"{self.name} runs in one process: leave out `ranks`, or declare it with "
+                '`Backend "MPI"` in its interface'
+            )
+
     def _check_grid(self, grid: Grid) -> None:
         if grid is not self._grid:
             raise ValueError(f"{self.name} was found by another grid: find it with this one")
@@ -177,6 +197,7 @@ class ModuleFunction:
         priority: int = 0,
         server: int | None = None,
         cores: int = 1,
+        ranks: int = 0,
     ) -> Call[Any]:
         grid._check_process()
         native = grid._native
@@ -193,6 +214,8 @@ class ModuleFunction:
             priority,
             server,
             cores,
+            ranks or self._ranks or 1,
+            grid.config.mpirun,
         )
 
     def __repr__(self) -> str:

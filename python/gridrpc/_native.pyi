@@ -34,6 +34,7 @@ __all__ = [
     "monotonic",
     "plain_bytes",
     "raised",
+    "ranks_environment",
     "run_spawner",
     "shared_memory",
     "threads_are_known",
@@ -43,6 +44,7 @@ WIRE_VERSION: Final[int]
 
 def monotonic() -> float: ...
 def plain_bytes(objects: list[Any]) -> int: ...
+def ranks_environment() -> list[tuple[str, str]]: ...
 def raised(
     type_name: str, message: str, trace: str, head: Bytes, buffers: list[Any]
 ) -> BaseException: ...
@@ -102,6 +104,8 @@ class Target:
     def returned(self) -> list[str]: ...
     @property
     def idempotent(self) -> bool: ...
+    @property
+    def parallel(self) -> bool: ...
 
 @final
 class Reserved: ...
@@ -234,6 +238,8 @@ class Grid:
         priority: int = 0,
         server: int | None = None,
         cores: int = 1,
+        ranks: int = 1,
+        mpirun: str = "",
     ) -> Call[Any]: ...
     def call_target(
         self,
@@ -271,7 +277,7 @@ class Grid:
 
 @final
 class Worker:
-    def __new__(cls, descriptor: int) -> Worker: ...
+    def __new__(cls, descriptor: int, program: Callable[[], str]) -> Worker: ...
     @property
     def number(self) -> int: ...
     def serve(

@@ -22,6 +22,7 @@ from collections import deque
 from importlib.util import find_spec
 from pathlib import Path
 
+from gridrpc import _native
 from gridrpc._wrapped import Wrapped
 
 TYPE_CHECKING = False  # as in `__init__`
@@ -41,19 +42,6 @@ GRACE = 1.0
 TAIL = 40
 #: What tells the command another place; for hosts where it is not in PATH.
 COMMAND = "GRIDRPC_MPIRUN"
-
-#: What ranks of other jobs, and batch systems, leave in the environment: `mpirun` would start its
-#: ranks on the nodes of an allocation, but these ranks belong here, beside their worker.
-FOREIGN = ("OMPI_", "PMI", "SLURM_", "PRTE_", "HYDI_", "PE_HOSTFILE", "PBS_", "LSB_")
-#: Open MPI 4 and 5 take these. Places are counted by the grid, so that ranks are not bound to
-#: processors, and there may be more of them than `mpirun` believes that there are.
-OPTIONS = {
-    "OMPI_MCA_rmaps_base_oversubscribe": "1",
-    "OMPI_MCA_hwloc_base_binding_policy": "none",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    "PRTE_MCA_hwloc_default_binding_policy": "none",
-}
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class OnRanks(Wrapped):
@@ -274,9 +262,9 @@ def _group_of(ranks: int, command: str) -> _Group:
 
 def _environment() -> dict[str, str]:
     """What ranks and `mpirun` have in their environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    kept = dict(_native.ranks_environment())
     # Where this worker finds gridrpc, so that they do.
     path = str(Path(__file__).resolve().parent.parent)
     others = kept.get("PYTHONPATH")
     kept["PYTHONPATH"] = os.pathsep.join([path, others] if others else [path])
-    return {**kept, **OPTIONS, **(AS_ROOT if os.geteuid() == 0 else {})}
+    return kept

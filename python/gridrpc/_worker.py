@@ -48,12 +48,19 @@ def main() -> None:
     try:
         if initializer is not None:
             _initialize(initializer)
-        _worker = _native.Worker(descriptor)
+        _worker = _native.Worker(descriptor, _program)
         _worker.serve(_resolve, dumps, _raise)
     except ConnectionError as error:
         print(f"gridrpc worker: {error}", file=sys.stderr)
         _leave(1)
     _leave(0)
+
+
+def _program() -> str:
+    """The program that ranks of compiled functions run."""
+    from gridrpc._launch import program
+
+    return program()
 
 
 def _initialize(path: str) -> None:

@@ -87,16 +87,15 @@ def test_fortran_behind_c(old: Old) -> None:
     assert done.stdout == "0 1 2\n0 1 -1 0\n2\n"
 
 
-def test_programs_for_mpi_are_told_so_in_one_sentence(old: Old) -> None:
+def test_programs_for_mpi_have_no_callbacks(old: Old) -> None:
+    (old.folder / "f.idl").write_text('Module f; Define f(g()) Backend "MPI" { g(); }')
+    said = old.run(old.environment["NG_DIR"] + "/bin/ng_gen", "f.idl", fails=True).stderr
+    assert 'error: `f` has callbacks, which Backend "MPI" does not allow' in said
+    # Others are compiled by the compilers of MPI.
     parallel = 'Define f(IN int n, OUT int r[n]) Backend "MPI" Required "f.o" Calls "C" f(n, r);'
     (old.folder / "f.idl").write_text(f"Module f; {parallel}")
-    said = old.run(old.environment["NG_DIR"] + "/bin/ng_gen", "f.idl", fails=True).stderr
-    assert said.count("\n") == 1
-    assert 'functions with Backend "MPI" or "BLACS", and those are not supported' in said
-    # Beside others they are only told of.
-    (old.folder / "f.idl").write_text(f"Module f; {parallel} Define g() {{ }}")
-    said = old.run(old.environment["NG_DIR"] + "/bin/ng_gen", "f.idl").stderr
-    assert 'warning: Backend "MPI" and "BLACS" are not supported: `f`' in said
+    old.run(old.environment["NG_DIR"] + "/bin/ng_gen", "f.idl")
+    assert "CC = mpicc" in (old.folder / "f.mak").read_text()
 
 
 @pytest.mark.parametrize(

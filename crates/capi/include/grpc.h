@@ -160,7 +160,7 @@ typedef enum grpc_handle_attr_name_e_np {
     GRPC_HANDLE_ATTR_JOBSTOPTIMEOUT = 6,    /* int: s to wait for its end; -1 no limit, 0 none */
     GRPC_HANDLE_ATTR_WAIT_ARG_TRANSFER = 7, /* grpc_argument_transfer_t_np */
     GRPC_HANDLE_ATTR_QUEUENAME = 8,         /* char; kept, without effect */
-    GRPC_HANDLE_ATTR_MPI_NCPUS = 9          /* int; kept, without effect */
+    GRPC_HANDLE_ATTR_MPI_NCPUS = 9          /* int: ranks of a function with Backend "MPI" */
 } grpc_handle_attr_name_t_np;
 
 /* Attributes of sessions, and what the value points to. */

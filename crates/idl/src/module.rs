@@ -59,6 +59,12 @@ impl Module {
             || self.classes.iter().any(|class| class.language == Some(Language::Cpp))
     }
 
+    /// Whether it has functions that run on several processes.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        self.all_functions().any(|(_, function)| function.is_parallel())
+    }
+
     /// All functions, and all methods with their class, in the order in which a stub lists them.
     pub(crate) fn all_functions(&self) -> impl Iterator<Item = (Option<&Class>, &Function)> {
         self.functions.iter().map(|function| (None, function)).chain(
@@ -129,6 +135,12 @@ pub struct Function {
 }
 
 impl Function {
+    /// Whether it runs on several processes, which talk to each other by MPI.
+    #[must_use]
+    pub fn is_parallel(&self) -> bool {
+        self.backend != Backend::Normal
+    }
+
     /// Are the dimensions of its arrays in Fortran's order, the first index running fastest?
     #[must_use]
     pub fn fortran(&self) -> bool {

@@ -98,6 +98,31 @@ typedef double _Complex gridrpc_dcomplex;
 #endif
 ";
 
+/// What processes of MPI need beside: a worker knows nothing of MPI, of which every library has types of its
+/// own. It stands behind the `Globals`, which may want to include `mpi.h` in their own way.
+const MPI: &str = r#"
+#include <mpi.h>
+
+struct gridrpc_mpi {
+    int (*init)(int *rank, int *ranks);
+};
+
+static int gridrpc_mpi_init(int *rank, int *ranks)
+{
+    int is_initialized = 0, provided;
+    MPI_Initialized(&is_initialized);
+    if (!is_initialized && MPI_Init_thread(0, 0, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return 0;
+    return MPI_Comm_rank(MPI_COMM_WORLD, rank) == MPI_SUCCESS
+        && MPI_Comm_size(MPI_COMM_WORLD, ranks) == MPI_SUCCESS;
+}
+
+GRIDRPC_EXTERN __attribute__((visibility("default")))
+const struct gridrpc_mpi gridrpc_mpi_v1;
+
+const struct gridrpc_mpi gridrpc_mpi_v1 = { gridrpc_mpi_init };
+"#;
+
 /// The C source of a module, which C++ compilers take as well. `file_name` is what compilers are
 /// to call the file that the module was read from.
 #[must_use]
@@ -114,6 +139,9 @@ pub fn stub_source(module: &Module, file_name: &str) -> String {
         stub.code("", text, origin, "");
     }
     stub.out.push_str(if is_old { NINF_G_TYPES } else { TYPES });
+    if module.is_parallel() {
+        stub.out.push_str(MPI);
+    }
     for class in &module.classes {
         stub.state(class);
     }

@@ -7,14 +7,14 @@ use std::io;
 use gridrpc_core::{Cause, End, Loss, Refusal};
 use gridrpc_runtime::client::GridError;
 use gridrpc_runtime::client::invoke::{ArgumentError, LandError, PrepareError, SearchError};
-use gridrpc_wire::RemoteError;
+use gridrpc_wire::{Order, RemoteError, Value, decode_values};
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use pyo3::exceptions::{
     PyBaseException, PyMemoryError, PyOSError, PyTimeoutError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{BoundObject, PyTypeInfo};
 
 use crate::buffer::unpickle;
@@ -121,6 +121,9 @@ pub fn raised<B: PyTypeInfo>(
     buffers: Vec<Py<B>>,
 ) -> PyErr {
     let traceback = || new(py, package::remote_traceback(py), (trace,));
+    if RemoteError::from_name(name) == Some(RemoteError::RanksLost) {
+        return ranks_lost(py, message, head.bind(py));
+    }
     if head.bind(py).len().is_ok_and(|len| len > 0) {
         // Whatever its own __setstate__ or __init__ may raise: then it comes as a RemoteError.
         let made = unpickle(py, head, buffers).ok().map(|made| made.into_bound(py));
@@ -135,7 +138,10 @@ pub fn raised<B: PyTypeInfo>(
         Some(RemoteError::ArgumentError) => PyTypeError::new_err(message.to_owned()),
         Some(RemoteError::OutOfMemory) => PyMemoryError::new_err(message.to_owned()),
         Some(
-            RemoteError::ProtocolError | RemoteError::ModuleError | RemoteError::CallbackFailed,
+            RemoteError::ProtocolError
+            | RemoteError::ModuleError
+            | RemoteError::CallbackFailed
+            | RemoteError::RanksLost,
         )
         | None => {
             let error = new(py, package::remote_error(py), (format!("{name}: {message}"),));
@@ -151,6 +157,27 @@ pub fn raised<B: PyTypeInfo>(
             error
         }
     }
+}
+
+/// Ranks that ran a module's function are gone. `told`: the command's process, its host, its status or signal, and what
+/// was written to its standard error.
+fn ranks_lost(py: Python<'_>, message: &str, told: &Bound<'_, PyAny>) -> PyErr {
+    let bytes =
+        PyBytes::type_object(py).call1((told,)).and_then(|bytes| bytes.extract::<Vec<u8>>());
+    let values = bytes.ok().and_then(|bytes| decode_values(&bytes, Order::NATIVE).ok());
+    let values = values.unwrap_or_default();
+    let number = |at: usize| match values.get(at) {
+        Some(Value::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let text = |at: usize| match values.get(at) {
+        Some(Value::Text(text)) => text.as_str(),
+        _ => "",
+    };
+    let (worker, out_of_memory) = (None::<u32>, false);
+    let (pid, host, status, signal) = (number(0), text(1), number(2), number(3));
+    let fields = (message, worker, pid, host, status, signal, out_of_memory, text(4));
+    new(py, package::ranks_lost(py), fields)
 }
 
 /// Why a function of a module, or a class, is not found.

@@ -11,7 +11,7 @@ use gridrpc_runtime::client::{
     RemoteWorkers, Request, Servers, SubmitError,
 };
 use gridrpc_runtime::payload::Payload;
-use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT};
+use gridrpc_wire::{FunctionForm, MAX_SECTIONS, MAX_TEXT, Ranks};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -353,8 +353,9 @@ impl Grid {
         Target::find(&self.grid, modules, name)
     }
 
-    /// Submits a call of a module's function. Waits while too many calls wait for workers.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1))]
+    /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: on which
+    /// a parallel one runs, with `cores` each, and `mpirun` the command that starts them.
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1, ranks=1, mpirun=""))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         slf: &Bound<'_, Self>,
@@ -368,11 +369,15 @@ impl Grid {
         priority: i32,
         server: Option<u32>,
         cores: u32,
+        ranks: u32,
+        mpirun: &str,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
         let options = CallOptions { cores, ..call_options(deadline, on, server)? };
         let (native, arguments) = (slf.as_any(), (args, kwargs));
-        let made = modules::make(py, &this.grid, target, native, arguments, out, options)?;
+        let ranks = Ranks { ranks, threads: cores, command: mpirun.to_owned() };
+        let ranks = target.target.interface().is_parallel().then_some(&ranks);
+        let made = modules::make(py, &this.grid, target, native, arguments, out, options, ranks)?;
         let call = this.send_request(py, Request { priority, ..made.request })?;
         let form = Form::Module(Box::new(Mutex::new(Some(made.pending))));
         Ok(Call::new(call, this.grid.waiter(), form, owner))
@@ -392,8 +397,9 @@ impl Grid {
         on: Option<&Reserved>,
         server: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
-        let call =
-            Grid::submit_target(slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1)?;
+        let call = Grid::submit_target(
+            slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1, 1, "",
+        )?;
         call.result(slf.py(), None)
     }
 

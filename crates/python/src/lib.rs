@@ -41,12 +41,20 @@ mod _native {
     #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 
+    use std::ffi::OsString;
+
     use super::pyfunction;
     use pyo3::prelude::*;
 
     /// Version of the wire format.
     #[pymodule_export]
     const WIRE_VERSION: u8 = gridrpc_wire::VERSION;
+
+    /// What ranks of MPI, and the command that starts them, have in their environment.
+    #[pyfunction]
+    fn ranks_environment() -> Vec<(OsString, OsString)> {
+        gridrpc_runtime::worker::ranks_environment()
+    }
 
     /// The exception for an error of a remote function: its type's name, message and traceback there,
     /// and the pickled exception with its buffers, if there is one.

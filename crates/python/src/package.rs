@@ -30,6 +30,7 @@ from_package! {
     start_error: "gridrpc.errors", "StartError";
     too_wide: "gridrpc.errors", "TooFewCores";
     worker_lost: "gridrpc.errors", "WorkerLost";
+    ranks_lost: "gridrpc.errors", "RanksLost";
     // What a call leaves to Python.
     cancel: "gridrpc._call", "cancel";
     cancelled: "gridrpc._call", "cancelled";

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use gridrpc_runtime::gathered::{ResultPart, find};
@@ -106,13 +107,17 @@ impl Worker {
 
 #[pymethods]
 impl Worker {
-    /// Takes over a connection and greets the client.
+    /// Takes over a connection and greets the client. `program` tells where the program `gridrpc` is.
     #[new]
-    fn new(py: Python<'_>, descriptor: i32) -> PyResult<Worker> {
+    fn new(py: Python<'_>, descriptor: i32, program: Py<PyAny>) -> PyResult<Worker> {
         // SAFETY: the caller hands over a descriptor of its own.
         let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
         let link = py.detach(|| WorkerLink::open(socket, "python")).map_err(Failure::from)?;
-        let modules = Modules::default();
+        let program = move || {
+            Python::attach(|py| program.call0(py)?.extract::<PathBuf>(py))
+                .map_err(|error| error.to_string())
+        };
+        let modules = Modules::new(Box::new(program));
         let (beside, values) = (Vec::new(), HashMap::new());
         let inner = Inner { link, modules, running: None, received: 0, beside, values, asked: 0 };
         Ok(Worker { inner: Mutex::new(inner) })

@@ -14,7 +14,7 @@ use gridrpc_runtime::tool::{
     catalogue, compile, config, describe, doctor, makefile, script, session,
 };
 use gridrpc_runtime::typed::read_interface;
-use gridrpc_runtime::worker::{Role, Spawner, serve_native};
+use gridrpc_runtime::worker::{Role, Spawner, run_rank, serve_native};
 use gridrpc_wire::Prepare;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::json;
@@ -109,6 +109,12 @@ enum Command {
     /// Start native workers for a client; not for people
     #[command(hide = true)]
     Spawner,
+    /// Run functions as one of several ranks of MPI; not for people
+    #[command(hide = true)]
+    Rank {
+        /// Where the worker listens that has had it started
+        place: PathBuf,
+    },
     /// Run workers on this host for a client elsewhere; launchers start it
     ///
     /// Reads one line from its standard input: the ticket that the client has made for it. Then it dials the
@@ -151,6 +157,10 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Spawner => return serve().map(|()| ExitCode::SUCCESS),
+        Command::Rank { place } => {
+            default_signals()?;
+            return Ok(run_rank(&place).map(|()| ExitCode::SUCCESS)?);
+        }
         Command::Agent { ticket, processors } => {
             let options = agent::Options { ticket, processors };
             return Ok(agent::run(&options).map(|()| ExitCode::SUCCESS)?);
@@ -210,9 +220,11 @@ fn text_of(command: Command) -> Result<String, Failure> {
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Script(options) => Ok(script::print(&options)?),
-        Command::Spawner | Command::Agent { .. } | Command::Doctor(_) | Command::Session(_) => {
-            Ok(String::new())
-        }
+        Command::Spawner
+        | Command::Rank { .. }
+        | Command::Agent { .. }
+        | Command::Doctor(_)
+        | Command::Session(_) => Ok(String::new()),
     }
 }
 

@@ -49,6 +49,8 @@ remote_errors! {
     ModuleError,
     /// A function of the client's that the function called back has failed.
     CallbackFailed,
+    /// Processes on which a function ran together have ended, or could not be started.
+    RanksLost,
 }
 
 impl fmt::Display for RemoteError {

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use gridrpc_core::{Reservation, ServerId};
 use gridrpc_runtime::client::invoke::{
-    CallOptions, CallbackFrame, Landed, Landing, Lending, prepare,
+    CallOptions, CallbackFrame, Landed, Landing, Lending, Target, prepare,
 };
 use gridrpc_runtime::client::{Call, Callbacks as RuntimeCallbacks, Grid, Outcome, SubmitError};
 use gridrpc_runtime::sys::monotonic_ns;
+use gridrpc_wire::Ranks;
 
 use super::arguments::{Arguments, Taken, TextPlace, take};
 use super::callback::{Callbacks, Tally};
@@ -29,6 +30,8 @@ pub struct Options {
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
     pub on: Option<Reservation>,
+    /// On how many ranks its function runs, if it is a parallel one.
+    pub ranks: u32,
     /// Whether the caller's memory may be used after the call has begun.
     pub lending: Lending,
 }
@@ -71,8 +74,9 @@ impl Pending {
         let target = &function.target;
         // SAFETY: the caller says so.
         let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
+        let ranks = ranks(target, options.ranks)?;
         // SAFETY: as above.
-        let prepared = unsafe { prepare(grid, target, &given, options.lending)? };
+        let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let mut tally = None;
         let callbacks = (!callbacks.is_empty()).then(|| {
             let tally = tally.insert(Arc::new(Tally::default()));
@@ -136,6 +140,20 @@ impl Pending {
     pub fn abandon(self) -> Arc<Call> {
         self.call
     }
+}
+
+/// On which ranks a call runs, if on several.
+fn ranks(target: &Target, ranks: u32) -> Result<Option<Ranks>, Failure> {
+    if target.interface().is_parallel() {
+        return Ok(Some(Ranks { ranks, threads: 1, command: String::new() }));
+    }
+    if ranks == 1 {
+        return Ok(None);
+    }
+    Err(Failure::other(format!(
+        "{}: it is to run on {ranks} ranks, but is not declared with Backend \"MPI\"",
+        target.name
+    )))
 }
 
 /// What came of a call whose results nobody takes.

@@ -70,7 +70,11 @@ const ONE_LOG: &str = "there is one log file, which is appended to";
 const NO_CONNECTION_LOG: &str = "single messages are not logged";
 const NO_HEARTBEAT: &str = "the end of a worker on this host is noticed at once";
 const NO_COMPRESSION: &str = "data on one host goes through shared memory, uncompressed";
-const NO_MPI: &str = "functions run in one process";
+const INTERFACE_TELLS: &str = "a function runs on ranks of MPI if its interface says so";
+const NO_RANKS: &str =
+    "the attribute GRPC_HANDLE_ATTR_MPI_NCPUS of a handle says on how many ranks it runs";
+const NO_MPIRUN: &str =
+    "GRIDRPC_MPIRUN in the environment of workers names the command that starts ranks";
 const NO_MDS: &str = "nothing is looked up in MDS: interfaces are read from the modules themselves";
 const BY_SESSION: &str = "transfers have no limit of their own; `session_timeout` is one for all";
 const SENT_ONCE: &str =
@@ -112,7 +116,7 @@ const FUNCTION_INFO: &[Row] = &[
     ("path", Role::Used),
     ("session_timeout", Role::Used),
     unless("staging", "false", "a module on this host need not be copied"),
-    unless("backend", "normal", NO_MPI),
+    unless("backend", "normal", INTERFACE_TELLS),
     unless("transferTimeout_argument", "0", BY_SESSION),
     unless("transferTimeout_result", "0", BY_SESSION),
     unless("transferTimeout_callbackArgument", "0", BY_SESSION),
@@ -148,8 +152,8 @@ const ANY_SERVER: &[Row] = &[
     no("mds_tag", NO_MDS),
     unless("keep_connection", "true", "a worker's connection lasts as long as the worker"),
     unless("keepConnection", "true", "a worker's connection lasts as long as the worker"),
-    no("mpi_runNoOfCPUs", NO_MPI),
-    no("mpi_runCommand", NO_MPI),
+    no("mpi_runNoOfCPUs", NO_RANKS),
+    no("mpi_runCommand", NO_MPIRUN),
     no("gass_scheme", NO_GLOBUS),
     unless("crypt", "false", "data does not leave this host"),
     unless("protocol", "binary", "there is one protocol"),

@@ -59,7 +59,8 @@ impl<'h> Callee<'h> {
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
         let server = self.manner.bound;
-        Options { deadline: attributes.timeout, server, on: self.on, lending }
+        let ranks = self.manner.ranks;
+        Options { deadline: attributes.timeout, server, on: self.on, ranks, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

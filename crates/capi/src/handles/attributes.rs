@@ -13,6 +13,7 @@ const FUNCNAME: c_int = 4;
 const JOBSTARTTIMEOUT: c_int = 5;
 const JOBSTOPTIMEOUT: c_int = 6;
 const WAIT_ARG_TRANSFER: c_int = 7;
+const MPI_NCPUS: c_int = 9;
 const NAMES: c_int = 10;
 /// Those that are texts.
 const TEXTS: [c_int; 5] = [HOSTNAME, 2, 3, FUNCNAME, 8];
@@ -118,6 +119,7 @@ impl HandleAttributes {
             (JOBSTARTTIMEOUT, Value::Int(value)) => at_least("JOBSTARTTIMEOUT", *value, 0)?,
             (JOBSTOPTIMEOUT, Value::Int(value)) => at_least("JOBSTOPTIMEOUT", *value, -1)?,
             (WAIT_ARG_TRANSFER, Value::Int(value)) => check_transfer(*value)?,
+            (MPI_NCPUS, Value::Int(value)) => at_least("MPI_NCPUS", *value, 1)?,
             _ => {}
         }
         self.values[index] = Some(value);
@@ -176,13 +178,18 @@ impl HandleAttributes {
         transfer(self.int(WAIT_ARG_TRANSFER)?)
     }
 
+    /// On how many ranks calls run.
+    pub fn ranks(&self) -> Option<u32> {
+        u32::try_from(self.int(MPI_NCPUS)?).ok()
+    }
+
     /// Those of a handle.
     pub fn of(
         server: &str,
         function: &str,
-        start: Wait,
-        stop: Wait,
+        (start, stop): (Wait, Wait),
         transfer: ArgumentTransfer,
+        ranks: u32,
     ) -> HandleAttributes {
         let mut attributes = HandleAttributes::default();
         let text = |text: &str| CString::new(text).ok().map(Value::Text);
@@ -196,6 +203,7 @@ impl HandleAttributes {
         attributes.values[JOBSTARTTIMEOUT as usize] = int(time(start, 0));
         attributes.values[JOBSTOPTIMEOUT as usize] = int(time(stop, -1));
         attributes.values[WAIT_ARG_TRANSFER as usize] = int(number_of(transfer));
+        attributes.values[MPI_NCPUS as usize] = int(c_int::try_from(ranks).unwrap_or(c_int::MAX));
         attributes
     }
 }
@@ -288,6 +296,8 @@ mod tests {
         assert!(set_int(&mut attributes, JOBSTOPTIMEOUT, -1));
         assert_eq!(attributes.stop(), Some(Wait::Forever));
         assert!(!set_int(&mut attributes, WAIT_ARG_TRANSFER, 4));
+        assert!(set_int(&mut attributes, MPI_NCPUS, 4) && !set_int(&mut attributes, MPI_NCPUS, 0));
+        assert_eq!(attributes.ranks(), Some(4));
         assert!(!set_int(&mut attributes, 10, 0) && !set_int(&mut attributes, -1, 0));
         // SAFETY: the attribute is a text, and NULL is allowed.
         unsafe {

@@ -74,6 +74,8 @@ pub struct Manner {
     pub stop: Wait,
     /// When calls return that are not waited for.
     pub transfer: ArgumentTransfer,
+    /// On how many ranks calls of parallel functions run.
+    pub ranks: u32,
 }
 
 impl Manner {
@@ -87,12 +89,14 @@ impl Manner {
             start: attributes.start().unwrap_or(found.start),
             stop: attributes.stop().unwrap_or(found.stop),
             transfer: attributes.transfer().unwrap_or(found.transfer),
+            ranks: attributes.ranks().unwrap_or(1),
         }
     }
 
     /// As attributes of handles.
     pub fn attributes(&self) -> HandleAttributes {
-        HandleAttributes::of(&self.server, &self.name, self.start, self.stop, self.transfer)
+        let times = (self.start, self.stop);
+        HandleAttributes::of(&self.server, &self.name, times, self.transfer, self.ranks)
     }
 
     /// As attributes of sessions.

@@ -157,8 +157,13 @@ fn run(
     method: &str,
 ) -> Result<Option<Pending>, Failure> {
     let Some(function) = object.class.methods.get(method) else { return Ok(None) };
-    let options =
-        Options { deadline: None, server: None, on: Some(object.worker), lending: Lending::Copied };
+    let options = Options {
+        deadline: None,
+        server: None,
+        on: Some(object.worker),
+        ranks: 1,
+        lending: Lending::Copied,
+    };
     let none = Arguments::Addresses(&[]);
     // SAFETY: there are no arguments; if the method wants some it is not begun.
     unsafe { Pending::begin(&environment.grid, function, none, options) }.map(Some)

@@ -181,7 +181,9 @@ impl Call<'_> {
         match &self.parameters()[index].kind {
             Kind::Array { dimensions, .. } => self.first_size(dimensions),
             Kind::Scalar(kind) if kind.is_text() => {
-                format!("__builtin_strlen({})", self.argument(index))
+                // On ranks that a file does not go to, there is none.
+                let text = self.argument(index);
+                format!("{text} ? __builtin_strlen({text}) : 0")
             }
             _ => "1".to_owned(),
         }

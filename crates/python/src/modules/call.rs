@@ -10,6 +10,7 @@ use gridrpc_runtime::client::invoke::{
 };
 use gridrpc_runtime::payload::Incoming;
 use gridrpc_runtime::typed::dtype;
+use gridrpc_wire::Ranks;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -38,7 +39,8 @@ pub struct Made {
     pub pending: Pending,
 }
 
-/// Puts a call together.
+/// Puts a call together. `ranks`: on which the function runs, if on several.
+#[allow(clippy::too_many_arguments)] // the parts of one call
 pub fn make(
     py: Python<'_>,
     grid: &Arc<client::Grid>,
@@ -47,6 +49,7 @@ pub fn make(
     (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
     out: Option<&Bound<'_, PyAny>>,
     options: CallOptions,
+    ranks: Option<&Ranks>,
 ) -> PyResult<Made> {
     let interface = target.target.interface();
     let mut objects = target.assign(args, kwargs)?;
@@ -78,7 +81,7 @@ pub fn make(
         let given = SendGiven(given);
         let prepare = move || {
             let given = given;
-            invoke::prepare(grid, target, &given.0, Lending::UntilLanded)
+            invoke::prepare(grid, target, &given.0, Lending::UntilLanded, ranks)
         };
         if much { py.detach(prepare) } else { prepare() }
     };

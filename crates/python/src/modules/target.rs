@@ -40,6 +40,12 @@ impl Target {
         self.target.interface().idempotent
     }
 
+    /// Whether it runs on several ranks of MPI.
+    #[getter]
+    fn parallel(&self) -> bool {
+        self.target.interface().is_parallel()
+    }
+
     /// The parameters that a caller passes, in order, and whether each may be left out.
     #[getter]
     fn passed(&self) -> Vec<(String, bool)> {

@@ -132,7 +132,7 @@ impl Child {
 
 /// Has a command's process end when this one does, however that ends: the ends of its pipes do not tell
 /// all programs, ssh for one as long as what it runs has not ended.
-pub(super) fn tie(command: &mut Command) {
+pub(crate) fn tie(command: &mut Command) {
     let parent = std::process::id();
     let tied = move || {
         nix::sys::prctl::set_pdeathsig(Signal::SIGTERM)?;

@@ -22,6 +22,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use child::tie;
+
 use crate::agent::Ticket;
 use crate::servers::{BatchSystem, LauncherKind, Server};
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use gridrpc_idl::{
-    Backend, Body, Diagnostic, Dialect, Function, MAX_SOURCE, Module, Parsed, Severity,
+    Body, Diagnostic, Dialect, Function, Kind, MAX_SOURCE, Module, Parsed, Severity,
 };
 use nix::unistd::mkdtemp;
 use thiserror::Error;
@@ -53,14 +53,26 @@ pub enum CompileError {
         /// Why.
         error: io::Error,
     },
-    /// None of its functions can run here.
+    /// There is no such compiler of MPI.
     #[error(
-        "`{}` has only functions with Backend \"MPI\" or \"BLACS\", and those are not supported: \
-         functions run in one process; leave out `Backend` if they do not need more", file.display()
+        "could not run `{program}`, the compiler for functions with Backend \"MPI\": {error}\nhint: install \
+         Open MPI with its headers (Debian: libopenmpi-dev and openmpi-bin), load its module, or name another \
+         compiler in the environment: CC for C, CXX for C++, FC for Fortran"
     )]
-    Parallel {
+    NoMpi {
         /// Which.
-        file: PathBuf,
+        program: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// A compiler of MPI has failed; it has said why.
+    #[error(
+        "`{program}` could not compile the module; what it says stands above\nhint: if it has not found `mpi.h`, \
+         install the headers of Open MPI (Debian: libopenmpi-dev)"
+    )]
+    MpiCompiler {
+        /// Which.
+        program: String,
     },
     /// The compiler or the linker has failed; it has said why.
     #[error("`{program}` could not compile the module; what it says stands above")]
@@ -108,31 +120,33 @@ pub fn read(file: &Path, dialect: Dialect) -> Result<Module, CompileError> {
     let Parsed { module, diagnostics } = gridrpc_idl::parse_as(&source, dialect);
     let errors = report(&diagnostics, &name, &source);
     let module = module.ok_or_else(|| CompileError::Broken { file: file.to_owned(), errors })?;
-    parallel(&module, file)?;
-    Ok(module)
+    match refuse_parallel(&module, file) {
+        0 => Ok(module),
+        errors => Err(CompileError::Broken { file: file.to_owned(), errors }),
+    }
 }
 
-/// Functions for MPI are told; a module that has no others is of no use.
-fn parallel(module: &Module, file: &Path) -> Result<(), CompileError> {
-    let (mut single, mut parallel) = (0, Vec::new());
-    for function in all_functions(module) {
-        match function.backend {
-            Backend::Normal => single += 1,
-            Backend::Mpi | Backend::Blacs => parallel.push(function.name.as_str()),
-        }
+/// Says which functions cannot run on several processes; how many those are.
+fn refuse_parallel(module: &Module, file: &Path) -> usize {
+    let methods = module.classes.iter().flat_map(|class| {
+        let name = |method: &Function| format!("{}.{}", class.name, method.name);
+        class.methods.iter().filter(|method| method.is_parallel()).map(name)
+    });
+    let methods: Vec<_> = methods.map(|name| (name, "is a method of a class")).collect();
+    let functions = module.functions.iter().filter(|function| function.is_parallel());
+    let with_callbacks = functions.filter(|function| {
+        function.parameters.iter().any(|parameter| matches!(parameter.kind, Kind::Callback(_)))
+    });
+    let with_callbacks = with_callbacks.map(|function| (function.name.clone(), "has callbacks"));
+    let refused: Vec<_> = methods.into_iter().chain(with_callbacks).collect();
+    for (name, what) in &refused {
+        say(&format!(
+            "{}: error: `{name}` {what}, which Backend \"MPI\" does not allow: leave out `Backend`, or write a \
+             function without",
+            file.display()
+        ));
     }
-    if parallel.is_empty() {
-        return Ok(());
-    }
-    if single == 0 {
-        return Err(CompileError::Parallel { file: file.to_owned() });
-    }
-    let (file, names) = (file.display(), parallel.join("`, `"));
-    say(&format!(
-        "{file}: warning: Backend \"MPI\" and \"BLACS\" are not supported: `{names}` will run in one \
-         process"
-    ));
-    Ok(())
+    refused.len()
 }
 
 /// Says what is wrong, up to a bound; how many errors there are.

@@ -8,7 +8,7 @@ use gridrpc_idl::{Dialect, Function, Module};
 use thiserror::Error;
 
 use crate::tool::compile::all_functions;
-use crate::tool::recipe::{definition, headers, required};
+use crate::tool::recipe::{definition, headers, required, usual_compilers};
 
 /// A makefile cannot name the file.
 #[derive(Debug, Error)]
@@ -30,10 +30,7 @@ pub struct Source<'a> {
 
 /// What is built of files, and how, beyond what make knows by itself.
 const RULES: &str = "\
-ifeq ($(origin FC),default)
-FC = gfortran
-endif
-ifeq ($(origin NG_COMPILER),undefined)
+@DEFAULTS@ifeq ($(origin NG_COMPILER),undefined)
 NG_COMPILER = @COMPILER@
 else
 CC = $(NG_COMPILER)
@@ -146,7 +143,17 @@ fn rules(module: &Module, options: &[String]) -> String {
     };
     let headers = headers().map(|folder| word(&format!("-I{}", folder.display())));
     let flags: Vec<String> = options.iter().map(|option| word(option)).chain(headers).collect();
+    // What make itself would take does not know of MPI, and its FC is no Fortran compiler of today.
+    let (cc, cxx, fc) = usual_compilers(module);
+    let mut defaults = Vec::from([("FC", fc)]);
+    if module.is_parallel() {
+        defaults.extend([("CC", cc), ("CXX", cxx)]);
+    }
+    let defaults = defaults.iter().map(|(variable, compiler)| {
+        format!("ifeq ($(origin {variable}),default)\n{variable} = {compiler}\nendif\n")
+    });
     RULES
+        .replace("@DEFAULTS@", &defaults.collect::<String>())
         .replace("@COMPILER@", compiler)
         .replace("@LINKER@", linker)
         .replace("@CPPFLAGS@", &flags.join(" ").replace('#', "\\#"))

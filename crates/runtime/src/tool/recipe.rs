@@ -40,9 +40,10 @@ impl Recipe {
         let variable = |name: &str, otherwise: &str| {
             words(&std::env::var(name).ok().filter(|v| !v.is_empty()).unwrap_or(otherwise.into()))
         };
-        let compiler = if cpp { variable("CXX", "c++") } else { variable("CC", "cc") };
+        let (cc, cxx, fc) = usual_compilers(module);
+        let compiler = if cpp { variable("CXX", cxx) } else { variable("CC", cc) };
         // Fortran's run-time library is the Fortran compiler's to add.
-        let linker = if fortran { variable("FC", "gfortran") } else { compiler.clone() };
+        let linker = if fortran { variable("FC", fc) } else { compiler.clone() };
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut recipe = Recipe {
             compiler,
@@ -154,6 +155,14 @@ impl Recipe {
     }
 }
 
+/// The compilers of C, C++ and Fortran. Those of MPI know where its headers and libraries are.
+pub(super) fn usual_compilers(module: &Module) -> (&'static str, &'static str, &'static str) {
+    match module.is_parallel() {
+        true => ("mpicc", "mpicxx", "mpifort"),
+        false => ("cc", "c++", "gfortran"),
+    }
+}
+
 /// The files and libraries that the functions and classes need, as they are written.
 pub(super) fn required(module: &Module) -> impl Iterator<Item = &str> {
     let classes = module.classes.iter().flat_map(|class| &class.required);
@@ -192,7 +201,9 @@ fn run(mut command: Command, program: &[String]) -> Result<(), CompileError> {
     let program = program.join(" ");
     match command.status() {
         Ok(status) if status.success() => Ok(()),
+        Ok(_) if program.starts_with("mpi") => Err(CompileError::MpiCompiler { program }),
         Ok(_) => Err(CompileError::Compiler { program }),
+        Err(error) if program.starts_with("mpi") => Err(CompileError::NoMpi { program, error }),
         Err(error) => Err(CompileError::NoCompiler { program, error }),
     }
 }

@@ -11,6 +11,7 @@ mod texts;
 pub use elements::{callbacks, dtype, integer_fits};
 pub use file::{ModuleError, ModuleFile, read_interface};
 pub use runs::{Shape, gather, scatter};
+pub(crate) use scalars::gives_sizes;
 pub use scalars::{Scalar, Scalars};
 pub use sizes::Sizes;
 pub use texts::{add_text, decode_texts, encode_texts, list_texts};

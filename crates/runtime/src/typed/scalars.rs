@@ -81,7 +81,7 @@ pub struct Scalars {
 }
 
 /// Whether a size or a range names this parameter, or elements of it.
-pub(super) fn is_named(function: &Function, index: usize) -> bool {
+pub(crate) fn gives_sizes(function: &Function, index: usize) -> bool {
     function.parameters.iter().any(|parameter| {
         let Kind::Array { dimensions, .. } = &parameter.kind else { return false };
         dimensions.iter().any(|dimension| {
@@ -115,7 +115,7 @@ impl Scalars {
             return;
         };
         let Some(size) = element.size().filter(|_| element.is_integer()) else { return };
-        if !is_named(function, parameter) {
+        if !gives_sizes(function, parameter) {
             return;
         }
         let elements = bytes.chunks_exact(size);

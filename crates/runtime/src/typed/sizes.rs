@@ -3,7 +3,7 @@
 use gridrpc_idl::{ExtentError, Function, Kind, Values, extents};
 
 use crate::typed::Shape;
-use crate::typed::scalars::is_named;
+use crate::typed::scalars::gives_sizes;
 
 /// Computes the sizes of an item's arrays, unless they are those of the item before.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl<'f> Sizes<'f> {
         let parameters = || function.parameters.iter().enumerate();
         let is = |index: usize, array: bool| {
             matches!(function.parameters[index].kind, Kind::Array { .. }) == array
-                && is_named(function, index)
+                && gives_sizes(function, index)
         };
         let named = parameters().filter(|(index, _)| is(*index, false));
         let named = named.map(|(index, _)| (index, None)).collect();

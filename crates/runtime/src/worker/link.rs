@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -409,6 +409,11 @@ impl WorkerLink {
     fn take_all(&mut self) -> Result<(), LinkError> {
         let desk = &mut self.desk;
         self.receiver.drain(|received| desk.take(received))
+    }
+
+    /// Where messages come in: [`WorkerLink::is_cancelled`] looks at those that are there.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.receiver.socket()
     }
 
     /// Whether nobody waits for the call that runs any more: it may return early.

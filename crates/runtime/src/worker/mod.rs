@@ -17,6 +17,6 @@ mod stopped;
 mod threads;
 
 pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
-pub use module::Modules;
+pub use module::{Modules, Program, environment as ranks_environment, run_rank};
 pub use native::serve as serve_native;
 pub use spawner::{Role, Spawner};

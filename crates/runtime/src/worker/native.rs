@@ -16,7 +16,8 @@ use crate::worker::module::Modules;
 /// When the client breaks the protocol.
 pub fn serve(connection: OwnedFd) -> Result<(), LinkError> {
     let mut link = WorkerLink::open(connection, "native")?;
-    let mut modules = Modules::default();
+    let program = || std::env::current_exe().map_err(|error| error.to_string());
+    let mut modules = Modules::new(Box::new(program));
     loop {
         match link.next_turn()? {
             Turn::Run(job) if job.function.form == FunctionForm::Library => {

@@ -1,7 +1,7 @@
 //! What has to hold for any bytes whatever; shared by the property tests and the fuzz target.
 
 use gridrpc_wire::{
-    Chunk, Frame, HEADER_LEN, Message, Order, Place, Section, decode_values, encode_values,
+    Chunk, Frame, HEADER_LEN, Message, Order, Place, Ranks, Section, decode_values, encode_values,
 };
 
 /// Takes `bytes` for frames one behind the other, and for values in either byte order.
@@ -15,6 +15,7 @@ pub fn bytes(bytes: &[u8]) {
     for order in [Order::Little, Order::Big] {
         check_values(bytes, order);
         check_chunk(bytes, order);
+        check_ranks(bytes, order);
     }
 }
 
@@ -70,6 +71,16 @@ fn check_chunk(bytes: &[u8], order: Order) {
     let mut again = Vec::new();
     chunk.encode(&values, order, &mut again).expect("what decodes can be encoded");
     assert_eq!(again, bytes, "{chunk:?} {values:?}");
+}
+
+fn check_ranks(bytes: &[u8], order: Order) {
+    let Ok((Some(ranks), rest)) = Ranks::take(bytes, order) else {
+        return;
+    };
+    let mut again = Vec::new();
+    ranks.encode(order, &mut again).expect("what decodes can be encoded");
+    again.extend_from_slice(rest);
+    assert_eq!(again, bytes, "{ranks:?}");
 }
 
 fn other(order: Order) -> Order {

@@ -56,18 +56,19 @@ pub struct ChunkBuilder<'t> {
     bytes: usize,
 }
 
-/// Whether the function's items may go together: there is nothing that the client has to do for a call
-/// while it runs, and no file.
+/// Whether the function's items may go together: it runs in one process, there is nothing that the client has to do for a
+/// call while it runs, and no file.
 fn goes_in_chunks(function: &Function) -> bool {
-    function.parameters.iter().all(|parameter| match &parameter.kind {
-        Kind::Scalar(of) | Kind::Array { element: of, .. } => *of != Type::Filename,
-        Kind::Callback(_) => false,
-    })
+    !function.is_parallel()
+        && function.parameters.iter().all(|parameter| match &parameter.kind {
+            Kind::Scalar(of) | Kind::Array { element: of, .. } => *of != Type::Filename,
+            Kind::Callback(_) => false,
+        })
 }
 
 impl<'t> ChunkBuilder<'t> {
     /// For calls of a function; `None` for one whose items cannot go together: it has callbacks or
-    /// files.
+    /// files, or runs on several processes.
     #[must_use]
     pub fn new(target: &'t Target) -> Option<ChunkBuilder<'t>> {
         let function = target.interface();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use gridrpc_core::BlobId;
 use gridrpc_idl::{Function, Kind, Mode, Type, Values as _, extents};
-use gridrpc_wire::{Array, DType, Order, Value, encode_values};
+use gridrpc_wire::{Array, DType, Order, Ranks, Value, encode_values};
 
 use crate::client::grid::Grid;
 use crate::client::invoke::given::{ArgumentError, Given, PrepareError};
@@ -19,7 +19,8 @@ use crate::loan::Sink;
 use crate::payload::PayloadBuilder;
 use crate::typed::{Scalar, Scalars, Shape, dtype, encode_texts};
 
-/// Checks the arguments of a call and puts its payload together.
+/// Checks the arguments of a call and puts its payload together. `ranks`: on which the function runs, if it runs on
+/// several.
 ///
 /// # Errors
 /// When an argument does not fit its parameter, a file that it names cannot be read, or the system
@@ -33,6 +34,7 @@ pub unsafe fn prepare(
     target: &Target,
     given: &[Given],
     lending: Lending,
+    ranks: Option<&Ranks>,
 ) -> Result<Prepared, PrepareError> {
     let function = target.interface();
     let problem = |parameter: &str, problem: String| ArgumentError {
@@ -72,11 +74,14 @@ pub unsafe fn prepare(
         values.push(value);
     }
     let Preparation { mut payload, blobs, landing, sinks, scalars, .. } = preparation;
-    if values.is_empty() {
-        return Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars });
+    let width = ranks.map_or(1, |ranks| ranks.ranks);
+    if values.is_empty() && ranks.is_none() {
+        return Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width });
     }
     let mut bytes = Vec::new();
-    encode_values(&values, Order::NATIVE, &mut bytes)
+    ranks
+        .map_or(Ok(()), |ranks| ranks.encode(Order::NATIVE, &mut bytes))
+        .and_then(|()| encode_values(&values, Order::NATIVE, &mut bytes))
         .map_err(|error| problem("", error.to_string()))?;
     payload.add_first(&bytes).map_err(|error| PrepareError::System {
         function: target.name.to_string(),
@@ -84,7 +89,7 @@ pub unsafe fn prepare(
         path: None,
         error,
     })?;
-    Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars })
+    Ok(Prepared { payload: payload.finish(), blobs, sinks, landing, scalars, width })
 }
 
 /// A call whose arguments are being put together.

@@ -35,6 +35,8 @@ pub struct Prepared {
     pub landing: Landing,
     /// The scalars, for the sizes of callbacks' arguments.
     pub scalars: Scalars,
+    /// How many processes it runs on.
+    pub width: u32,
 }
 
 /// How a call is to be made.
@@ -42,7 +44,7 @@ pub struct Prepared {
 pub struct CallOptions {
     /// After which time it fails.
     pub deadline: Option<Duration>,
-    /// How many processors it uses, all of one host; 0 is 1.
+    /// How many processors it uses, all of one host, in each of its processes; 0 is 1.
     pub cores: u32,
     /// The server that has to run it, if not any that has room.
     pub server: Option<ServerId>,
@@ -55,7 +57,8 @@ pub struct CallOptions {
 impl Prepared {
     /// The request, for [`Grid::submit`](crate::client::Grid::submit), and what puts the results into their places.
     #[must_use]
-    pub fn request(self, target: &Target, options: CallOptions) -> (Request, Landing) {
+    pub fn request(self, target: &Target, mut options: CallOptions) -> (Request, Landing) {
+        options.cores = options.cores.max(1).saturating_mul(self.width);
         let request = request(target, self.payload, options);
         (Request { blobs: self.blobs, sinks: self.sinks, ..request }, self.landing)
     }

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use gridrpc_idl::{Extent, Function, Kind, Mode, Parameter, Type, extents};
-use gridrpc_wire::{Array, Order, Value, decode_values};
+use gridrpc_wire::{Array, Order, Ranks, Value, WireError, decode_values};
 
 use crate::payload::Incoming;
 use crate::segment::Lent;
@@ -46,6 +46,8 @@ pub(super) struct Argument {
 #[derive(Debug)]
 pub(super) struct Arguments {
     entry: Entry,
+    /// How many ranks a parallel function runs on.
+    pub(super) ranks: Ranks,
     pub(super) scalars: Scalars,
     pub(super) pointers: Vec<*mut c_void>,
     pub(super) arguments: Vec<Argument>,
@@ -61,10 +63,13 @@ impl Arguments {
         order: Order,
     ) -> Result<Arguments, CallError> {
         let function = entry.interface();
-        let values = match sections.first() {
-            Some(values) => decode_values(values.bytes(), order)
-                .map_err(|error| CallError::Arguments(error.to_string()))?,
-            None => Vec::new(),
+        let misread = |error: WireError| CallError::Arguments(error.to_string());
+        let head = sections.first().map(Incoming::bytes).unwrap_or_default();
+        let (ranks, values) = Ranks::take(head, order).map_err(misread)?;
+        let ranks = ranks.unwrap_or(Ranks { ranks: 1, threads: 1, command: String::new() });
+        let values = match values {
+            [] => Vec::new(),
+            values => decode_values(values, order).map_err(misread)?,
         };
         let count = function.parameters.len();
         if values.len() != count {
@@ -72,6 +77,7 @@ impl Arguments {
         }
         let mut taken = Arguments {
             entry: entry.clone(),
+            ranks,
             scalars: Scalars::new(function),
             pointers: vec![std::ptr::null_mut(); count],
             arguments: Vec::with_capacity(count),

@@ -14,6 +14,7 @@ use crate::sys::monotonic_ns;
 use crate::typed::{Scalar, Scalars, Shape, callbacks, dtype, encode_texts, gather, scatter};
 use crate::worker::link::WorkerLink;
 use crate::worker::module::library::Entry;
+use crate::worker::module::ranks::is_cancelled;
 
 /// The call that runs.
 struct Running<'a> {
@@ -66,7 +67,7 @@ pub(super) extern "C" fn is_canceled() -> c_int {
         let ended = running.waited.failed.is_some() || running.waited.broken.is_some();
         c_int::from(ended || running.link.is_cancelled())
     })
-    .unwrap_or(0)
+    .unwrap_or_else(|| c_int::from(is_cancelled()))
 }
 
 /// Runs a callback of the call in this thread. In other threads it does nothing: the call's own

@@ -26,6 +26,11 @@ impl CallFile {
         Ok(CallFile { file, path })
     }
 
+    /// What other processes of the same user open.
+    pub(super) fn path_for_others(&self) -> Vec<u8> {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into_bytes()
+    }
+
     /// What it contains now.
     pub(super) fn content(&mut self) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use gridrpc_idl::{Dialect, Function, Module};
@@ -77,15 +78,41 @@ fn reason(error: &libloading::Error) -> String {
     source.map_or_else(|| error.to_string(), ToString::to_string)
 }
 
+fn open(path: &Path, flags: c_int) -> Result<unix::Library, String> {
+    // SAFETY: loading runs the library's constructors. Whoever compiled it and named it to the
+    // client wants its code to be run here.
+    let library = unsafe { unix::Library::open(Some(path), unix::RTLD_NOW | flags) };
+    library.map_err(|error| format!("could not load `{}`: {}", path.display(), reason(&error)))
+}
+
 impl Library {
     /// Loads the library and reads its interface.
     pub(super) fn load(path: &Path) -> Result<Library, String> {
+        Library::load_with(path, unix::RTLD_LOCAL)
+    }
+
+    /// The same, where its symbols and those of the libraries that it needs are found by libraries that are
+    /// loaded later. Also gives the address of one of its symbols.
+    pub(super) fn load_for_all(
+        path: &Path,
+        symbol: &CStr,
+    ) -> Result<(Library, NonNull<c_void>), String> {
+        let library = Library::load_with(path, unix::RTLD_GLOBAL)?;
+        let opened = open(path, unix::RTLD_GLOBAL)?;
+        // SAFETY: whoever asks for the symbol knows its type.
+        let found = unsafe { opened.get::<*mut c_void>(symbol.to_bytes_with_nul()) };
+        let found = found.ok().and_then(|symbol| NonNull::new(symbol.into_raw()));
+        std::mem::forget(opened);
+        let found = found.ok_or_else(|| {
+            let path = path.display();
+            format!("`{path}` was built for another version of gridrpc: compile it again")
+        })?;
+        Ok((library, found))
+    }
+
+    fn load_with(path: &Path, flags: c_int) -> Result<Library, String> {
         let file = read_interface(path).map_err(|error| error.to_string())?;
-        // SAFETY: loading runs the library's constructors. Whoever compiled it and named it to the
-        // client wants its code to be run here.
-        let library = unsafe { unix::Library::open(Some(path), unix::RTLD_NOW | unix::RTLD_LOCAL) };
-        let library = library
-            .map_err(|error| format!("could not load `{}`: {}", path.display(), reason(&error)))?;
+        let library = open(path, flags)?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
         let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
         let raw =

@@ -6,17 +6,18 @@ mod callback;
 mod chunk;
 mod files;
 mod library;
+mod ranks;
 mod results;
 mod texts;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry::{Occupied, Vacant};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gridrpc_idl::Function;
-use gridrpc_wire::{Chunk, RemoteError, Stamps};
+use gridrpc_wire::{Chunk, Ranks, RemoteError, Stamps};
 use thiserror::Error;
 
 use crate::link::LinkError;
@@ -28,6 +29,9 @@ use crate::worker::link::{Answer, Job, KnownFunction, WorkerLink};
 use arguments::Arguments;
 use chunk::Items;
 use library::{Entry, Library};
+use ranks::{Group, Lost};
+
+pub use ranks::{Program, environment, run_rank};
 
 /// Why a module function was not run, or its result could not be taken.
 #[derive(Debug, Error)]
@@ -47,6 +51,9 @@ pub(super) enum CallError {
     /// A callback has failed.
     #[error("a callback failed: {0}")]
     Callback(String),
+    /// The ranks that it was to run on are gone, or did not start.
+    #[error("{0}")]
+    Lost(Box<Lost>),
     /// The connection is of no use any more.
     #[error(transparent)]
     Link(#[from] LinkError),
@@ -70,23 +77,29 @@ impl CallError {
             CallError::Arguments(_) => RemoteError::ArgumentError,
             CallError::Memory(_) => RemoteError::OutOfMemory,
             CallError::Callback(_) => RemoteError::CallbackFailed,
+            CallError::Lost(_) => RemoteError::RanksLost,
             CallError::Link(_) => RemoteError::ProtocolError,
         }
     }
 }
 
 /// The modules that this worker has loaded.
-#[derive(Debug, Default)]
 pub struct Modules {
     libraries: HashMap<PathBuf, Arc<Library>>,
     /// By the functions' serial numbers.
     known: HashMap<u64, Known>,
+    /// What ranks run.
+    program: Program,
+    /// The ranks of the last call that had several, if they are still there.
+    group: Option<Group>,
 }
 
 /// A function that has been called.
 #[derive(Debug)]
 struct Known {
     entry: Entry,
+    /// The file of its module.
+    module: PathBuf,
     /// Whether its last call took so little time that reading the processor's clock is much of it.
     quick: bool,
 }
@@ -96,6 +109,12 @@ struct Known {
 const QUICK: u64 = 20_000;
 
 impl Modules {
+    /// None yet. `program` tells where the program `gridrpc` is, when ranks are to be started.
+    #[must_use]
+    pub fn new(program: Program) -> Modules {
+        Modules { libraries: HashMap::new(), known: HashMap::new(), program, group: None }
+    }
+
     /// Runs a call of a module function and answers it. `false`: the client went meanwhile.
     ///
     /// # Errors
@@ -104,16 +123,22 @@ impl Modules {
         let Job { call, function, mut sections, order, received, .. } = job;
         let calc_in = monotonic_ns();
         let mut stamps = Stamps { received, calc_in, calc_out: calc_in, ..Stamps::default() };
-        let result = self.known(&function).and_then(|known| {
-            let Known { entry, quick } = known;
+        let Modules { libraries, known, program, group } = self;
+        let result = find_known(libraries, known, &function).and_then(|known| {
+            let Known { entry, module, quick } = known;
             let head = sections.first().map(Incoming::bytes).unwrap_or_default();
-            if Chunk::is_one(head) {
+            if Chunk::is_one(head) && !entry.interface().is_parallel() {
                 let mut items = Items::take(entry, &mut sections, order)?;
                 // What has no callbacks needs no sizes for them.
                 run(entry, link, &Scalars::default(), &mut stamps, quick, || items.run())?;
                 return items.into_results(link);
             }
             let mut arguments = Arguments::take(entry, link, &mut sections, order)?;
+            if entry.interface().is_parallel() {
+                let group = group_for(group, module, &arguments.ranks, program)?;
+                run_on_ranks(group, &function.name, link, &mut arguments, &mut stamps)?;
+                return arguments.into_results(link);
+            }
             let Arguments { scalars, pointers, .. } = &mut arguments;
             run(entry, link, scalars, &mut stamps, quick, || entry.run(pointers))?;
             arguments.into_results(link)
@@ -127,7 +152,10 @@ impl Modules {
             }
             Err(CallError::Link(error)) => return Err(error),
             Err(error) => {
-                let payload = Payload::default();
+                let payload = match &error {
+                    CallError::Lost(lost) => told_of(lost, link),
+                    _ => Payload::default(),
+                };
                 let (name, message) = (error.remote().name(), error.to_string());
                 let answer = Answer::Raised { error: name, message: &message, trace: "", payload };
                 link.answer(call, stamps, sections, answer)?;
@@ -135,22 +163,73 @@ impl Modules {
         }
         Ok(true)
     }
+}
 
-    fn known(&mut self, function: &KnownFunction) -> Result<&mut Known, CallError> {
-        let Modules { libraries, known } = self;
-        match known.entry(function.serial) {
-            Occupied(known) => Ok(known.into_mut()),
-            Vacant(place) => {
-                Ok(place.insert(Known { entry: find(libraries, function)?, quick: false }))
-            }
+fn find_known<'k>(
+    libraries: &mut HashMap<PathBuf, Arc<Library>>,
+    known: &'k mut HashMap<u64, Known>,
+    function: &KnownFunction,
+) -> Result<&'k mut Known, CallError> {
+    match known.entry(function.serial) {
+        Occupied(known) => Ok(known.into_mut()),
+        Vacant(place) => {
+            let (entry, module) = find(libraries, function)?;
+            Ok(place.insert(Known { entry, module, quick: false }))
         }
+    }
+}
+
+/// As many ranks as are asked for: those that are there, if they fit, else new ones.
+fn group_for<'g>(
+    group: &'g mut Option<Group>,
+    module: &Path,
+    asked: &Ranks,
+    program: &Program,
+) -> Result<&'g mut Option<Group>, CallError> {
+    if !group.as_mut().is_some_and(|group| group.serves(module, asked)) {
+        // Not beside each other.
+        *group = None;
+        *group = Some(Group::start(module, asked, program)?);
+    }
+    Ok(group)
+}
+
+/// Has ranks call the function, between two stamps.
+fn run_on_ranks(
+    group: &mut Option<Group>,
+    function: &str,
+    link: &mut WorkerLink,
+    arguments: &mut Arguments,
+    stamps: &mut Stamps,
+) -> Result<(), CallError> {
+    let Some(ranks) = group else { return Ok(()) };
+    stamps.calc_in = monotonic_ns();
+    let called = ranks.call(link, function, arguments);
+    stamps.calc_out = monotonic_ns();
+    match called {
+        Ok(processor) => stamps.cpu = processor,
+        Err(error) => {
+            *group = None;
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// What goes with the failure.
+fn told_of(lost: &Lost, link: &WorkerLink) -> Payload {
+    let mut payload = link.payload();
+    match lost.encode().map(|bytes| payload.add(&bytes)) {
+        Ok(Ok(())) => payload.finish(),
+        // The text says it all.
+        _ => Payload::default(),
     }
 }
 
 fn find(
     libraries: &mut HashMap<PathBuf, Arc<Library>>,
     function: &KnownFunction,
-) -> Result<Entry, CallError> {
+) -> Result<(Entry, PathBuf), CallError> {
     let path = String::from_utf8(function.body.clone())
         .map_err(|_| CallError::Module("the name of the module's file is no text".into()))?;
     let path = PathBuf::from(path);
@@ -158,12 +237,12 @@ fn find(
         Some(library) => Arc::clone(library),
         None => {
             let library = Arc::new(Library::load(&path).map_err(CallError::Module)?);
-            libraries.insert(path, Arc::clone(&library));
+            libraries.insert(path.clone(), Arc::clone(&library));
             library
         }
     };
     let (_, name) = function.name.split_once('/').unwrap_or(("", &function.name));
-    library.entry(name).map_err(CallError::NotFound)
+    Ok((library.entry(name).map_err(CallError::NotFound)?, path))
 }
 
 /// Has `call` call the function, between two stamps. `quick`: whether it took little time before.

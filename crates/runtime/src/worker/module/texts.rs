@@ -35,6 +35,13 @@ impl Texts {
         }
     }
 
+    /// Has others in their places, which a function has left in another process.
+    pub(super) fn replace(&mut self, texts: &[Option<&[u8]>]) {
+        // SAFETY: made by `malloc` here; no function has seen them.
+        self.own.iter().for_each(|text| unsafe { release(*text) });
+        *self = Texts::new(texts);
+    }
+
     /// What the function has left.
     pub(super) fn now(&self) -> &[*mut c_char] {
         &self.now
