@@ -1,0 +1,46 @@
+/* A function that runs on ranks of MPI: how many is an attribute of its handle. */
+#include "check.h"
+
+static grpc_function_handle_t with_ranks(int ranks, const char *name)
+{
+    grpc_function_handle_t handle;
+    grpc_handle_attr_t_np attr;
+    OK(grpc_handle_attr_initialize_np(&attr));
+    OK(grpc_handle_attr_set_np(&attr, GRPC_HANDLE_ATTR_FUNCNAME, name));
+    OK(grpc_handle_attr_set_np(&attr, GRPC_HANDLE_ATTR_MPI_NCPUS, &ranks));
+    OK(grpc_function_handle_init_with_attr_np(&handle, &attr));
+    OK(grpc_handle_attr_destruct_np(&attr));
+    return handle;
+}
+
+int main(void)
+{
+    double x[4] = { 1, 2, 3, 4 }, total;
+    long where[2];
+    OK(grpc_initialize(NULL));
+
+    grpc_function_handle_t sum = with_ranks(2, "ranks/sum");
+    OK(grpc_call(&sum, 4, x, &total, where));
+    CHECK(total == 10 && where[0] == 2);
+    OK(grpc_function_handle_destruct(&sum));
+
+    OK(grpc_function_handle_default(&sum, "ranks/sum"));
+    OK(grpc_call(&sum, 4, x, &total, where));
+    CHECK(total == 10 && where[0] == 1);
+    OK(grpc_function_handle_destruct(&sum));
+
+    grpc_function_handle_t ends = with_ranks(2, "ranks/end_badly");
+    IS(GRPC_COMMUNICATION_FAILED, grpc_call(&ends, 0));
+    TELLS(GRPC_SESSIONID_VOID, "ended with status 7");
+    TELLS(GRPC_SESSIONID_VOID, "the last words of rank 1");
+    OK(grpc_function_handle_destruct(&ends));
+
+    int n;
+    grpc_function_handle_t alone = with_ranks(2, "ranks/alone");
+    IS(GRPC_OTHER_ERROR_CODE, grpc_call(&alone, &n));
+    TELLS(GRPC_SESSIONID_VOID, "is not declared with Backend \"MPI\"");
+    OK(grpc_function_handle_destruct(&alone));
+
+    OK(grpc_finalize());
+    return 0;
+}
