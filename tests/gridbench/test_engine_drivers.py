@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import psutil
+import pyarrow.compute as pc
 import pytest
 
 from gridbench.run.load import load_run
@@ -81,4 +82,6 @@ def test_an_interrupt_ends_all_that_the_engine_has_started(
     assert not any(map(alive, pids))
     record, table = load_run(out)
     assert (record["status"], record["valid"]) == ("interrupted", False)
-    assert sorted(table.column("tid").to_pylist()) == [1, 2]
+    # The interrupt may meet a task that is just being submitted: that one has failed.
+    ended = table.filter(pc.equal(table.column("status"), "ok"))
+    assert sorted(ended.column("tid").to_pylist()) == [1, 2]
