@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         SessionRefused,
         StartError,
         TooFewCores,
+        TooFewResources,
         WorkerLost,
     )
 
@@ -91,6 +92,7 @@ __all__ = [
     "Shared",
     "StartError",
     "TooFewCores",
+    "TooFewResources",
     "WorkerLost",
     "as_completed",
     "attach",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_type_hints
 
 from gridrpc.errors import ConfigError
@@ -36,6 +36,10 @@ class Config:
     servers: tuple[str, ...] = ()
     """Other places with workers: URLs such as "ssh://node1", or names of servers in the
     configuration file; without any, all of the file's."""
+    memory: int | str = ""
+    """Memory of this machine that calls may ask for, such as "64 GB"; empty: what it has."""
+    resources: dict[str, int] = field(default_factory=dict)
+    """What else this machine has that calls may ask for, and how much, such as {"gpu": 2}."""
     max_queued: int = 100_000
     """Calls that may wait for a worker before `submit` waits."""
     max_queued_bytes: int = 256 << 20
@@ -79,8 +83,8 @@ class Config:
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
-        for field in fields(self):
-            _check(field.name, getattr(self, field.name), hints[field.name])
+        for one in fields(self):
+            _check(one.name, getattr(self, one.name), hints[one.name])
 
     def resolved(self) -> Config:
         """The same with the number of workers filled in."""
@@ -93,6 +97,9 @@ def processors() -> int:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
+    if name in ("memory", "resources"):
+        _check_offer(name, value)
+        return
     if kind is str:
         if not isinstance(value, str):
             raise ConfigError(f"`{name}` is {value!r}: give a text")
@@ -111,6 +118,18 @@ def _check(name: str, value: Any, kind: Any) -> None:
     most = MOST.get(name, 1 << 62)
     if not 0 <= value <= most:
         raise ConfigError(f"`{name}` is {value!r}: give a number from 0 to {most:,}")
+
+
+def _check_offer(name: str, value: Any) -> None:
+    from gridrpc._needs import amounts, memory_bytes
+
+    try:
+        if name == "resources":
+            amounts(value)
+        elif value != "":
+            memory_bytes(value)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def load(file: str | os.PathLike[str] | None, arguments: dict[str, Any]) -> Config:
@@ -163,7 +182,7 @@ def _read(file: str | os.PathLike[str]) -> tuple[dict[str, Any], list[str]]:
         raise ConfigError(
             f"{file}: unknown part `{wrong}`: there are [grid], [defaults] and [server.NAME]"
         )
-    known = {field.name for field in fields(Config)}
+    known = {one.name for one in fields(Config)}
     for key in table:
         if key not in known:
             names = ", ".join(sorted(known))

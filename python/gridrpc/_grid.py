@@ -24,6 +24,7 @@ from gridrpc._launch import servers as servers_of
 from gridrpc._map import Map, Record, Results, arguments, known_length, shown
 from gridrpc._modules import ModuleFunction, ModuleObject, RemoteObject
 from gridrpc._native import Call
+from gridrpc._needs import NOTHING, Needs, needs, offered
 from gridrpc._nesting import check_imports
 from gridrpc._pickling import dumps
 from gridrpc._retries import Errors, Retries
@@ -91,6 +92,7 @@ class Grid:
             self._initializer = _initializer(self.config, initializer, tuple(initargs))
         self._native = _native.Grid(
             workers=self.config.workers if self.config.transport == "unix" else 0,
+            resources=offered(self.config.memory, self.config.resources),
             cores=processors(),
             max_queued=self.config.max_queued,
             max_queued_bytes=self.config.max_queued_bytes,
@@ -107,7 +109,7 @@ class Grid:
         self._runs_python = self.config.worker == "python"
         self._functions = Functions(self._native, self._runs_python)
         self._modules = _native.Modules(list(self.config.modules))
-        self._targets: dict[tuple[str, int | None, int, int], ModuleFunction] = {}
+        self._targets: dict[tuple[str, int | None, Needs, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
         self._refers = False
@@ -127,6 +129,9 @@ class Grid:
         priority: int = 0,
         server: str | None = None,
         cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
         ranks: int = 0,
         **kwargs: Any,
     ) -> Call[T]:
@@ -139,19 +144,23 @@ class Grid:
         order of submission. `server`: the server that has to run it, or a host, by name; this
         machine's own workers are "localhost". `cores`: how many processors of one host it uses; as
         many workers keep their places free for it, and numerical libraries start as many threads.
-        `ranks`: run it on so many ranks of MPI, beside each other on one host; each of them uses
-        `cores`, and what rank 0 returns is the result. Calls of this grid among the arguments stand
-        for their results: the call waits for them, and the client does not. Waits while too many
-        calls wait for workers (Config.max_queued, max_queued_bytes). Raises GridClosed,
-        ServerNotFound, TooFewCores, and whatever pickling the arguments raises.
+        `memory`, such as "4 GB" or a number of bytes, and `resources`, such as {"gpu": 1}: it goes
+        to a host that has as much free of each. `expected`: seconds that it is expected to run: it
+        is begun on no host that ends before, as that of a batch job. `ranks`: run it on so many
+        ranks of MPI, beside each other on one host; each of them uses `cores`, and what rank 0
+        returns is the result. Calls of this grid among the arguments stand for their results: the
+        call waits for them, and the client does not. Waits while too many calls wait for workers
+        (Config.max_queued, max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores,
+        TooFewResources, ValueError, and whatever pickling the arguments raises.
         """
-        if not (priority or ranks) and server is None and cores == 1 and self._runs_python:
+        asks = cores != 1 or memory is not None or resources is not None or expected is not None
+        if not (priority or ranks or asks) and server is None and self._runs_python:
             # Most calls need no more than this.
             call = self._native.submit_plain(self, fn, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
         self._check_process()
-        _check_cores(cores)
+        asked = needs(cores, memory, resources, expected)
         _check_ranks(ranks)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
@@ -168,11 +177,11 @@ class Grid:
                 deadline,
                 priority=priority,
                 server=bound,
-                cores=cores,
+                needs=asked,
                 ranks=ranks,
             )
         if ranks:
-            fn, cores = self._on_ranks(fn, ranks), ranks * cores
+            fn, asked = self._on_ranks(fn, ranks), asked._replace(cores=ranks * cores)
         bound = self._server(server)
         function = self._functions.find(fn)
         return self._submit(
@@ -183,7 +192,7 @@ class Grid:
             idempotent,
             priority=priority,
             server=bound,
-            cores=cores,
+            needs=asked,
         )
 
     def _submit(
@@ -197,9 +206,9 @@ class Grid:
         on: _native.Reserved | None = None,
         priority: int = 0,
         server: int | None = None,
-        cores: int = 1,
+        needs: Needs = NOTHING,
     ) -> Call[Any]:
-        if on is None and server is None and not priority and cores == 1:
+        if on is None and server is None and not priority and needs is NOTHING:
             call = self._native.submit_plain(self, function, args, kwargs, deadline, idempotent)
             if call is not None:
                 return call
@@ -215,7 +224,9 @@ class Grid:
             on=on,
             priority=priority,
             server=server,
-            cores=cores,
+            cores=needs.cores,
+            resources=needs.resources,
+            expected=needs.expected,
             after=calls,
         )
 
@@ -249,24 +260,33 @@ class Grid:
         return None
 
     def function(
-        self, name: str, *, server: str | None = None, cores: int = 1, ranks: int = 0
+        self,
+        name: str,
+        *,
+        server: str | None = None,
+        cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
+        ranks: int = 0,
     ) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
         `help` tells its arguments. A bare name is looked for in all modules. `server`: the server
-        that has to run its calls, as of `submit`; `cores`: how many each of them uses. `ranks`: on
-        how many ranks of MPI each of them runs, if it is declared with `Backend "MPI"`; one if that
-        is not given. Raises FunctionNotFound, ServerNotFound, ValueError for what is no name, and
-        TypeError for ranks of a function that runs in one process.
+        that has to run its calls, as of `submit`; `cores`, `memory`, `resources`, `expected`: what
+        each of them asks for. `ranks`: on how many ranks of MPI each of them runs, if it is
+        declared with `Backend "MPI"`; one if that is not given. Raises FunctionNotFound,
+        ServerNotFound, ValueError for what is no name, and TypeError for ranks of a function that
+        runs in one process.
         """
         self._check_open()
-        _check_cores(cores)
+        asked = needs(cores, memory, resources, expected)
         _check_ranks(ranks)
         bound = self._server(server)
-        known = self._targets.get((name, bound, cores, ranks))
+        known = self._targets.get((name, bound, asked, ranks))
         if known is None:
-            known = ModuleFunction(self, name, server=bound, cores=cores, ranks=ranks)
-            self._targets[name, bound, cores, ranks] = known
+            known = ModuleFunction(self, name, server=bound, needs=asked, ranks=ranks)
+            self._targets[name, bound, asked, ranks] = known
         return known
 
     def object(
@@ -308,6 +328,9 @@ class Grid:
         idempotent: bool = False,
         server: str | None = None,
         cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -326,12 +349,12 @@ class Grid:
         chunk would be.
 
         `deadline`: seconds that each call may take. `server`: the server that has to run them, and
-        `cores`: how many each call uses, as of `submit`; then each takes one item. `timeout`:
-        seconds from now within which each result has to be there when it is asked for, or
-        TimeoutError is raised. `retries`, `retry_on`, `backoff`: as `retrying` has them.
-        `return_exceptions`: what the function raises, and a lost worker for each item of its chunk,
-        takes the place of the result. `progress`: show a bar, under that name if it is a text; this
-        needs the package `tqdm`.
+        `cores`, `memory`, `resources`, `expected`: what each call asks for, as of `submit`; then
+        each takes one item. `timeout`: seconds from now within which each result has to be there
+        when it is asked for, or TimeoutError is raised. `retries`, `retry_on`, `backoff`: as
+        `retrying` has them. `return_exceptions`: what the function raises, and a lost worker for
+        each item of its chunk, takes the place of the result. `progress`: show a bar, under that
+        name if it is a text; this needs the package `tqdm`.
 
         `journal`: a file that keeps results as they come. When the program was ended, the same
         program goes on with what is missing, and gives what is there from the file. Items that were
@@ -349,7 +372,7 @@ class Grid:
                 idempotent,
                 _itself if return_exceptions else None,
                 self._server(server),
-                cores,
+                needs(cores, memory, resources, expected),
             ),
             total=known_length(iterables),
             chunk=chunk,
@@ -372,6 +395,9 @@ class Grid:
         idempotent: bool = False,
         server: str | None = None,
         cores: int = 1,
+        memory: int | str | None = None,
+        resources: Mapping[str, int] | None = None,
+        expected: float | None = None,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -394,7 +420,7 @@ class Grid:
                 idempotent,
                 _itself if return_exceptions else None,
                 self._server(server),
-                cores,
+                needs(cores, memory, resources, expected),
             ),
             total=known_length([items]),
             chunk=chunk,
@@ -456,10 +482,13 @@ class Grid:
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
         self._check_process()
-        _check_cores(options.cores)
-        alone = options.deadline is not None or options.idempotent or options.cores > 1
-        if options.cores > 1 and chunk not in {"auto", 1}:
-            raise ValueError(f"chunk is {chunk!r}: calls that ask for several cores take one item")
+        asks = options.needs != NOTHING
+        alone = options.deadline is not None or options.idempotent or asks
+        if asks and chunk not in {"auto", 1}:
+            raise ValueError(
+                f"chunk is {chunk!r}: calls that ask for cores, memory, resources or an expected "
+                "time take one item"
+            )
         if chunk == "auto" and alone:
             chunk = 1
         sender: Sender
@@ -627,11 +656,6 @@ def _is_plain(fn: functools.partial[Any]) -> bool:
     placeholder = getattr(functools, "Placeholder", None)  # of Python 3.14
     gaps = placeholder is not None and any(value is placeholder for value in fn.args)
     return not gaps and not vars(fn)
-
-
-def _check_cores(cores: int) -> None:
-    if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 1 << 31:
-        raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
 
 
 def _check_ranks(ranks: int) -> None:

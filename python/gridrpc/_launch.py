@@ -9,6 +9,7 @@ from typing import Any
 
 from gridrpc import _native
 from gridrpc._config import Config, processors
+from gridrpc._needs import MEMORY, offered
 from gridrpc._paths import BY_VALUE, on_the_wire
 from gridrpc._versions import TOLD, described
 from gridrpc.errors import ConfigError
@@ -108,8 +109,15 @@ def servers(config: Config, file: str | os.PathLike[str] | None) -> dict[str, An
 def _behind_agent(config: Config) -> str:
     """A server for the workers of this machine, as a URL."""
     encryption = "tls" if config.transport == "tls" else "none"
+    offers = ""
+    if config.memory or config.resources:
+        from urllib.parse import quote
+
+        for name, amount in offered(config.memory, config.resources):
+            is_memory = name == MEMORY
+            offers += f"&memory={amount}B" if is_memory else f"&resources.{quote(name)}={amount}"
     # Their numbers are those of the only host, and say more than its name.
-    return f"local:?workers={config.workers}&encryption={encryption}&output=plain"
+    return f"local:?workers={config.workers}&encryption={encryption}&output=plain{offers}"
 
 
 def _fork(config: Config) -> _native.ForkedSpawner | None:

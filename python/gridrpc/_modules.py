@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gridrpc import _native
 from gridrpc._grain import Costs, Grain
+from gridrpc._needs import NOTHING, Needs
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -48,14 +49,14 @@ class ModuleFunction:
         on: _native.Reserved | None = None,
         server: int | None = None,
         *,
-        cores: int = 1,
+        needs: Needs = NOTHING,
         ranks: int = 0,
     ) -> None:
         self._target = grid._native.target(grid._modules, name)
         self._grid = grid
         self._on = on
         self._server = server
-        self._cores = cores
+        self._needs = needs
         self._ranks = ranks
         self._check_ranks(ranks)
         #: What maps have learned of it.
@@ -112,7 +113,7 @@ class ModuleFunction:
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kw: Any
     ) -> Any:
         grid = self._grid
-        if self._cores > 1 or self._target.parallel:
+        if self._needs is not NOTHING or self._target.parallel:
             return self._submit(grid, args, kw, out, deadline).result()
         grid._check_process()
         native = grid._native
@@ -138,7 +139,7 @@ class ModuleFunction:
         *,
         priority: int = 0,
         server: int | None = None,
-        cores: int = 1,
+        needs: Needs = NOTHING,
         ranks: int = 0,
     ) -> Call[Any]:
         """What `Grid.submit` and `Grid.map` do with it."""
@@ -153,7 +154,7 @@ class ModuleFunction:
             deadline,
             priority=priority,
             server=server,
-            cores=cores,
+            needs=needs,
             ranks=ranks,
         )
 
@@ -196,13 +197,13 @@ class ModuleFunction:
         *,
         priority: int = 0,
         server: int | None = None,
-        cores: int = 1,
+        needs: Needs = NOTHING,
         ranks: int = 0,
     ) -> Call[Any]:
         grid._check_process()
         native = grid._native
         server = self._server if server is None else server
-        cores = self._cores if cores == 1 else cores
+        needs = self._needs if needs is NOTHING else self._needs.with_(needs)
         return native.submit_target(
             grid,
             self._target,
@@ -213,7 +214,7 @@ class ModuleFunction:
             self._on,
             priority,
             server,
-            cores,
+            *needs,
             ranks or self._ranks or 1,
             grid.config.mpirun,
         )

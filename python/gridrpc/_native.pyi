@@ -31,6 +31,8 @@ __all__ = [
     "fork_spawner",
     "large_bytearray",
     "large_bytes",
+    "memory_of_machine",
+    "memory_size",
     "monotonic",
     "plain_bytes",
     "raised",
@@ -49,6 +51,8 @@ def raised(
     type_name: str, message: str, trace: str, head: Bytes, buffers: list[Any]
 ) -> BaseException: ...
 def shared_memory(len: int) -> Buffer: ...
+def memory_of_machine() -> int: ...
+def memory_size(text: str) -> int | None: ...
 def large_bytes(buffer: Bytes) -> bytes: ...
 def large_bytearray(buffer: Bytes) -> bytearray: ...
 def fork_spawner(fork: Callable[[], int], threads: int) -> ForkedSpawner | None: ...
@@ -154,6 +158,7 @@ class Grid:
         cls,
         *,
         workers: int,
+        resources: Sequence[tuple[str, int]],
         cores: int,
         program: str,
         arguments: Sequence[str],
@@ -205,6 +210,8 @@ class Grid:
         priority: int = 0,
         server: int | None = None,
         cores: int = 1,
+        resources: Sequence[tuple[str, int]] = ...,
+        expected: float | None = None,
         after: Sequence[Dependency] = ...,
     ) -> Call[Any]: ...
     def remember(
@@ -238,6 +245,8 @@ class Grid:
         priority: int = 0,
         server: int | None = None,
         cores: int = 1,
+        resources: Sequence[tuple[str, int]] = ...,
+        expected: float | None = None,
         ranks: int = 1,
         mpirun: str = "",
     ) -> Call[Any]: ...

@@ -9,6 +9,7 @@ from gridrpc import _native
 from gridrpc._chunks import Parts, Rows, Stopped, as_rows
 from gridrpc._functions import fixed_contents
 from gridrpc._grain import Costs
+from gridrpc._needs import NOTHING, Needs
 from gridrpc._pickling import MAX_BUFFERS, dumps
 from gridrpc._shared import dumps_collecting
 
@@ -31,8 +32,8 @@ class Options(NamedTuple):
     stand_in: Callable[[BaseException], Any] | None = None
     #: The number of the server that has to run them.
     server: int | None = None
-    #: How many each asks for; calls that ask for several take one item each.
-    cores: int = 1
+    #: What each asks for; calls that ask for anything take one item each.
+    needs: Needs = NOTHING
 
 
 class Answer(NamedTuple):
@@ -84,7 +85,7 @@ class PythonSender:
         args = (item,) if options.single else item
         deadline, idempotent, server = options.deadline, options.idempotent, options.server
         return self._grid._submit(
-            self._function, args, {}, deadline, idempotent, server=server, cores=options.cores
+            self._function, args, {}, deadline, idempotent, server=server, needs=options.needs
         )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:
@@ -100,7 +101,6 @@ class PythonSender:
             options.deadline,
             options.idempotent,
             server=options.server,
-            cores=options.cores,
         )
         return call, count
 
@@ -179,9 +179,9 @@ class ModuleSender:
         args, kwargs = ((item,) if self._options.single else item), {}
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
-        deadline, server, cores = self._options.deadline, self._options.server, self._options.cores
+        deadline, server, needs = self._options.deadline, self._options.server, self._options.needs
         return self._function.submit_on(
-            self._grid, args, kwargs, deadline, server=server, cores=cores
+            self._grid, args, kwargs, deadline, server=server, needs=needs
         )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:

@@ -70,6 +70,10 @@ class TooFewCores(GridError, ValueError):
     """No host can have as many cores as the call asks for. The message tells how many there are."""
 
 
+class TooFewResources(GridError, ValueError):
+    """No host has what the call asks for. The message tells what that is, and what there is."""
+
+
 class JournalError(GridError):
     """A journal cannot be used, or is of other work. `path`: which one. Nothing in it is lost."""
 

@@ -13,6 +13,6 @@ from gridrpc import Config
 def test_guide_has_all_keys_of_the_configuration_with_their_defaults():
     (block,) = (one for one in blocks_of("docs/guide.md") if one.kind == "toml")
     table = tomllib.loads(block.text)["grid"]
-    defaults = {field.name: field.default for field in fields(Config)}
+    defaults = {field.name: getattr(Config(), field.name) for field in fields(Config)}
     lists = {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
     assert {**table, **lists} == defaults

@@ -17,7 +17,7 @@ import pytest
 import batches
 import remote
 from batches import Site, slurm_of
-from gridrpc import Grid, WorkerLost
+from gridrpc import Grid, TooFewResources, WorkerLost
 from processes import LONG, environment, until, write_script
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
@@ -88,9 +88,26 @@ def test_a_call_that_would_not_be_done_waits_for_another_job(site: Site, tmp_pat
         assert site.running() != [first]
 
 
+def test_a_call_that_says_how_long_it_takes_waits_for_another_job(
+    site: Site, tmp_path: Path
+) -> None:
+    """Nothing is known of its function, and the job would have time for most."""
+    keys = {"nodes": 1, "workers": 1, "wall_time": 60}
+    with site.full_grid(tmp_path, **keys) as grid:
+        (first,) = site.running()
+        assert until(lambda: _seconds_left(site, first) <= 45)
+        assert grid.submit(remote.add, 1, 1, expected=10).result(LONG) == 2
+        assert site.running() == [first]
+        assert grid.submit(remote.add, 1, 2, expected=45).result(LONG) == 3
+        assert site.running() != [first]
+        with pytest.raises(TooFewResources, match=r"asks for 120 s of time.* has jobs of \d"):
+            grid.submit(remote.add, 1, 3, expected=120)
+
+
 def _seconds_left(site: Site, job: str) -> int:
     left = site.slurm.run("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip()
-    return int(left.split(":")[-1]) if left else 0
+    minutes, _, seconds = left.rpartition(":")
+    return 60 * int(minutes or 0) + int(seconds or 0)
 
 
 def test_a_requeued_job_rejoins_as_the_same_host(site: Site, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::ids::{CallId, ServerId, WorkerId};
 use crate::interface::Task;
 use crate::queue::{Entry, Order, Queue};
+use crate::wide::Wish;
 
 /// In which line a call waits: in that of a server, or of those that any executor may run.
 pub(crate) type Line = Option<ServerId>;
@@ -20,7 +21,7 @@ pub(crate) enum CallState {
     },
     /// In the queue for all workers, or in that of the server that it is bound to.
     Queued,
-    /// Among the calls that ask for several cores, of its server or of all.
+    /// Among the calls that ask for more than a worker's place, of its server or of all.
     QueuedWide,
     /// In the queue of a reserved worker, or of the host where its arguments are.
     Waiting(WorkerId),
@@ -59,8 +60,38 @@ struct Slot<T> {
 struct Waiting {
     queue: Queue,
     live: usize,
-    /// Calls that ask for several cores; all of them are alive.
-    wide: BTreeMap<Order, CallId>,
+    /// Calls that ask for more than a worker's place, by what they ask for; all of them are alive.
+    wide: BTreeMap<Wish, BTreeMap<Order, CallId>>,
+    /// What they ask for, by the place of the first that asks for it: many may all ask for something else.
+    fronts: BTreeMap<Order, Wish>,
+}
+
+impl Waiting {
+    fn insert_wide(&mut self, wish: Wish, order: Order, id: CallId) {
+        let alike = self.wide.entry(wish.clone()).or_default();
+        let front = alike.keys().next().copied();
+        alike.insert(order, id);
+        if front.is_none_or(|front| order < front) {
+            if let Some(front) = front {
+                self.fronts.remove(&front);
+            }
+            self.fronts.insert(order, wish);
+        }
+    }
+
+    fn remove_wide(&mut self, wish: &Wish, order: Order) {
+        let Some(alike) = self.wide.get_mut(wish) else { return };
+        alike.remove(&order);
+        let next = alike.keys().next().copied();
+        if next.is_none() {
+            self.wide.remove(wish);
+        }
+        if let Some(wish) = self.fronts.remove(&order)
+            && let Some(next) = next
+        {
+            self.fronts.insert(next, wish);
+        }
+    }
 }
 
 fn at(line: Line) -> usize {
@@ -84,7 +115,7 @@ pub(crate) struct Calls<T> {
     bound: usize,
     submitted: u64,
     queued_bytes: u64,
-    /// Calls that ask for several cores, in all lines.
+    /// Calls that ask for more than a worker's place, in all lines.
     wide: usize,
     wide_bytes: u64,
     /// Calls that wait for one worker, in its own queue.
@@ -150,22 +181,26 @@ impl<T> Calls<T> {
         let call = slot.call.take()?;
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(id.index() as u32);
-        self.leave(call.state, place(&call), call.task.server, call.task.bytes);
+        self.leave(&call);
         Some(call)
     }
 
     /// Takes a call out of its place; it is to be given another one at once.
     pub(crate) fn leave_place(&mut self, id: CallId) {
-        if let Some(call) = self.get(id) {
-            self.leave(call.state, place(call), call.task.server, call.task.bytes);
+        if self.get(id).is_none() {
+            return;
         }
+        let Some(call) = self.slots[id.index()].call.take() else { return };
+        self.leave(&call);
+        self.slots[id.index()].call = Some(call);
     }
 
-    fn leave(&mut self, state: CallState, order: Order, line: Line, bytes: u64) {
-        match state {
+    fn leave(&mut self, call: &Call<T>) {
+        let (line, bytes) = (call.task.server, call.task.bytes);
+        match call.state {
             CallState::Queued => self.leave_queue(line, bytes),
             CallState::QueuedWide => {
-                self.lines[at(line)].wide.remove(&order);
+                self.lines[at(line)].remove_wide(&Wish::of(&call.task), place(call));
                 self.wide -= 1;
                 self.wide_bytes -= bytes;
             }
@@ -178,7 +213,7 @@ impl<T> Calls<T> {
     /// Puts a call into the queue for all workers, or into that of its server, in its place.
     pub(crate) fn enqueue(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
-        if call.task.cores > 1 {
+        if call.task.is_wide() {
             return self.enqueue_wide(id);
         }
         call.state = CallState::Queued;
@@ -199,29 +234,44 @@ impl<T> Calls<T> {
     fn enqueue_wide(&mut self, id: CallId) {
         let Some(call) = self.get_mut(id) else { return };
         call.state = CallState::QueuedWide;
-        let (order, line, bytes) = (place(call), call.task.server, call.task.bytes);
-        self.lines[at(line)].wide.insert(order, id);
+        let (order, wish, bytes) = (place(call), Wish::of(&call.task), call.task.bytes);
+        self.lines[at(wish.line)].insert_wide(wish, order, id);
         self.wide += 1;
         self.wide_bytes += bytes;
     }
 
-    /// How many calls wait that ask for several cores.
+    /// How many calls wait that ask for more than a worker's place.
     pub(crate) fn wide(&self) -> usize {
         self.wide
     }
 
-    /// How many cores those of a line ask for.
-    pub(crate) fn wide_cores(&self, line: Line) -> u64 {
-        let calls = self.lines[at(line)].wide.values();
-        calls.filter_map(|id| self.get(*id)).map(|call| u64::from(call.task.cores)).sum()
+    /// Checks that the first of all that ask for the same are known.
+    pub(crate) fn check_fronts(&self) {
+        for waiting in &self.lines {
+            let firsts = waiting.wide.iter().filter_map(|(wish, alike)| {
+                alike.keys().next().map(|order| (*order, wish.clone()))
+            });
+            assert_eq!(waiting.fronts, firsts.collect::<BTreeMap<_, _>>());
+            assert_eq!(waiting.fronts.len(), waiting.wide.len());
+        }
     }
 
-    /// Of those, the first ones of each line, in the order in which they are to be sent.
-    pub(crate) fn first_wide(&self, of_each_line: usize) -> Vec<(Order, CallId)> {
-        let lines = self.lines.iter();
-        let first = lines.flat_map(|waiting| waiting.wide.iter().take(of_each_line));
-        let mut first: Vec<(Order, CallId)> = first.map(|(order, id)| (*order, *id)).collect();
+    /// What those of a line ask for, and how many ask for the same.
+    pub(crate) fn wishes(&self, line: Line) -> impl Iterator<Item = (&Wish, usize)> {
+        self.lines[at(line)].wide.iter().map(|(wish, alike)| (wish, alike.len()))
+    }
+
+    /// Of those, so many in the order in which they are to be sent, and of such as ask for the same so many.
+    pub(crate) fn first_wide(&self, most: usize, alike: usize) -> Vec<(Order, CallId)> {
+        let mut first: Vec<(Order, CallId)> = Vec::new();
+        for waiting in &self.lines {
+            let wishes = waiting.fronts.values().take(most);
+            let calls = wishes.filter_map(|wish| waiting.wide.get(wish));
+            let calls = calls.flat_map(|calls| calls.iter().take(alike));
+            first.extend(calls.map(|(order, id)| (*order, *id)));
+        }
         first.sort_unstable();
+        first.truncate(most);
         first
     }
 

@@ -1,13 +1,16 @@
 //! The invariants of the core, checked after every step of the simulation.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::calls::{CallState, Line};
 use crate::core::Core;
 use crate::ids::{BlobId, CallId, ServerId, WorkerId};
 use crate::pace::MAX_UNANSWERED;
 use crate::policy::Policy;
+use crate::resources::{Claims, Resources, Stock};
 use crate::servers::Server;
+use crate::wide::{SCAN, SCAN_ALL, Wish};
 use crate::workers::{Phase, Worker};
 
 impl<T: Clone, P: Policy> Core<T, P> {
@@ -96,7 +99,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
                     queued = (queued.0 + 1, queued.1 + call.task.bytes);
                 }
                 CallState::QueuedWide => {
-                    assert!(call.task.cores > 1, "{id:?} is not wide");
+                    assert!(call.task.is_wide(), "{id:?} is not wide");
                     wide = (wide.0 + 1, wide.1 + call.task.bytes);
                 }
                 CallState::Waiting(_) => {
@@ -128,7 +131,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
             queued.1 + wide.1 + waiting_bytes + blocked_all.1,
         );
         assert_eq!(wide.0, self.calls.wide());
+        self.calls.check_fronts();
         self.check_wide();
+        self.check_resources();
         assert_eq!(all, self.calls.all_waiting());
         let is_ready = |worker: &&Worker<T>| worker.is_common() && worker.phase == Phase::Ready;
         let ready = self.workers.iter().filter(is_ready).count();
@@ -218,10 +223,40 @@ impl<T: Clone, P: Policy> Core<T, P> {
         assert_eq!(self.collects, hosts || self.collects_here);
         assert!(!self.collects || self.calls.wide() > 0, "places are collected for nobody");
         let others = self.calls.queued(None) + self.calls.bound();
-        if let (0, Some((_, id))) = (others, self.calls.first_wide(1).first()) {
-            let call = self.calls.get(*id).map(|call| (call.task.cores, call.task.server));
-            let room = call.is_some_and(|(cores, line)| self.has_vacant_site(cores, line));
+        let (mut before, mut places_before) = (Claims::default(), 0);
+        let first = if others == 0 { self.calls.first_wide(SCAN_ALL, SCAN) } else { Vec::new() };
+        for (_, id) in first {
+            let Some(call) = self.calls.get(id) else { continue };
+            let wish = Wish::of(&call.task);
+            let room = self.has_vacant_site(&wish, &before, places_before);
             assert!(!room, "{id:?} waits for nobody");
+            before.add(&wish.resources);
+            // It takes at most as many places, whatever each worker of its host has.
+            places_before += wish.cores as usize;
+        }
+    }
+
+    /// Never is more in use than there is, and what is in use is what calls have been sent with.
+    fn check_resources(&self) {
+        let of = |workers: &mut dyn Iterator<Item = &Worker<T>>| {
+            let sent = workers.flat_map(|worker| &worker.sent);
+            let taken = sent.flat_map(|sent| {
+                let amounts = sent.resources.iter();
+                amounts.map(|(name, amount)| (Arc::clone(name), amount)).collect::<Vec<_>>()
+            });
+            Resources::new(taken)
+        };
+        assert!(self.stock.is_within(), "{:?}", self.stock);
+        let mut here = self.workers.iter().filter(|worker| worker.is_common());
+        assert_eq!(self.stock.used(), of(&mut here));
+        for worker in &self.workers {
+            if let Some(host) = &worker.host {
+                assert!(host.stock.is_within(), "{:?}", host.stock);
+                assert_eq!(host.stock.used(), of(&mut std::iter::once(worker)));
+            }
+            if worker.reserved.is_some() {
+                assert!(worker.sent.iter().all(|sent| sent.resources.is_empty()));
+            }
         }
     }
 
@@ -235,6 +270,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
             }
         }
         blocked
+    }
+
+    /// What calls that were sent take of all hosts and of this machine together. For tests of leaks.
+    #[must_use]
+    pub fn resources_in_use(&self) -> Resources {
+        let hosts = self.workers.iter().filter_map(|worker| worker.host.as_ref());
+        let stocks = hosts.map(|host| &host.stock).chain([&self.stock]);
+        let used = stocks.map(Stock::used).collect::<Vec<_>>();
+        let all = used.iter().flat_map(Resources::iter);
+        Resources::new(all.map(|(name, amount)| (Arc::clone(name), amount)))
     }
 
     /// Timers that are set, also those that no longer matter. For tests of leaks.

@@ -14,8 +14,10 @@ use crate::interface::{Action, Refusal, Settings, Task, Took};
 use crate::pace::{AHEAD, Pace};
 use crate::policy::{Policy, View};
 use crate::queue::Queue;
+use crate::resources::{Resources, Stock};
 use crate::servers::Server;
 use crate::timers::{Due, Timer, Timers};
+use crate::wide::{Misfit, Wish};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
 
 /// The state of a grid, whose calls carry a `T` of the caller's. See the crate's page.
@@ -29,6 +31,8 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) workers: Vec<Worker<T>>,
     pub(crate) idle: Idle,
     pub(crate) ready: usize,
+    /// What calls may take of this machine beside workers' places.
+    pub(crate) stock: Stock,
     /// Places are collected for calls that ask for several: those of this machine, or any.
     pub(crate) collects_here: bool,
     pub(crate) collects: bool,
@@ -87,6 +91,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let hosts = (settings.workers..workers.len() as u32).map(WorkerId).collect();
         let wanted = |worker: &Worker<T>| worker.host.as_ref().map_or(1, |host| host.wanted);
         let places = workers.iter().map(wanted).sum();
+        let mut stock = Stock::default();
+        stock.offer(&settings.resources);
         Core {
             settings,
             calls: Calls::new(),
@@ -95,6 +101,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             workers,
             idle: Idle::default(),
             ready: 0,
+            stock,
             collects_here: false,
             collects: false,
             opened: false,
@@ -184,13 +191,14 @@ impl<T: Clone, P: Policy> Core<T, P> {
             self.check_reserved(on)?;
             task.server = None;
             (task.cores, task.threads) = (1, 0);
+            (task.resources, task.expected) = (Resources::NONE, None);
         }
         let server = task.server;
         if let Some((name, loss)) = server.and_then(|server| self.no_server(server)) {
             return Err(Refusal::NoServer(name, loss));
         }
-        if task.cores > 1 {
-            self.check_width(task.cores, server).map_err(Refusal::TooWide)?;
+        if task.is_wide() {
+            self.check_wish(&Wish::of(&task)).map_err(Misfit::refusal)?;
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.deadline, task.on);
@@ -279,13 +287,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         returned: bool,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
-        let worker = &mut self.workers[id.index()];
-        let Some(sent) = worker.answered(now, call) else {
+        let Some(sent) = self.take_out(now, id, call) else {
             return Err(UnexpectedReply { worker: id.0, call });
         };
-        if sent.slots > 1 {
-            self.gives_back(id, &sent);
-        }
         self.pace.learn(sent.function, took);
         if !sent.abandoned
             && let Some(ended) = self.calls.remove(call)
@@ -355,9 +359,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         worker.sent = kept;
         worker.cost -= back.iter().map(|sent| sent.cost).sum::<u64>();
-        let held = back.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
-        worker.held -= held;
-        self.idle.held -= held;
+        worker.held -= back.iter().map(|sent| sent.slots as usize - 1).sum::<usize>();
+        back.iter().for_each(|sent| self.gives_back(id, sent));
         for sent in back.into_iter().rev() {
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
@@ -608,6 +611,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let function = call.task.function;
         let cost = self.pace.cost(function);
         let slots = if call.task.cores > 1 { self.slots(call.task.cores, to) } else { 1 };
+        let resources = call.task.resources.clone();
         let worker = &mut self.workers[to.index()];
         if worker.sent.is_empty() {
             worker.head_since = now;
@@ -625,12 +629,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
             cost,
             server: call.task.server,
             slots: slots as u32,
+            resources: resources.clone(),
         });
         worker.cost += cost;
         let common = worker.is_common();
         if slots > 1 {
             worker.held += slots - 1;
             self.idle.held += if common { slots - 1 } else { 0 };
+        }
+        if !resources.is_empty() {
+            worker.host.as_mut().map_or(&mut self.stock, |host| &mut host.stock).take(&resources);
         }
         let behind = worker.head().filter(|head| *head != serial && worker.is_here());
         let watch = behind.filter(|_| !std::mem::replace(&mut worker.watched, true));

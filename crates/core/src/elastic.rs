@@ -5,11 +5,15 @@
 //! All of that is looked at from time to time, not with each call: the path of a call knows nothing of it but
 //! whether anything is to be looked at.
 
+use std::sync::Arc;
+
+use crate::calls::Line;
 use crate::core::Core;
-use crate::ids::{ServerId, Time, WorkerId};
+use crate::ids::{CallId, ServerId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::timers::Timer;
+use crate::wide::{SCAN_ALL, Wish};
 use crate::workers::{Phase, Worker};
 
 /// How often it is looked, ns.
@@ -46,12 +50,16 @@ pub(crate) struct Elastic {
     watched: bool,
 }
 
-/// From when until when a host is there.
+/// From when until when a host is there: from when its first worker has answered, once one has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
     began: Time,
     ends: Time,
 }
+
+/// How long calls have a host in all, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span(u64);
 
 /// What a host has that may come and go.
 #[derive(Debug, Default)]
@@ -60,6 +68,8 @@ pub(crate) struct Stay {
     pub(crate) asleep: bool,
     /// From when to when it is there, if that is known.
     pub(crate) life: Option<Life>,
+    /// How long calls had it the last time, or another host of its server since, as far as that is known.
+    pub(crate) span: Option<Span>,
     /// Results of calls lie there that somebody may need.
     keeps: bool,
     /// Since when it has had nothing to do, as far as that was seen, and how many calls it had been sent then.
@@ -72,10 +82,36 @@ impl Life {
     /// Whether a call that is expected to take so long, if that is known, is done before the end. What takes
     /// longer than half a life is given to a host that is young enough: else it would wait for ever.
     pub(crate) fn has_time_for(self, now: Time, cost: Option<u64>) -> bool {
-        let whole = self.ends.since(self.began);
-        let margin = MARGIN.min(whole / LEAST_PART);
-        let needed = cost.unwrap_or(0).saturating_add(margin).min(whole / 2);
+        let span = self.span();
+        let needed = cost.unwrap_or(0).saturating_add(span.margin()).min(span.0 / 2);
         self.ends.since(now) >= needed.max(1)
+    }
+
+    /// Whether a call that takes so long, as its caller says, is done before the end. There is no exception: who
+    /// says so is taken at their word, and what takes longer than all lives is refused ([`Span::has_time_for`]).
+    pub(crate) fn has_time_for_all_of(self, now: Time, expected: u64) -> bool {
+        self.ends.since(now) >= expected.saturating_add(self.span().margin()).max(1)
+    }
+
+    fn span(self) -> Span {
+        Span(self.ends.since(self.began))
+    }
+}
+
+impl Span {
+    /// How long before its end a host is given nothing more, ns.
+    fn margin(self) -> u64 {
+        MARGIN.min(self.0 / LEAST_PART)
+    }
+
+    /// Whether a call that takes so long is done in it, if it begins at once.
+    pub(crate) fn has_time_for(self, expected: u64) -> bool {
+        self.0 >= expected.saturating_add(self.margin())
+    }
+
+    /// In ns.
+    pub(crate) fn whole(self) -> u64 {
+        self.0
     }
 }
 
@@ -148,12 +184,41 @@ impl<T: Clone, P: Policy> Core<T, P> {
 
     /// When a host that is there will end.
     pub fn host_ends(&mut self, now: Time, id: WorkerId, ends: Time) {
-        let worker = &mut self.workers[id.index()];
-        if let Some(stay) = worker.stay_mut() {
-            let began = stay.life.map_or(now, |life| life.began);
-            stay.life = Some(Life { began, ends });
-            self.elastic.used = true;
-            self.look_soon(now);
+        let Some(host) = &mut self.workers[id.index()].host else { return };
+        let began = host.stay.life.map_or(now, |life| life.began);
+        let life = Life { began, ends };
+        let is_new = host.stay.life.replace(life).is_none();
+        if host.serves {
+            self.learn_span(id, life.span(), is_new);
+        }
+        self.elastic.used = true;
+        self.look_soon(now);
+    }
+
+    /// The first worker of a host has answered: what is left of its life is what calls may have of it.
+    pub(crate) fn begins_to_serve(&mut self, now: Time, id: WorkerId) {
+        let stay = self.workers[id.index()].stay_mut();
+        if let Some(life) = stay.and_then(|stay| stay.life.as_mut()) {
+            life.began = now;
+            let span = life.span();
+            self.learn_span(id, span, true);
+        }
+    }
+
+    /// What a host has of time, and others of its server may have. Its own last life counts, even if it had a
+    /// longer one before: else a call that finds too little of it would have it begin anew for ever.
+    fn learn_span(&mut self, id: WorkerId, span: Span, is_new: bool) {
+        let Some(host) = &mut self.workers[id.index()].host else { return };
+        if is_new {
+            host.stay.span = None;
+        }
+        let server = Arc::clone(&host.server);
+        for index in 0..self.hosts.len() {
+            let other = self.hosts[index];
+            let Some(host) = &mut self.workers[other.index()].host else { continue };
+            if other == id || !server.is_empty() && host.server == server {
+                host.stay.span = host.stay.span.max(Some(span));
+            }
         }
     }
 
@@ -301,13 +366,25 @@ impl<T: Clone, P: Policy> Core<T, P> {
         for line in servers.into_iter().map(Some).chain([None]) {
             demand.queued += self.calls.queued(line) as u64;
             if self.calls.wide() > 0 {
-                demand.queued += self.calls.wide_cores(line);
+                demand.queued += self.wide_places(line, &self.elastic.groups[index].hosts);
             }
             front = self.calls.front(line).or(front);
         }
         let function = front.and_then(|(_, id)| self.calls.get(id)).map(|call| call.task.function);
         demand.cost = function.and_then(|function| self.pace.known_cost(function));
         demand
+    }
+
+    /// Places on some hosts that are alike which the wide calls of a line take that may run there.
+    fn wide_places(&self, line: Line, hosts: &[WorkerId]) -> u64 {
+        let places = |(wish, count): (&Wish, usize)| {
+            let could = |id: &&WorkerId| self.could_have(wish, Some(**id));
+            let id = hosts.iter().find(could)?;
+            let all = self.workers[id.index()].host.as_ref().map_or(1, |host| host.wanted);
+            let share = self.stock(Some(*id)).share(&wish.resources, all as u64);
+            Some(share.max(self.slots(wish.cores, *id) as u64).saturating_mul(count as u64))
+        };
+        self.calls.wishes(line).filter_map(places).fold(0, u64::saturating_add)
     }
 
     /// Asks for a host that is asleep. Whether it could be.
@@ -374,7 +451,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
             let (Some(host), true) = (&worker.host, worker.phase == Phase::Ready) else { continue };
             let Some(life) = host.stay.life else { continue };
             let busy = !worker.sent.is_empty() || host.nearby.len() > 0 || host.stay.keeps;
-            if busy || !self.guests(id).is_empty() {
+            // Of one that does not serve yet it is not known how much time it has for calls.
+            if busy || !host.serves || !self.guests(id).is_empty() {
                 continue;
             }
             let mut lines: Vec<Option<ServerId>> =
@@ -382,13 +460,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
             lines.push(None);
             // Of what waits, the first is what it would be given next.
             let next = lines.into_iter().find_map(|line| self.calls.front(line));
+            let could_run = |call: CallId| {
+                let task = self.calls.get(call).map(|call| &call.task);
+                self.may_run(id, call)
+                    && task.is_some_and(|task| self.could_have(&Wish::of(task), Some(id)))
+            };
             let wide =
-                self.calls.first_wide(1).into_iter().find(|(_, call)| self.may_run(id, *call));
-            let next = next.or(wide);
-            let function =
-                next.and_then(|(_, id)| self.calls.get(id)).map(|call| call.task.function);
-            let cost = function.and_then(|function| self.pace.known_cost(function));
-            if life.has_time_for(now, cost) {
+                self.calls.first_wide(SCAN_ALL, 1).into_iter().find(|(_, call)| could_run(*call));
+            let next = next.or(wide).and_then(|(_, id)| self.calls.get(id)).map(|call| &call.task);
+            let is_done = match next.map(|task| (task.expected, task.function)) {
+                Some((Some(expected), _)) => life.has_time_for_all_of(now, expected),
+                Some((None, function)) => life.has_time_for(now, self.pace.known_cost(function)),
+                None => life.has_time_for(now, None),
+            };
+            if is_done {
                 continue;
             }
             let mut groups = self.elastic.groups.iter();
@@ -470,6 +555,10 @@ mod tests {
         let has_time = |at, cost| life.has_time_for(Time(at * S), cost);
         assert!(has_time(50, Some(40 * S)) && !has_time(59, Some(40 * S)));
         assert!(has_time(97, None) && !has_time(99, None) && !has_time(101, None));
+        let says = |at, expected| life.has_time_for_all_of(Time(at * S), expected);
+        assert!(says(50, 40 * S) && !says(59, 40 * S) && !says(60, 300 * S));
+        assert!(life.span().has_time_for(98 * S) && !life.span().has_time_for(99 * S));
+        assert!(!life.span().has_time_for(u64::MAX));
         // Nobody could run it to its end, and it may be wrongly expected.
         assert!(has_time(40, Some(300 * S)) && !has_time(60, Some(300 * S)));
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ids::CallId;
+use crate::resources::{Resources, listed};
 
 /// Why a call ended without an answer of its function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum End {
     DependencyFailed(CallId),
     /// It asks for more cores than any host can have.
     TooWide(TooWide),
+    /// It asks for more of some resource, or for more time, than any host can have.
+    Unfit(Unfit),
     /// Its arguments could not be put together with the results that it needs: there is no memory.
     NotGathered(Arc<str>),
     /// The grid was closed.
@@ -49,6 +52,78 @@ impl fmt::Display for TooWide {
         }
         write!(f, "has workers for {most}")
     }
+}
+
+/// None of the hosts that may run a call has all that it asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// Processors that it asks for.
+    pub cores: u32,
+    /// What else it asks for.
+    pub resources: Resources,
+    /// How long it is expected to take, ns, if that was said.
+    pub expected: Option<u64>,
+    /// What there is, hosts of one server that have the same together.
+    pub there: Vec<Site>,
+}
+
+/// What a host has for calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Its server.
+    pub server: Arc<str>,
+    /// Processors of its workers; none: it is not known yet.
+    pub cores: Option<u32>,
+    /// What else it has.
+    pub resources: Resources,
+    /// How long it is there, ns, if it ends and that is known.
+    pub life: Option<u64>,
+}
+
+/// Servers that are told of.
+const MOST_SITES: usize = 20;
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unfit { cores, resources, expected, there } = self;
+        let mut asked: Vec<String> = Vec::new();
+        if *cores > 1 {
+            asked.push(format!("{cores} cores"));
+        }
+        if !resources.is_empty() {
+            asked.push(resources.to_string());
+        }
+        if let Some(expected) = expected {
+            asked.push(format!("{} s of time", seconds(*expected)));
+        }
+        write!(f, "the call asks for {}, which no host has: ", listed(asked))?;
+        let told = |site: &Site| {
+            let mut has: Vec<String> = Vec::new();
+            if let Some(number) = site.cores.filter(|_| *cores > 1) {
+                has.push(format!("workers for {number} cores"));
+            }
+            if !resources.is_empty() {
+                has.push(site.resources.to_string());
+            }
+            if let Some(life) = site.life.filter(|_| expected.is_some()) {
+                has.push(format!("jobs of {} s", seconds(life)));
+            }
+            format!("\"{}\" has {}", site.server, listed(has))
+        };
+        let mut sites: Vec<String> = there.iter().take(MOST_SITES).map(told).collect();
+        if there.len() > MOST_SITES {
+            sites.push(format!("{} more have no more", there.len() - MOST_SITES));
+        }
+        if sites.is_empty() {
+            sites.push("there is none".into());
+        }
+        f.write_str(&sites.join("; "))
+    }
+}
+
+/// Nanoseconds as seconds, without a fraction that says nothing.
+fn seconds(ns: u64) -> f64 {
+    (ns / 1_000_000) as f64 / 1e3
 }
 
 /// How a worker was lost.

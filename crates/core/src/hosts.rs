@@ -11,6 +11,7 @@ use crate::ids::{CallId, ServerId, Time, WorkerId};
 use crate::interface::Action;
 use crate::policy::Policy;
 use crate::queue::Queue;
+use crate::resources::Stock;
 use crate::workers::{Phase, Sent, UnexpectedReply, Worker};
 
 /// What a host has that a process has not.
@@ -22,6 +23,10 @@ pub(crate) struct Host {
     pub(crate) wanted: usize,
     /// Processors that each of its workers has; 0 means 1.
     pub(crate) cores: u32,
+    /// Its server, as errors name it.
+    pub(crate) server: Arc<str>,
+    /// What else calls may take of it.
+    pub(crate) stock: Stock,
     /// Its places are collected for a call that asks for several: others have to wait.
     pub(crate) collects: bool,
     /// How long a message takes to go there and back, ns.
@@ -131,9 +136,13 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.host_slots += host.slots;
         if ready > 0 {
             // Only now: one that joins, and cannot start a worker, has not started.
-            (host.serves, host.loss) = (true, None);
+            let is_first = !std::mem::replace(&mut host.serves, true);
+            host.loss = None;
             worker.failed_starts = 0;
             worker.has_worked = true;
+            if is_first {
+                self.begins_to_serve(now, id);
+            }
         }
         self.count_places(id, wanted);
         self.pump_nearby(now, id, out);
@@ -207,7 +216,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         end: End,
         out: &mut Vec<Action<T>>,
     ) -> Result<(T, bool), UnexpectedReply> {
-        let sent = self.workers[id.index()].answered(now, call);
+        let sent = self.take_out(now, id, call);
         let sent = sent.ok_or(UnexpectedReply { worker: id.0, call })?;
         if !sent.abandoned {
             self.end(now, call, end, out);
@@ -225,7 +234,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) {
         for call in calls {
-            let Some(sent) = self.workers[id.index()].answered(now, *call) else { continue };
+            let Some(sent) = self.take_out(now, id, *call) else { continue };
             if sent.abandoned {
                 out.push(Action::Forget(sent.payload));
             } else {

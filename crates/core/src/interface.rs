@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::end::{End, Loss, TooWide};
+use crate::end::{End, Loss, TooWide, Unfit};
 use crate::ids::{BlobId, CallId, FunctionId, ServerId, Time, WorkerId};
+use crate::resources::Resources;
 
 /// The bounds of a grid.
 #[derive(Clone, Debug)]
@@ -14,6 +15,8 @@ pub struct Settings {
     pub workers: u32,
     /// The hosts: how many workers each is to have, 0 if only it knows.
     pub hosts: Vec<u32>,
+    /// What this machine has for calls that ask for it.
+    pub resources: Resources,
     /// Cores of the machine: more than so many workers are not woken for microsecond calls.
     pub cores: usize,
     /// Calls that may wait for a worker.
@@ -35,6 +38,7 @@ impl Default for Settings {
         Settings {
             workers: 1,
             hosts: Vec::new(),
+            resources: Resources::NONE,
             cores: 1,
             max_queued: 100_000,
             max_queued_bytes: 256 << 20,
@@ -66,6 +70,11 @@ pub struct Task<T> {
     pub cores: u32,
     /// Threads that its function is to use, if not as many as it has cores; 0: as many.
     pub threads: u32,
+    /// What it takes of its host beside processors. Not for a reserved worker.
+    pub resources: Resources,
+    /// How long its function is expected to run, ns, if its caller says so: it is begun nowhere where it would not
+    /// be done before the host ends. Not for a reserved worker.
+    pub expected: Option<u64>,
     /// The server that has to run it, if not any that has room. A reserved worker has its own.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it, in the order of submission; `None`: any that is not reserved.
@@ -87,6 +96,8 @@ impl<T> Task<T> {
             priority: 0,
             cores: 1,
             threads: 0,
+            resources: Resources::NONE,
+            expected: None,
             server: None,
             on: None,
             payload,
@@ -96,7 +107,8 @@ impl<T> Task<T> {
     /// The same call with something else of the caller's own.
     pub fn with<U>(self, payload: U) -> Task<U> {
         let Task { function, bytes, blobs, deadline, idempotent, priority, cores, .. } = self;
-        let (threads, server, on) = (self.threads, self.server, self.on);
+        let (threads, resources, expected) = (self.threads, self.resources, self.expected);
+        let (server, on) = (self.server, self.on);
         Task {
             function,
             bytes,
@@ -106,10 +118,17 @@ impl<T> Task<T> {
             priority,
             cores,
             threads,
+            resources,
+            expected,
             server,
             on,
             payload,
         }
+    }
+
+    /// Whether it asks for more than the place of one worker.
+    pub(crate) fn is_wide(&self) -> bool {
+        self.cores > 1 || !self.resources.is_empty() || self.expected.is_some()
     }
 }
 
@@ -300,6 +319,9 @@ pub enum Refusal {
     /// It asks for more cores than any host can have.
     #[error("{0}")]
     TooWide(TooWide),
+    /// It asks for more of some resource, or for more time, than any host can have.
+    #[error("{0}")]
+    Unfit(Unfit),
     /// The call refers to data that was never shared or has been dropped.
     #[error("shared data {} is not there: it was dropped, or belongs to another grid", .0.0)]
     UnknownBlob(BlobId),

@@ -42,10 +42,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let worker = &mut self.workers[id.index()];
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
         let common = worker.is_common();
-        if common {
-            self.idle.held -= worker.held;
-        }
         let sent = worker.reset();
+        sent.iter().for_each(|sent| self.gives_back(id, sent));
+        let worker = &self.workers[id.index()];
         let is_host = worker.host.is_some();
         let has_served = worker.host.as_ref().is_none_or(|host| host.serves);
         self.lost_slots(id);

@@ -38,8 +38,8 @@ impl<T: Clone, P: Policy> Core<T, P> {
         let Some(call) = self.calls.get(id) else { return true };
         debug_assert_eq!(call.state, CallState::Blocked { waits_for: 0 });
         // A worker that waits for the call could run it, and may hold the place that the call would need.
-        // And one that asks for several cores goes where there are so many.
-        let bound_elsewhere = call.task.on.is_some() || call.task.cores > 1;
+        // And one that asks for more than a place goes where that is.
+        let bound_elsewhere = call.task.on.is_some() || call.task.is_wide();
         if bound_elsewhere || self.wanted.contains_key(&id) || !self.may_run(at, id) {
             return false;
         }

@@ -9,6 +9,7 @@ use crate::end::Loss;
 use crate::hosts::Host;
 use crate::ids::{CallId, FunctionId, ServerId, Time, WorkerId};
 use crate::pace::{AHEAD, Load, MAX_AHEAD, MAX_UNANSWERED};
+use crate::resources::Resources;
 
 /// A worker sent a reply to something it was not asked: it breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -49,6 +50,8 @@ pub(crate) struct Sent<T> {
     pub(crate) server: Option<ServerId>,
     /// Workers' places that it takes.
     pub(crate) slots: u32,
+    /// What else it takes of its host.
+    pub(crate) resources: Resources,
 }
 
 #[derive(Debug)]

@@ -17,8 +17,10 @@ const TIMES: [u64; 3] = [MS, 300 * MS, 8 * S];
 #[derive(Clone, Copy, Debug)]
 enum Due {
     Submit(u32),
+    /// One of a function that takes any time, who says for how long.
+    SubmitFor(u64),
     Comes(WorkerId, u64),
-    Answers(WorkerId, CallId, u64, u32),
+    Answers(WorkerId, CallId, u64, u64),
     Leaves(WorkerId, u64),
 }
 
@@ -39,6 +41,8 @@ struct World {
     lives: HashMap<WorkerId, u64>,
     running: HashMap<WorkerId, u32>,
     ended: Vec<bool>,
+    /// What calls said that they take.
+    says: HashMap<u32, u64>,
     /// Calls that were cut off by the end of a job.
     lost: usize,
     most: usize,
@@ -70,6 +74,7 @@ impl World {
             lives: HashMap::new(),
             running: HashMap::new(),
             ended: Vec::new(),
+            says: HashMap::new(),
             lost: 0,
             most: 0,
             rng,
@@ -105,10 +110,12 @@ impl World {
                 let time = self.now.0 + self.start / 2 + self.rng.u64(0..self.start);
                 self.at(time, Due::Comes(id, life));
             }
-            Action::Send { worker, call, function, .. } => {
+            Action::Send { worker, call, function, payload, .. } => {
                 *self.running.entry(worker).or_default() += 1;
-                let time = self.now.0 + TIMES[function.0 as usize];
-                self.at(time, Due::Answers(worker, call, self.lives[&worker], function.0));
+                let said = self.says.get(&payload).copied();
+                let time = said.unwrap_or_else(|| TIMES[function.0 as usize]);
+                let at = self.now.0 + time;
+                self.at(at, Due::Answers(worker, call, self.lives[&worker], time));
             }
             Action::Dismiss(id) => {
                 assert_eq!(self.running.get(&id).copied().unwrap_or(0), 0, "{id:?} is at work");
@@ -145,6 +152,15 @@ impl World {
                 let task = Task { idempotent: true, ..Task::new(FunctionId(function), payload) };
                 self.drive(|core, now, out| core.submit(now, task, out)).expect("it takes calls");
             }
+            Due::SubmitFor(time) => {
+                let payload = self.ended.len() as u32;
+                self.ended.push(false);
+                let function = FunctionId(TIMES.len() as u32);
+                let expected = Some(time);
+                let task = Task { idempotent: true, expected, ..Task::new(function, payload) };
+                self.says.insert(payload, time);
+                self.drive(|core, now, out| core.submit(now, task, out)).expect("it takes calls");
+            }
             Due::Comes(id, life) if self.lives[&id] == life => {
                 if self.core.host_status(id).unwrap().stage != HostStage::Starting {
                     return;
@@ -161,11 +177,10 @@ impl World {
                     self.at(ends.0, Due::Leaves(id, life));
                 }
             }
-            Due::Answers(id, call, life, function) if self.lives[&id] == life => {
+            Due::Answers(id, call, life, time) if self.lives[&id] == life => {
                 if !self.running.contains_key(&id) {
                     return;
                 }
-                let time = TIMES[function as usize];
                 let took = Took { ran: time, whole: time };
                 *self.running.get_mut(&id).unwrap() -= 1;
                 let answered = self.drive(|core, now, out| core.replied(now, id, call, took, out));
@@ -286,6 +301,23 @@ fn no_call_is_cut_off_whose_time_is_known() {
             world.step();
         }
         assert_eq!(world.lost, lost, "seed {seed}");
+    }
+}
+
+#[test]
+fn no_call_is_cut_off_that_says_how_long_it_takes() {
+    for seed in 0..100 {
+        let mut world = World::new(seed, 4, 2, 30 * S);
+        world.wall = Some(60 * S);
+        for _ in 0..100 {
+            let (at, time) = (world.rng.u64(1..400 * S), world.rng.u64(1..57 * S));
+            world.at(at, Due::SubmitFor(time));
+        }
+        while world.core.live() > 0 || world.ended.len() < 100 {
+            assert!(world.now.0 < 10_000 * S, "seed {seed}: calls wait for ever");
+            world.step();
+        }
+        assert_eq!(world.lost, 0, "seed {seed}");
     }
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
-    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
-    Reservation, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
+    Action, Adaptive, CallId, Cause, Claim, Core, End, FunctionId, Loss, MEMORY, Policy, Refusal,
+    Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 #[path = "support/policies.rs"]
@@ -53,6 +53,7 @@ struct Host {
     workers: usize,
     /// Processors of each of them; 0 means 1.
     cores: u32,
+    memory: u64,
     down: VecDeque<Down>,
     way_up: VecDeque<Up>,
     /// Calls whose results are to stay there.
@@ -72,6 +73,8 @@ struct Wanted {
     function: FunctionId,
     /// How many it asks for; 1 if it is for a reserved worker.
     cores: u32,
+    /// Graphics processors and memory that it asks for; none if it is for a reserved worker.
+    asked: [u64; 2],
     /// Its number in the list of calls, for each call whose result it needs.
     needs: Vec<u32>,
     result: ResultAt,
@@ -95,6 +98,9 @@ struct World<P> {
     core: Core<u32, P>,
     settings: Settings,
     hosts: Vec<Host>,
+    /// Graphics processors of each host, and of this machine, which has 2 of memory.
+    gpus: Vec<u64>,
+    gpus_here: u64,
     /// Processes of this machine: calls that each has.
     processes: HashMap<WorkerId, VecDeque<(CallId, u32)>>,
     starting: Vec<WorkerId>,
@@ -110,10 +116,16 @@ fn loss(worker: u32) -> Loss {
     Loss { worker, pid: 0, host: "node".into(), cause: Cause::Exit(1), stderr: String::new() }
 }
 
+fn resources([gpus, memory]: [u64; 2]) -> Resources {
+    Resources::new([("gpu".into(), gpus), (MEMORY.into(), memory)])
+}
+
 impl<P: Policy> World<P> {
     fn new(seed: u64, policy: impl FnOnce(&Settings) -> P) -> World<P> {
         let mut rng = fastrand::Rng::with_seed(seed);
+        let gpus_here = rng.u64(0..3);
         let settings = Settings {
+            resources: resources([gpus_here, 2]),
             workers: if rng.bool() { 0 } else { rng.u32(0..3) },
             hosts: (0..rng.usize(1..5)).map(|_| rng.u32(0..4)).collect(),
             cores: 2,
@@ -121,12 +133,15 @@ impl<P: Policy> World<P> {
             ..Settings::default()
         };
         let hosts = settings.hosts.iter().map(|_| Host::default()).collect();
+        let gpus = settings.hosts.iter().map(|_| rng.u64(0..4)).collect();
         let mut world = World {
             rng,
             now: Time(1),
             core: Core::with_policy(settings.clone(), policy(&settings)),
             settings,
             hosts,
+            gpus,
+            gpus_here,
             processes: HashMap::new(),
             starting: Vec::new(),
             calls: Vec::new(),
@@ -135,6 +150,11 @@ impl<P: Policy> World<P> {
             servers: HashMap::new(),
             counts: HashMap::new(),
         };
+        for index in 0..world.hosts.len() {
+            // How much memory there is, they will tell.
+            let (id, gpus) = (world.id(index), world.gpus[index]);
+            world.core.host_offers(id, "some", &resources([gpus, 0]));
+        }
         world.drive(|core, now, out| core.open(now, out));
         world.add_server();
         world
@@ -292,6 +312,7 @@ impl<P: Policy> World<P> {
             End::Closed => "closed",
             End::DependencyFailed(_) => "dependency failed",
             End::TooWide(_) => "too wide",
+            End::Unfit(_) => "unfit",
             other => panic!("{other:?}"),
         });
     }
@@ -397,6 +418,7 @@ impl<P: Policy> World<P> {
             task.idempotent = true;
             task.server = call.server;
             task.cores = call.cores;
+            task.resources = resources(call.asked);
             (call.ended, call.repeated) = (false, true);
             let taken = self.drive(|core, now, out| core.submit(now, task, out));
             match taken {
@@ -419,7 +441,15 @@ impl<P: Policy> World<P> {
         task.server = if self.rng.u32(0..3) == 0 { self.some_server() } else { None };
         task.priority = if self.rng.u32(0..4) == 0 { self.rng.i32(-2..3) } else { 0 };
         task.cores = if self.rng.u32(0..5) == 0 { self.rng.u32(2..7) } else { 1 };
-        let cores = if task.on.is_some() { 1 } else { task.cores };
+        let mut asked = [0, 0];
+        if self.rng.u32(0..4) == 0 {
+            asked = [self.rng.u64(0..5), self.rng.u64(0..5)];
+            task.resources = resources(asked);
+        }
+        if self.rng.u32(0..10) == 0 {
+            task.expected = Some(self.rng.u64(0..u64::MAX));
+        }
+        let (cores, asked) = if task.on.is_some() { (1, [0, 0]) } else { (task.cores, asked) };
         let server = task.server.filter(|_| task.on.is_none());
         let (idempotent, on) = (task.idempotent && task.on.is_none(), task.on);
         // Its number is known before it may end in the course of being taken.
@@ -441,6 +471,7 @@ impl<P: Policy> World<P> {
             ended: false,
             function: task.function,
             cores,
+            asked,
             needs,
             result: ResultAt::Nowhere,
             near: None,
@@ -465,6 +496,11 @@ impl<P: Policy> World<P> {
                 self.calls.pop();
                 self.count("too wide");
             }
+            Err(Refusal::Unfit(_)) => {
+                assert!(asked != [0, 0]);
+                self.calls.pop();
+                self.count("unfit");
+            }
             Err(other) => panic!("{other}"),
         }
     }
@@ -481,6 +517,7 @@ impl<P: Policy> World<P> {
                 1..4 => {
                     self.hosts[index].joined = true;
                     let wanted = self.rng.u32(1..4);
+                    self.tells_memory(index);
                     self.drive(|core, _, out| core.host_joined(id, wanted, out));
                     let away = self.rng.u64(0..100_000);
                     self.core.host_is_away(id, away);
@@ -502,6 +539,23 @@ impl<P: Policy> World<P> {
             3..15 => self.arrives_there(index),
             15..27 => self.arrives_here(index),
             _ => self.works(index),
+        }
+    }
+
+    fn tells_memory(&mut self, index: usize) {
+        let memory = self.rng.u64(1..5);
+        self.hosts[index].memory = memory;
+        let (id, gpus) = (self.id(index), self.gpus[index]);
+        self.core.host_offers(id, "some", &resources([gpus, memory]));
+    }
+
+    /// What runs somewhere takes no more than there is.
+    fn fits(&mut self, running: &[u32], has: [u64; 2]) {
+        let asked = running.iter().map(|payload| self.calls[*payload as usize].asked);
+        let taken = asked.fold([0, 0], |sum, asked| [sum[0] + asked[0], sum[1] + asked[1]]);
+        assert!(taken[0] <= has[0] && taken[1] <= has[1], "{taken:?} of {has:?}");
+        if taken != [0, 0] {
+            self.count("with resources");
         }
     }
 
@@ -615,6 +669,10 @@ impl<P: Policy> World<P> {
             host.running.extend(next);
             self.counts.entry("wide").and_modify(|n| *n += u64::from(wanted > 1)).or_insert(0);
         }
+        let running: Vec<u32> = host.running.iter().map(|call| call.1).collect();
+        let has = [self.gpus[index], host.memory];
+        self.fits(&running, has);
+        let host = &mut self.hosts[index];
         if !host.running.is_empty() {
             let at = self.rng.usize(..host.running.len());
             let (call, payload, function) = host.running.swap_remove(at);
@@ -645,6 +703,8 @@ impl<P: Policy> World<P> {
         }
         let mut ids: Vec<WorkerId> = self.processes.keys().copied().collect();
         ids.sort();
+        let running = self.processes.values().flatten().map(|(_, payload)| *payload);
+        self.fits(&running.collect::<Vec<_>>(), [self.gpus_here, 2]);
         for id in ids {
             let next = self.processes.get_mut(&id).and_then(VecDeque::pop_front);
             if let Some((call, payload)) = next {
@@ -703,8 +763,8 @@ impl<P: Policy> World<P> {
         }
         let by = self.id(index);
         let id = self.calls[self.rng.usize(..self.calls.len())].id;
-        // What a running function calls asks for one core.
-        let is_own = |call: &Wanted| call.on.is_some() || call.cores > 1;
+        // What a running function calls asks for the place of one worker.
+        let is_own = |call: &Wanted| call.on.is_some() || call.cores > 1 || call.asked != [0, 0];
         if self.calls.iter().any(|call| call.id == id && is_own(call)) {
             return;
         }
@@ -725,6 +785,7 @@ impl<P: Policy> World<P> {
                 let id = self.id(index);
                 if self.hosts[index].up && !self.hosts[index].joined {
                     self.hosts[index].joined = true;
+                    self.tells_memory(index);
                     self.drive(|core, _, out| core.host_joined(id, 2, out));
                 }
                 if self.hosts[index].joined && self.hosts[index].workers == 0 {
@@ -739,12 +800,13 @@ impl<P: Policy> World<P> {
             self.drive(|core, now, out| core.tick(now, out));
             self.gather();
             self.core.check();
-            if self.core.live() == 0 {
+            if self.core.live() == 0 && self.core.resources_in_use().is_empty() {
                 break;
             }
         }
         let alive = self.calls.iter().filter(|call| !call.ended).count();
         assert_eq!(alive, 0, "calls do not end");
+        assert!(self.core.resources_in_use().is_empty(), "{}", self.core.resources_in_use());
         for call in self.calls.iter().filter(|call| !call.repeated) {
             let most = if call.idempotent { self.settings.retries + 1 } else { 1 };
             assert!(call.ran <= most, "ran {} times, at most {most}", call.ran);
@@ -781,6 +843,8 @@ fn run<P: Policy>(seeds: u64, policy: impl Fn(u64, &Settings) -> P) {
         "dependency failed",
         "too wide",
         "wide",
+        "unfit",
+        "with resources",
     ] {
         assert!(counts.get(what).is_some_and(|count| *count > 10), "{what}: {counts:?}");
     }

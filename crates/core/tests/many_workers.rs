@@ -1,6 +1,8 @@
 //! What is done for one worker, or for what is due, and not for all.
 
-use gridrpc_core::{Action, Cause, Core, FunctionId, Loss, Settings, Task, Time, Took, WorkerId};
+use gridrpc_core::{
+    Action, Cause, Core, FunctionId, Loss, Resources, Settings, Task, Time, Took, WorkerId,
+};
 
 const F: FunctionId = FunctionId(0);
 const MS: u64 = 1_000_000;
@@ -23,6 +25,8 @@ fn task(payload: u32) -> Task<u32> {
         priority: 0,
         cores: 1,
         threads: 0,
+        resources: Resources::NONE,
+        expected: None,
         server: None,
         on: None,
         payload,

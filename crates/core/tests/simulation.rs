@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use gridrpc_core::{
     Action, Adaptive, BlobId, CallId, Cause, Claim, Core, End, FunctionId, Loss, Policy, Refusal,
-    Reservation, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
+    Reservation, Resources, ServerId, Settings, Standing, Task, Time, Took, WorkerId,
 };
 
 #[path = "support/policies.rs"]
@@ -42,6 +42,8 @@ struct Wanted {
     priority: i32,
     /// How many it asks for; 1 if it is for a reserved worker.
     cores: u32,
+    /// Graphics processors.
+    gpus: u64,
     /// It is bound to this machine, as all workers are, and waits in a line of its own.
     bound: bool,
     /// Calls whose results it needs.
@@ -54,7 +56,16 @@ struct Wanted {
     failed: bool,
 }
 
+fn gpus(number: u64) -> Resources {
+    Resources::new([("gpu".into(), number)])
+}
+
 impl Wanted {
+    /// Whether it asks for more than the place of one worker.
+    fn is_wide(&self) -> bool {
+        self.cores > 1 || self.gpus > 0
+    }
+
     /// How often it may run.
     fn tries(&self, settings: &Settings) -> u32 {
         if self.idempotent && self.on.is_none() { settings.retries + 1 } else { 1 }
@@ -98,6 +109,7 @@ impl<P: Policy> World<P> {
         let settings = Settings {
             workers: rng.u32(1..8),
             hosts: Vec::new(),
+            resources: gpus(rng.u64(0..4)),
             cores: rng.usize(1..4),
             max_queued: rng.usize(1..40),
             max_queued_bytes: rng.u64(1..5000),
@@ -176,13 +188,15 @@ impl<P: Policy> World<P> {
                     assert!(process.alive && process.ready && !process.doomed);
                     assert!(process.taught.contains(&function), "sent before it was taught");
                     let wanted = &self.calls[payload as usize];
-                    if wanted.cores > 1 {
+                    self.gpus_suffice(wanted.gpus);
+                    if wanted.is_wide() {
                         assert!(self.wide.remove(&(Reverse(wanted.priority), payload)));
                         let first = self.queue.first().into_iter().chain(self.bound.first());
                         let this = (Reverse(wanted.priority), payload);
                         assert!(first.min().is_none_or(|first| *first > this), "overtakes");
                         self.has_its_places(worker, wanted.cores);
-                        *self.counts.entry("wide").or_default() += 1;
+                        let what = if wanted.gpus > 0 { "with resources" } else { "wide" };
+                        *self.counts.entry(what).or_default() += 1;
                     } else if wanted.on.is_none() {
                         let this = (Reverse(wanted.priority), payload);
                         self.is_not_before_wide(this);
@@ -248,7 +262,7 @@ impl<P: Policy> World<P> {
                         End::DependencyFailed(_) => "dependency failed",
                         End::NotGathered(_) => "not gathered",
                         End::NoWorkers(_) => "no workers",
-                        End::TooWide(_) => "too wide",
+                        End::TooWide(_) | End::Unfit(_) => "too wide",
                         End::NoServer(..) => unreachable!("no workers are left then"),
                         End::Closed => "closed",
                     });
@@ -359,7 +373,7 @@ impl<P: Policy> World<P> {
             let wanted = &self.calls[*payload as usize];
             if !wanted.ended && wanted.on.is_none() {
                 let this = (Reverse(wanted.priority), *payload);
-                let (is_wide, bound) = (wanted.cores > 1, wanted.bound);
+                let (is_wide, bound) = (wanted.is_wide(), wanted.bound);
                 self.queue_of(is_wide, bound).insert(this);
             }
         }
@@ -368,8 +382,8 @@ impl<P: Policy> World<P> {
     /// The function that a worker runs waits for some call.
     fn nest(&mut self, out: &mut Vec<Action<u32>>) {
         let Some(index) = self.pick(|p| p.alive && !p.doomed && p.begun > 0) else { return };
-        // What a running function calls asks for one core.
-        let narrow = self.calls.iter().filter(|call| call.cores == 1);
+        // What a running function calls asks for the place of one worker.
+        let narrow = self.calls.iter().filter(|call| !call.is_wide());
         let alive = narrow.filter(|call| !call.ended || call.id.0 % 16 == 0);
         let alive: Vec<&Wanted> = alive.collect();
         let Some(id) = self.rng.choice(alive).map(|call| call.id) else { return };
@@ -417,6 +431,15 @@ impl<P: Policy> World<P> {
         assert!(free as u32 >= held + cores, "{free} are free, {held} are held");
     }
 
+    /// A call is about to be sent: there are as many graphics processors as it asks for.
+    fn gpus_suffice(&self, wanted: u64) {
+        let sent = self.processes.iter().flat_map(|process| &process.inbox);
+        let taken: u64 = sent.map(|(_, _, payload)| self.calls[*payload as usize].gpus).sum();
+        let all = &self.settings.resources;
+        let has = all.iter().map(|(_, amount)| amount).sum::<u64>();
+        assert!(taken + wanted <= has, "{wanted} of {has}, of which {taken} are taken");
+    }
+
     /// A call is about to be sent: no wide one that was there before could have the place some time.
     fn is_not_before_wide(&self, this: (Reverse<i32>, u32)) {
         let workers = self.at_hand().count() as u32;
@@ -425,7 +448,9 @@ impl<P: Policy> World<P> {
             // Calls of another line may wait by the policy's will.
             let mut others = self.queue.first().into_iter().chain(self.bound.first());
             let has_turn = others.all(|other| other > wide);
-            has_turn && self.calls[wide.1 as usize].cores <= workers
+            let wanted = &self.calls[wide.1 as usize];
+            // What waits for a resource holds up nobody.
+            has_turn && wanted.cores <= workers && wanted.gpus == 0
         };
         assert!(self.has_waited || !before.any(could), "a wide call is overtaken");
     }
@@ -459,7 +484,7 @@ impl<P: Policy> World<P> {
         if !wanted.ended {
             if wanted.on.is_none() {
                 let this = (Reverse(wanted.priority), payload);
-                let (is_wide, bound) = (wanted.cores > 1, wanted.bound);
+                let (is_wide, bound) = (wanted.is_wide(), wanted.bound);
                 self.queue_of(is_wide, bound).insert(this);
             }
             self.count("gathered");
@@ -600,7 +625,9 @@ impl<P: Policy> World<P> {
             if self.rng.u32(0..5) == 0 {
                 task.cores = self.rng.u32(2..self.settings.workers + 3);
             }
-            let cores = if on.is_some() { 1 } else { task.cores };
+            let wanted = if self.rng.u32(0..8) == 0 { self.rng.u64(0..4) } else { 0 };
+            task.resources = gpus(wanted);
+            let (cores, wanted) = if on.is_some() { (1, 0) } else { (task.cores, wanted) };
             let mut after = Vec::new();
             if self.rng.u32(0..4) == 0 && index > 0 {
                 let far = index.saturating_sub(30);
@@ -623,7 +650,8 @@ impl<P: Policy> World<P> {
             match taken {
                 Ok(id) => {
                     if after.is_empty() && on.is_none() {
-                        self.queue_of(cores > 1, bound).insert((Reverse(priority), index));
+                        self.queue_of(cores > 1 || wanted > 0, bound)
+                            .insert((Reverse(priority), index));
                     }
                     self.calls.push(Wanted {
                         id,
@@ -632,6 +660,7 @@ impl<P: Policy> World<P> {
                         on,
                         priority,
                         cores,
+                        gpus: wanted,
                         bound,
                         after,
                         begun: 0,
@@ -650,6 +679,10 @@ impl<P: Policy> World<P> {
                 Err(Refusal::TooWide(why)) => {
                     assert!(cores > why.most);
                     self.count("refused");
+                }
+                Err(Refusal::Unfit(why)) => {
+                    assert!(wanted > 0 && gpus(wanted) == why.resources);
+                    self.count("unfit");
                 }
                 Err(Refusal::NoServer(..)) => unreachable!("no workers are left then"),
                 Err(Refusal::Closed) => unreachable!("nobody closed it"),
@@ -889,6 +922,8 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
         "waited for",
         "wide",
         "refused",
+        "unfit",
+        "with resources",
     ] {
         assert!(totals.get(what).copied().unwrap_or(0) > least, "hardly any {what}: {totals:?}");
     }
@@ -896,7 +931,7 @@ fn check_that_all_happened(totals: &HashMap<&'static str, u64>, least: u64) {
 
 #[test]
 fn random_schedules_keep_every_invariant() {
-    let totals = run(3000, |_, settings| Adaptive::new(settings.cores));
+    let totals = run(4000, |_, settings| Adaptive::new(settings.cores));
     check_that_all_happened(&totals, 100);
 }
 

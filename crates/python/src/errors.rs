@@ -45,6 +45,7 @@ pub fn grid(error: &GridError) -> PyErr {
             Refusal::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
             Refusal::NoServer(server, loss) => start_error(py, &none_of(server), loss),
             Refusal::TooWide(_) => new(py, package::too_wide(py), (error.to_string(),)),
+            Refusal::Unfit(_) => new(py, package::unfit(py), (error.to_string(),)),
             Refusal::UnknownBlob(_) => PyValueError::new_err(error.to_string()),
             Refusal::ReservedLost(loss) => {
                 object_lost(py, "the worker that held the object was lost", loss)
@@ -84,6 +85,7 @@ pub fn ended(py: Python<'_>, end: &End, function: &str) -> PyErr {
         End::NoWorkers(loss) => start_error(py, "no worker could be started", loss),
         End::NoServer(server, loss) => start_error(py, &none_of(server), loss),
         End::TooWide(why) => new(py, package::too_wide(py), (format!("{function}: {why}"),)),
+        End::Unfit(why) => new(py, package::unfit(py), (format!("{function}: {why}"),)),
         End::DependencyFailed(_) => dependency_failed(py, None, function),
         End::NotGathered(why) => PyMemoryError::new_err(format!(
             "the arguments of the call of {function} cannot be put together: {why}"

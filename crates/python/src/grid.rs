@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Refusal, ServerId, Settings, Standing};
+use gridrpc_core::{BlobId, Refusal, Resources, ServerId, Settings, Standing};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
@@ -99,7 +99,7 @@ const SMALL: usize = 4096;
 impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
-    #[pyo3(signature = (*, workers, cores, program, arguments, environment, directory, path, modules,
+    #[pyo3(signature = (*, workers, resources, cores, program, arguments, environment, directory, path, modules,
                         max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
                         elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None))]
@@ -107,6 +107,7 @@ impl Grid {
     fn new(
         py: Python<'_>,
         workers: u32,
+        resources: Vec<(String, u64)>,
         cores: usize,
         program: String,
         arguments: Vec<String>,
@@ -155,6 +156,7 @@ impl Grid {
         };
         let settings = Settings {
             workers,
+            resources: named(resources),
             cores,
             max_queued,
             max_queued_bytes,
@@ -309,7 +311,8 @@ impl Grid {
     /// Submits a call with pickled arguments, to a reserved worker if `on` names one. Waits while too
     /// many calls wait for workers.
     #[pyo3(signature = (owner, function, head, buffers, blobs, deadline, idempotent, *, on=None,
-                        priority=0, server=None, cores=1, after=Vec::new()))]
+                        priority=0, server=None, cores=1, resources=Vec::new(), expected=None,
+                        after=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // the fields of one message
     fn submit(
         &self,
@@ -325,6 +328,8 @@ impl Grid {
         priority: i32,
         server: Option<u32>,
         cores: u32,
+        resources: Vec<(String, u64)>,
+        expected: Option<f64>,
         after: Vec<PyRef<'_, Dependency>>,
     ) -> PyResult<Py<Call>> {
         let mut payload = self.grid.payload();
@@ -344,8 +349,10 @@ impl Grid {
         let request = request(&function.function, payload.finish(), blobs, deadline, idempotent)?;
         let on = on.map(|reserved| reserved.reservation);
         let after = after.iter().map(|one| one.to_client(py)).collect();
-        let server = server.map(ServerId);
-        self.send(py, owner, Request { on, server, priority, cores, after, ..request })
+        let (server, expected) = (server.map(ServerId), duration(expected)?);
+        let resources = named(resources);
+        let request = Request { on, server, priority, cores, resources, expected, ..request };
+        self.send(py, owner, Request { after, ..request })
     }
 
     /// Finds a function of a module: `module/function`, `module/Class.method`, or a bare name.
@@ -355,7 +362,8 @@ impl Grid {
 
     /// Submits a call of a module's function. Waits while too many calls wait for workers. `ranks`: on which
     /// a parallel one runs, with `cores` each, and `mpirun` the command that starts them.
-    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1, ranks=1, mpirun=""))]
+    #[pyo3(signature = (owner, target, args, kwargs, out, deadline, on, priority=0, server=None, cores=1,
+                        resources=Vec::new(), expected=None, ranks=1, mpirun=""))]
     #[allow(clippy::too_many_arguments)] // the parts of one call
     fn submit_target(
         slf: &Bound<'_, Self>,
@@ -369,11 +377,15 @@ impl Grid {
         priority: i32,
         server: Option<u32>,
         cores: u32,
+        resources: Vec<(String, u64)>,
+        expected: Option<f64>,
         ranks: u32,
         mpirun: &str,
     ) -> PyResult<Call> {
         let (py, this) = (slf.py(), slf.get());
-        let options = CallOptions { cores, ..call_options(deadline, on, server)? };
+        let (resources, expected) = (named(resources), duration(expected)?);
+        let options =
+            CallOptions { cores, resources, expected, ..call_options(deadline, on, server)? };
         let (native, arguments) = (slf.as_any(), (args, kwargs));
         let ranks = Ranks { ranks, threads: cores, command: mpirun.to_owned() };
         let ranks = target.target.interface().is_parallel().then_some(&ranks);
@@ -397,8 +409,9 @@ impl Grid {
         on: Option<&Reserved>,
         server: Option<u32>,
     ) -> PyResult<Py<PyAny>> {
+        let none = Vec::new();
         let call = Grid::submit_target(
-            slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1, 1, "",
+            slf, owner, target, args, kwargs, out, deadline, on, 0, server, 1, none, None, 1, "",
         )?;
         call.result(slf.py(), None)
     }
@@ -561,6 +574,8 @@ fn request(
         priority: 0,
         cores: 1,
         threads: 0,
+        resources: Resources::NONE,
+        expected: None,
         server: None,
         on: None,
         callbacks: None,
@@ -577,6 +592,11 @@ fn call_options(
     let on = on.map(|reserved| reserved.reservation);
     let (deadline, server) = (duration(deadline)?, server.map(ServerId));
     Ok(CallOptions { deadline, server, on, ..CallOptions::default() })
+}
+
+/// Resources by name.
+fn named(resources: Vec<(String, u64)>) -> Resources {
+    Resources::new(resources.into_iter().map(|(name, amount)| (name.into(), amount)))
 }
 
 fn duration(deadline: Option<f64>) -> PyResult<Option<Duration>> {

@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use crate::plain::plain_bytes;
     #[pymodule_export]
-    use crate::servers::{Server, chosen_servers};
+    use crate::servers::{Server, chosen_servers, memory_of_machine, memory_size};
     #[pymodule_export]
     use crate::worker::{Worker, run_spawner};
 

@@ -29,6 +29,7 @@ from_package! {
     server_not_found: "gridrpc.errors", "ServerNotFound";
     start_error: "gridrpc.errors", "StartError";
     too_wide: "gridrpc.errors", "TooFewCores";
+    unfit: "gridrpc.errors", "TooFewResources";
     worker_lost: "gridrpc.errors", "WorkerLost";
     ranks_lost: "gridrpc.errors", "RanksLost";
     // What a call leaves to Python.

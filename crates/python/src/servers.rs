@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gridrpc_runtime::servers;
+use gridrpc_runtime::{memory, servers};
 use pyo3::prelude::*;
 
 use crate::errors;
@@ -28,6 +28,18 @@ impl Server {
     fn __repr__(&self) -> String {
         format!("Server({:?}, hosts={:?})", self.0.name, self.hosts())
     }
+}
+
+/// Memory of this machine that calls may ask for, bytes.
+#[pyfunction]
+pub fn memory_of_machine() -> u64 {
+    memory::of_machine()
+}
+
+/// A size of memory such as "4 GB" in bytes; None: it is none.
+#[pyfunction]
+pub fn memory_size(text: &str) -> Option<u64> {
+    memory::size(text)
 }
 
 /// The servers that these words name: URLs such as `ssh://node1?workers=4`, or servers of `file`, all of

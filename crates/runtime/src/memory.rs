@@ -29,6 +29,43 @@ pub fn most() -> u64 {
     })
 }
 
+/// Memory of this machine without its swap space, or what the control groups of this process allow, bytes; 0: it
+/// is not known.
+#[must_use]
+pub fn of_machine() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let machine = field(&machine, "MemTotal:").map_or(0, |kib| kib << 10);
+    groups().iter().filter_map(Group::most).fold(machine, u64::min)
+}
+
+/// A size as people write it: a number, and `KB`, `MB`, `GB` or `TB`, each 1,000 times the one before; or `KiB` to
+/// `TiB`, each 1,024 times the one before, which batch systems write as `K` to `T`. `B` is bytes.
+#[must_use]
+pub fn size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = (&text[..end], text[end..].trim_start().to_ascii_uppercase());
+    let (power, base) = match unit.as_str() {
+        "B" => (0, 1000),
+        unit => {
+            let power = "KMGT".find(unit.chars().next()?)? as u32 + 1;
+            match &unit[1..] {
+                "B" => (power, 1000),
+                "" | "IB" => (power, 1024),
+                _ => return None,
+            }
+        }
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| (1..=20).contains(&text.len()) && !text.contains('.');
+    if !digits(whole) || !digits(part) {
+        return None;
+    }
+    let unit = u128::from(u64::pow(base, power));
+    let part = part.parse::<u128>().ok()? * unit / 10_u128.pow(part.len() as u32);
+    u64::try_from(whole.parse::<u128>().ok()? * unit + part).ok()
+}
+
 /// Whether control groups bound the memory of this process.
 #[must_use]
 pub fn is_bounded() -> bool {
@@ -164,6 +201,20 @@ broken";
         let outside = find(MOUNTS, "4:memory:/kubepods/9\n");
         assert_eq!(outside[0].folder, Path::new("/sys/fs/cgroup/memory"));
         assert_eq!(find("", ""), []);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("4 GB"), Some(4_000_000_000));
+        assert_eq!(
+            (size("1.5KB"), size("0.5 KiB"), size("12 b")),
+            (Some(1500), Some(512), Some(12))
+        );
+        assert_eq!((size("16G"), size("2tib")), (Some(16 << 30), Some(2 << 40)));
+        let wrong = ["", "4", "GB", "4 XB", "-1 GB", "4 GBs", "1.2.3 GB", ".5 GB", "5. GB", "4 é"];
+        assert!(wrong.into_iter().all(|text| size(text).is_none()));
+        assert_eq!(size("99999999999999999 TB"), None, "more than can be counted");
+        assert_eq!(size("9999999999999999999999 B"), None);
     }
 
     #[test]

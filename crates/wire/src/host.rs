@@ -16,6 +16,8 @@ pub struct Join<'a> {
     pub processors: u32,
     /// The agent's monotonic clock, ns.
     pub clock: u64,
+    /// Memory that the agent's workers may have in all, bytes; 0: it is not known.
+    pub memory: u64,
     /// Name of its host.
     pub host: &'a str,
     /// Names the running instance of the host's kernel: equal ids share a monotonic clock.
@@ -154,6 +156,7 @@ impl Writer<'_> {
         self.u32(join.pid);
         self.u32(join.processors);
         self.u64(join.clock);
+        self.u64(join.memory);
         self.text(join.host)?;
         self.text(join.boot)?;
         self.text(join.program)?;
@@ -221,6 +224,7 @@ impl<'a> Reader<'a> {
             pid: self.u32("pid")?,
             processors: self.u32("processors")?,
             clock: self.u64("clock")?,
+            memory: self.u64("memory")?,
             host: self.text("host")?,
             boot: self.text("boot id")?,
             program: self.text("program version")?,

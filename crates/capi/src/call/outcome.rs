@@ -31,6 +31,7 @@ pub fn ended(function: &str, end: &End) -> Failure {
         End::NoWorkers(loss) => no_workers(function, loss),
         End::NoServer(server, loss) => no_server(function, server, loss),
         End::TooWide(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
+        End::Unfit(why) => Failure::new(ErrorCode::ServerNotFound, format!("{function}: {why}")),
         // Calls from C take no other calls as arguments.
         End::DependencyFailed(call) => Failure::new(
             ErrorCode::Other,
@@ -129,9 +130,8 @@ pub fn refused(what: &str, error: &GridError) -> Failure {
         GridError::Refused(Refusal::NoServer(server, loss)) => {
             return no_server(what, server, loss);
         }
-        GridError::UnknownServer { .. } | GridError::Refused(Refusal::TooWide(_)) => {
-            ErrorCode::ServerNotFound
-        }
+        GridError::UnknownServer { .. }
+        | GridError::Refused(Refusal::TooWide(_) | Refusal::Unfit(_)) => ErrorCode::ServerNotFound,
         GridError::TooFewWorkers(loss) => {
             let detail = format!("{what}: too few workers could be started: {}", lost(loss));
             return Failure::new(ErrorCode::ServerNotFound, detail);

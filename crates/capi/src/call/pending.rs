@@ -89,8 +89,10 @@ impl Pending {
             }))
         });
         let Options { deadline, server, on, .. } = options;
-        let (mut request, landing) =
-            prepared.request(target, CallOptions { deadline, cores: 1, server, on, callbacks });
+        let (mut request, landing) = prepared.request(
+            target,
+            CallOptions { deadline, server, on, callbacks, ..CallOptions::default() },
+        );
         let begun = Instant::now();
         let call = loop {
             match grid.submit(request) {

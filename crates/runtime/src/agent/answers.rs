@@ -198,6 +198,7 @@ impl Answers {
             }
             End::Cancelled => (HostEnd::Cancelled, HostLoss::default()),
             End::TooWide(why) => return self.refuse(call, &why.to_string()),
+            End::Unfit(why) => return self.refuse(call, &why.to_string()),
             other => return self.refuse(call, &format!("{other:?}")),
         };
         self.tell(&Message::Ended { call, end, loss });

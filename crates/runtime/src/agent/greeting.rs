@@ -15,6 +15,7 @@ use crate::agent::examining::{self, Examining};
 use crate::client::upstream::Upstream;
 use crate::client::{Config, Launch, Output, Preparation};
 use crate::link::{LinkError, Received, Receiver, Socket};
+use crate::memory;
 use crate::numerical;
 use crate::servers::Compression;
 use crate::sys::{self, monotonic_ns};
@@ -103,6 +104,13 @@ fn processors() -> usize {
     }
 }
 
+/// Memory of this host, or what its batch job was given of it: Slurm need not enforce that by control groups.
+fn memory() -> u64 {
+    let megabytes = std::env::var("SLURM_MEM_PER_NODE").ok().and_then(|text| text.parse().ok());
+    let of_job = megabytes.filter(|size: &u64| *size > 0).map(|size| size.saturating_mul(1 << 20));
+    memory::of_machine().min(of_job.unwrap_or(u64::MAX))
+}
+
 /// Says who this is, and waits for what the client wants; meanwhile the client may examine this host. None:
 /// it wants nothing more.
 pub(super) fn greet(
@@ -120,6 +128,7 @@ pub(super) fn greet(
         pid: std::process::id(),
         processors: processors() as u32,
         clock: monotonic_ns(),
+        memory: memory(),
         host: &sys::host_name(),
         boot: &sys::boot_id(),
         program: env!("CARGO_PKG_VERSION"),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use gridrpc_core::{BlobId, Reservation, Standing};
+use gridrpc_core::{BlobId, Reservation, Resources, Standing};
 use gridrpc_wire::{FunctionForm, HostCall, HostLoss, Message, Section, Stamps};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -493,6 +493,9 @@ impl Agent {
             // As many as there are: the client has counted them before one was given up.
             cores: slots.min(self.grid.workers()).max(1),
             threads,
+            // The client counts them.
+            resources: Resources::NONE,
+            expected: None,
             server: None,
             on,
             callbacks: Some(Callbacks(Arc::new(backwards))),

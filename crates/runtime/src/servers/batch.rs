@@ -8,6 +8,7 @@ use super::problems::{Fault, Report};
 use super::system::BatchSystem;
 use super::values::Entry;
 use super::{Host, LauncherKind};
+use crate::memory;
 
 /// How a batch system is asked for agents, and what for. What is not said, the site decides.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -100,14 +101,13 @@ const HTCONDOR: Owners = Owners { systems: &[BatchSystem::HtCondor], names: "\"h
 const GRID_ENGINE: Owners = Owners { systems: &[BatchSystem::GridEngine], names: "\"gridengine\"" };
 
 /// The keys that batch systems alone have. What they call differently has the name that each of them gives it.
-const KEYS: [(&str, Owners); 17] = [
+const KEYS: [(&str, Owners); 16] = [
     ("nodes", WITH_MPI),
     ("partition", SLURM),
     ("queue", GRID_ENGINE),
     ("account", SLURM),
     ("project", GRID_ENGINE),
     ("accounting_group", HTCONDOR),
-    ("memory", ALL),
     ("wall_time", ALL),
     ("cores", WITH_MPI),
     ("exclusive", SLURM_AND_GRID_ENGINE),
@@ -143,7 +143,8 @@ pub(super) struct Draft {
     queue: Option<String>,
     account: Option<String>,
     parallel_environment: Option<String>,
-    memory: Option<String>,
+    /// What `memory` says, which all launchers have.
+    pub(super) memory: Option<String>,
     wall_time: Option<Duration>,
     cores: Option<u32>,
     exclusive: Option<bool>,
@@ -170,7 +171,6 @@ impl Draft {
             "partition" | "queue" => self.queue = Some(entry.line()?),
             "account" | "project" | "accounting_group" => self.account = Some(entry.line()?),
             "parallel_environment" => self.parallel_environment = Some(entry.line()?),
-            "memory" => self.memory = Some(entry.memory()?),
             "wall_time" => self.wall_time = Some(entry.wall_time()?),
             "cores" => self.cores = Some(entry.count(MOST_WORKERS)?),
             "exclusive" => self.exclusive = Some(entry.flag()?),
@@ -281,6 +281,12 @@ pub(super) fn clock_time(text: &str) -> Option<Duration> {
     let [hours, minutes, seconds] = parts[..] else { return None };
     let is_clock = minutes < 60 && seconds < 60;
     is_clock.then(|| Duration::from_secs(((days * 24 + hours) * 60 + minutes) * 60 + seconds))
+}
+
+/// What a size of memory is that a batch system understands, in bytes.
+pub(super) fn memory_of(text: &str) -> Option<u64> {
+    let unit = if text.ends_with(|last: char| last.is_ascii_digit()) { "M" } else { "" };
+    memory::size(&format!("{text}{unit}"))
 }
 
 /// Whether a text is a size of memory.

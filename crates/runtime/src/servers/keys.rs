@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 37] = [
+const KEYS: [(&str, Kind); 38] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -49,13 +49,14 @@ const KEYS: [(&str, Kind); 37] = [
     ("compression", Kind::Text),
     ("min_hosts", Kind::Number),
     ("idle", Kind::Number),
+    ("memory", Kind::Text),
+    ("resources", Kind::Table),
     ("nodes", Kind::Number),
     ("partition", Kind::Text),
     ("queue", Kind::Text),
     ("account", Kind::Text),
     ("project", Kind::Text),
     ("accounting_group", Kind::Text),
-    ("memory", Kind::Text),
     ("wall_time", Kind::Text),
     ("cores", Kind::Number),
     ("exclusive", Kind::Flag),
@@ -142,6 +143,9 @@ pub(super) struct Draft {
     program: Option<String>,
     directory: Option<String>,
     environment: Vec<(String, String)>,
+    /// In bytes.
+    memory: Option<u64>,
+    resources: Vec<(String, u64)>,
     addresses: Option<Vec<String>>,
     ports: Option<(u16, u16)>,
     start_timeout: Option<Duration>,
@@ -170,6 +174,7 @@ impl Draft {
                 "hosts" => draft.hosts = Some((entry.at(), hosts(&entry, left, report))),
                 "addresses" => draft.addresses = Some(entry.addresses(report)),
                 "environment" => draft.environment = entry.variables(report),
+                "resources" => draft.resources = entry.resources(report),
                 _ if kind(key).is_none() => report.add(name.span().start, unknown(key)),
                 _ => {
                     if let Err(fault) = draft.set(&entry) {
@@ -195,6 +200,10 @@ impl Draft {
                 self.command = Some((entry.at(), words?));
             }
             "prefix" => self.prefix = Some((entry.at(), entry.words()?)),
+            "memory" => {
+                let (bytes, written) = entry.memory()?;
+                (self.memory, self.batch.memory) = (Some(bytes), Some(written));
+            }
             "workers" => self.workers = Some(entry.number(MOST_WORKERS)?),
             "min_hosts" => self.min_hosts = Some(entry.least(MOST_HOSTS as u32)?),
             "idle" => self.idle = Some(entry.seconds(0.0, LONGEST_WAIT)?),
@@ -299,6 +308,11 @@ impl Draft {
         let mut environment = defaults.environment.clone();
         environment.retain(|(name, _)| self.environment.iter().all(|(own, _)| own != name));
         environment.extend(self.environment);
+        let mut resources = defaults.resources.clone();
+        resources.retain(|(name, _)| self.resources.iter().all(|(own, _)| own != name));
+        resources.extend(self.resources);
+        let is_asked_for = matches!(launcher, LauncherKind::Batch(_));
+        let memory = self.memory.or(defaults.memory).filter(|_| !is_asked_for);
         let built_in = Server::new(name, launcher, hosts);
         let or =
             |own: Option<String>, inherited: &Option<String>| own.or_else(|| inherited.clone());
@@ -308,6 +322,8 @@ impl Draft {
             program: or(self.program, &defaults.program),
             directory: or(self.directory, &defaults.directory),
             environment,
+            memory,
+            resources,
             addresses: self.addresses.or_else(|| defaults.addresses.clone()).unwrap_or_default(),
             ports: self.ports.or(defaults.ports),
             start_timeout: self

@@ -17,6 +17,8 @@ mod write;
 
 use std::time::Duration;
 
+use gridrpc_core::{MEMORY, Resources};
+
 pub use batch::{Batch, RequestForm};
 pub use chosen::chosen;
 pub use hosts::HostFault;
@@ -59,6 +61,11 @@ pub struct Server {
     pub directory: Option<String>,
     /// Environment variables of the workers.
     pub environment: Vec<(String, String)>,
+    /// Memory of each host that calls may ask for, bytes; none: what the host says. Not of a batch system, which is
+    /// asked for it.
+    pub memory: Option<u64>,
+    /// What else each host has that calls may ask for, by name.
+    pub resources: Vec<(String, u64)>,
     /// Names or addresses that agents dial, instead of those that this machine has.
     pub addresses: Vec<String>,
     /// The ports that the client may listen on, first and last; none: any that is free.
@@ -97,6 +104,8 @@ impl Server {
             program: None,
             directory: None,
             environment: Vec::new(),
+            memory: None,
+            resources: Vec::new(),
             addresses: Vec::new(),
             ports: None,
             start_timeout: if waits { QUEUE_TIMEOUT } else { START_TIMEOUT },
@@ -109,6 +118,19 @@ impl Server {
             min_hosts: None,
             idle: IDLE,
         }
+    }
+
+    /// What each host has for calls. `memory`: what it says that it has, once it has said so; 0: that is not known.
+    pub(crate) fn offers(&self, memory: Option<u64>) -> Resources {
+        let said = match &self.launcher {
+            LauncherKind::Batch(batch) => batch.memory.as_deref().and_then(batch::memory_of),
+            LauncherKind::Local { .. }
+            | LauncherKind::Ssh { .. }
+            | LauncherKind::Program { .. } => self.memory,
+        };
+        let named = self.resources.iter().map(|(name, amount)| (name.as_str().into(), *amount));
+        let memory = said.or(memory).map(|bytes| (MEMORY.into(), bytes));
+        Resources::new(named.chain(memory))
     }
 }
 

@@ -96,6 +96,12 @@ pub enum Fault {
     /// An environment variable that no process can have.
     #[error("`environment` has the name {name}: write one with at least a letter and without `=`")]
     Variable { name: String },
+    /// A resource that nobody could ask for.
+    #[error("`resources` has the name {name}: write one of 1 to {most} bytes on one line")]
+    Resource { name: String, most: usize },
+    /// Memory has a key of its own.
+    #[error("`resources` has `memory`: write memory = \"64 GB\" instead")]
+    MemoryAsResource,
     /// A host that cannot be understood.
     #[error("`hosts` has {text}: {fault}")]
     Host { text: String, fault: HostFault },

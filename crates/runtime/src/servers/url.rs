@@ -169,6 +169,7 @@ fn check(key: &str, launcher: &str, has_hosts: bool) -> Result<(), Fault> {
         ("hosts", _) if has_hosts => "the host stands behind the slashes",
         ("command", "program") => "the command stands behind `program:`",
         ("environment", _) => "write environment.NAME=VALUE for each variable",
+        ("resources", _) => "write resources.NAME=NUMBER for each resource",
         _ => return Ok(()),
     };
     Err(Fault::KeyInUrl { key: key.into(), instead })
@@ -178,6 +179,9 @@ fn line(key: &str, values: &[String]) -> String {
     let value = values.first().map(String::as_str).unwrap_or_default();
     if let Some(name) = key.strip_prefix("environment.") {
         return format!("environment.{} = {}", written_key(name), quoted(value));
+    }
+    if let Some(name) = key.strip_prefix("resources.") {
+        return format!("resources.{} = {}", written_key(name), numeric(value));
     }
     let value = match kind(key) {
         Some(Kind::Number) => numeric(value),

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use gridrpc_core::MEMORY;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
-use super::batch::{clock_time, is_memory};
+use super::batch::{clock_time, is_memory, memory_of};
 use super::problems::{Fault, Report};
+use crate::memory;
 
 /// The longest of most texts, bytes: more than any path has.
 const LONGEST: usize = 4096;
@@ -15,6 +17,8 @@ const LONGEST: usize = 4096;
 const LONGEST_LIST: usize = 128 << 10;
 /// The longest that a job may be asked to run, seconds: ten years.
 const LONGEST_JOB: u64 = 315_360_000;
+/// The longest name of a resource, bytes.
+const LONGEST_NAME: usize = 255;
 /// How much of a value messages show, characters.
 const MOST_SHOWN: usize = 60;
 
@@ -162,12 +166,50 @@ impl<'a> Entry<'a> {
         is_line.then_some(text).ok_or_else(|| self.wrong("a text of one line"))
     }
 
-    /// A size of memory, as batch systems write it.
-    pub(super) fn memory(&self) -> Result<String, Fault> {
-        let text = self.value.get_ref().as_str().filter(|text| is_memory(text));
-        text.map(str::to_owned).ok_or_else(|| {
-            self.wrong("a size as in \"16G\": a number with K, M, G or T, or of megabytes")
+    /// A size of memory in bytes, and as batch systems write it.
+    pub(super) fn memory(&self) -> Result<(u64, String), Fault> {
+        let text = self.value.get_ref().as_str();
+        let size = text.and_then(|text| {
+            let is_theirs = is_memory(text);
+            let bytes = if is_theirs { memory_of(text)? } else { memory::size(text)? };
+            let written =
+                if is_theirs { text.to_owned() } else { format!("{}M", bytes.div_ceil(1 << 20)) };
+            Some((bytes, written))
+        });
+        size.ok_or_else(|| {
+            self.wrong(
+                "a size as in \"64 GB\" or \"16G\": a number with K, M, G or T, or of megabytes",
+            )
         })
+    }
+
+    /// What hosts have of each resource: a table of whole numbers.
+    pub(super) fn resources(&self, report: &mut Report<'_>) -> Vec<(String, u64)> {
+        let Some(table) = self.value.get_ref().as_table() else {
+            let expected = "a table of whole numbers, as in { gpu = 2, \"licence:matlab\" = 1 }";
+            report.add(self.at(), self.wrong(expected));
+            return Vec::new();
+        };
+        let mut resources = Vec::new();
+        for (name, value) in in_order(table) {
+            let name_at = name.span().start;
+            let name: &str = name.get_ref();
+            if name == MEMORY {
+                report.add(name_at, Fault::MemoryAsResource);
+                continue;
+            }
+            if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
+                report.add(name_at, Fault::Resource { name: shown(name), most: LONGEST_NAME });
+                continue;
+            }
+            let entry = Entry { key: &format!("resources.{name}"), value };
+            let number = value.get_ref().as_integer().and_then(whole);
+            match number.and_then(|number| u64::try_from(number).ok()) {
+                Some(number) => resources.push((name.to_owned(), number)),
+                None => report.add(entry.at(), entry.wrong("a whole number from 0 on")),
+            }
+        }
+        resources
     }
 
     /// How long a job may run.

@@ -43,6 +43,8 @@ fn table(server: &Server) -> String {
     line("program", server.program.as_deref().map(quoted));
     line("directory", server.directory.as_deref().map(quoted));
     line("environment", variables(&server.environment));
+    line("memory", server.memory.map(|bytes| quoted(&format!("{bytes} B"))));
+    line("resources", resources(&server.resources));
     line("addresses", (!server.addresses.is_empty()).then(|| list(&server.addresses)));
     line("ports", server.ports.map(|(first, last)| quoted(&format!("{first}-{last}"))));
     line("start_timeout", Some(seconds(server.start_timeout)));
@@ -96,6 +98,12 @@ fn variables(environment: &[(String, String)]) -> Option<String> {
         .iter()
         .map(|(name, value)| format!("{} = {}", key(name), quoted(value)))
         .collect();
+    (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))
+}
+
+fn resources(resources: &[(String, u64)]) -> Option<String> {
+    let pairs: Vec<String> =
+        resources.iter().map(|(name, amount)| format!("{} = {amount}", key(name))).collect();
     (!pairs.is_empty()).then(|| format!("{{ {} }}", pairs.join(", ")))
 }
 

@@ -65,6 +65,8 @@ pub fn server(launcher: LauncherKind) -> Server {
         program: None,
         directory: None,
         environment: Vec::new(),
+        memory: None,
+        resources: Vec::new(),
         addresses: Vec::new(),
         ports: None,
         start_timeout: WAIT,

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use gridrpc_core::Settings;
+use gridrpc_core::{Resources, Settings};
 use gridrpc_runtime::client::{Call, Config, FunctionRef, Grid, Launch, Outcome, Request};
 use gridrpc_runtime::payload::Payload;
 use gridrpc_wire::{Array, DType, FunctionForm, Order, Value, decode_values, encode_values};
@@ -80,6 +80,8 @@ pub fn send(
         deadline,
         cores: 1,
         threads: 0,
+        resources: Resources::NONE,
+        expected: None,
         idempotent: false,
         priority: 0,
         server: None,

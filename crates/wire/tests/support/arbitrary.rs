@@ -125,23 +125,25 @@ fn spawner() -> impl Strategy<Value = Message<'static>> {
 fn hosts() -> impl Strategy<Value = Message<'static>> {
     let texts = || vec(text(), 0..6);
     let words = (text(), text(), text(), texts());
-    let join = (any::<[u8; 2]>(), any::<[u32; 2]>(), any::<u64>(), any::<u16>(), words).prop_map(
-        |([min_version, max_version], [pid, processors], clock, port, words)| {
-            let (host, boot, program, addresses) = words;
-            Message::Join(Join {
-                min_version,
-                max_version,
-                pid,
-                processors,
-                clock,
-                host,
-                boot,
-                program,
-                port,
-                addresses,
-            })
-        },
-    );
+    let join = (any::<[u8; 2]>(), any::<[u32; 2]>(), any::<[u64; 2]>(), any::<u16>(), words)
+        .prop_map(
+            |([min_version, max_version], [pid, processors], [clock, memory], port, words)| {
+                let (host, boot, program, addresses) = words;
+                Message::Join(Join {
+                    min_version,
+                    max_version,
+                    pid,
+                    processors,
+                    clock,
+                    memory,
+                    host,
+                    boot,
+                    program,
+                    port,
+                    addresses,
+                })
+            },
+        );
     let pass = (any::<u64>(), any::<u32>(), any::<[u8; 32]>(), texts())
         .prop_map(|(blob, to, secret, addresses)| Message::Pass { blob, to, secret, addresses });
     let lists = (texts(), texts(), texts(), texts());

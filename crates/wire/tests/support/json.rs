@@ -118,6 +118,7 @@ pub fn message(json: &Json) -> Message<'static> {
             pid: object.int("pid"),
             processors: object.int("processors"),
             clock: object.int("clock"),
+            memory: object.int("memory"),
             host: object.text("host"),
             boot: object.text("boot"),
             program: object.text("program"),

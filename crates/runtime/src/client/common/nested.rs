@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{CallId, Cause, Claim, End, Loss, Time, WorkerId};
+use gridrpc_core::{CallId, Cause, Claim, End, Loss, Resources, Time, WorkerId};
 use gridrpc_wire::FunctionForm;
 
 use crate::client::call::{Call, Outcome, Watcher};
@@ -92,6 +92,8 @@ impl Common {
             priority: priority.parse().map_err(told)?,
             cores: 1,
             threads: 0,
+            resources: Resources::NONE,
+            expected: None,
             server: None,
             on: None,
             callbacks: None,

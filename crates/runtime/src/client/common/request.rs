@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Reservation, ServerId, Task, Time};
+use gridrpc_core::{BlobId, Reservation, Resources, ServerId, Task, Time};
 use thiserror::Error;
 
 use crate::client::call::{Call, Callbacks, Dependency};
@@ -11,6 +11,7 @@ use crate::client::common::Common;
 use crate::client::error::GridError;
 use crate::client::function::FunctionRef;
 use crate::client::state::State;
+use crate::client::sync::ns;
 use crate::loan::Sink;
 use crate::payload::Payload;
 
@@ -33,6 +34,10 @@ pub struct Request {
     pub cores: u32,
     /// Threads that its function is to use, if not as many as it has cores; 0: as many.
     pub threads: u32,
+    /// What it takes of its host beside processors.
+    pub resources: Resources,
+    /// How long its function is expected to run, if that is known.
+    pub expected: Option<Duration>,
     /// The server that has to run it, from [`Grid::server`](crate::client::Grid::server); none: whoever has room.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
@@ -67,7 +72,8 @@ impl Common {
             return Err(SubmitError::Full(Box::new(request)));
         }
         let Request { function, payload, blobs, deadline, idempotent, priority, .. } = request;
-        let Request { cores, threads, server, on, callbacks, sinks, after, .. } = request;
+        let Request { cores, threads, resources, expected, server, on, .. } = request;
+        let Request { callbacks, sinks, after, .. } = request;
         let id = function.id();
         let ids: Option<Vec<_>> =
             (!after.is_empty()).then(|| after.iter().filter_map(Dependency::id).collect());
@@ -77,12 +83,13 @@ impl Common {
             function: id,
             bytes,
             blobs,
-            deadline: deadline
-                .map(|after| now + u64::try_from(after.as_nanos()).unwrap_or(u64::MAX)),
+            deadline: deadline.map(|after| now + ns(after)),
             idempotent,
             priority,
             cores,
             threads,
+            resources,
+            expected: expected.map(ns),
             server,
             on,
             payload: Arc::clone(&call),

@@ -113,7 +113,7 @@ impl Grid {
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
             .map_err(system("making an event queue"))?;
         if let Some(servers) = &config.servers {
-            launching::make_elastic(&mut state.core, workers, &servers.list);
+            launching::describe(&mut state.core, workers, &servers.list);
         }
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
         let hosts = hosts::named(&config);

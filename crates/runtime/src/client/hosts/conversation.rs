@@ -76,6 +76,8 @@ pub(crate) enum HostEvent {
 pub(crate) struct Joined {
     pub(crate) pid: u32,
     pub(crate) processors: u32,
+    /// In bytes; 0: it is not known.
+    pub(crate) memory: u64,
     pub(crate) host: String,
     pub(crate) boot: String,
     /// Where other agents can dial it.
@@ -132,6 +134,7 @@ fn understand(received: Received<'_>) -> Result<HostEvent, LinkError> {
             HostEvent::Join(Joined {
                 pid: join.pid,
                 processors: join.processors,
+                memory: join.memory,
                 host: join.host.to_owned(),
                 boot: join.boot.to_owned(),
                 addresses: own.map(|host| with_port(host, join.port)).collect(),

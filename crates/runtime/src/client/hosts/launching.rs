@@ -66,12 +66,14 @@ pub(crate) fn expected(servers: &[Server]) -> Vec<u32> {
     plans(servers).into_iter().map(|plan| plan.workers).collect()
 }
 
-/// Tells the core of hosts that come and go; the first host has the number `first`.
-pub(crate) fn make_elastic<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Server]) {
+/// Tells the core what hosts have for calls, and which of them come and go; the first host has the number `first`.
+pub(crate) fn describe<T: Clone>(core: &mut Core<T>, first: u32, servers: &[Server]) {
     let mut next = first;
     for server in servers {
         let begin = next;
         next += server.hosts.len() as u32;
+        let offers = server.offers(None);
+        (begin..next).for_each(|id| core.host_offers(WorkerId(id), &server.name, &offers));
         if let Some(least) = server.min_hosts {
             let hosts = (begin..next).map(WorkerId).collect();
             core.make_elastic(hosts, least as usize, ns(server.idle));

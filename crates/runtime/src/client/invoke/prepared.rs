@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_core::{BlobId, Reservation, ServerId};
+use gridrpc_core::{BlobId, Reservation, Resources, ServerId};
 
 use crate::client::call::Callbacks;
 use crate::client::common::request::Request;
@@ -46,6 +46,10 @@ pub struct CallOptions {
     pub deadline: Option<Duration>,
     /// How many processors it uses, all of one host, in each of its processes; 0 is 1.
     pub cores: u32,
+    /// What it takes of its host beside processors.
+    pub resources: Resources,
+    /// How long its function is expected to run, if that is known.
+    pub expected: Option<Duration>,
     /// The server that has to run it, if not any that has room.
     pub server: Option<ServerId>,
     /// The reserved worker that has to run it.
@@ -66,7 +70,7 @@ impl Prepared {
 
 /// The request for a call that needs nothing else.
 pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -> Request {
-    let CallOptions { deadline, cores, server, on, callbacks } = options;
+    let CallOptions { deadline, cores, resources, expected, server, on, callbacks } = options;
     Request {
         function: Arc::clone(&target.function),
         payload,
@@ -76,6 +80,8 @@ pub(super) fn request(target: &Target, payload: Payload, options: CallOptions) -
         priority: 0,
         cores: cores.max(1),
         threads: 0,
+        resources,
+        expected,
         server,
         on,
         callbacks,

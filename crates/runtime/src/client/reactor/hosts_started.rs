@@ -174,7 +174,7 @@ impl Reactor {
     }
 
     pub(super) fn join(&mut self, index: usize, joined: Joined) {
-        let Joined { pid, processors, host, boot, addresses } = joined;
+        let Joined { pid, processors, memory, host, boot, addresses } = joined;
         let wishes = self.wishes.clone();
         let Some(hosts) = &mut self.hosts else { return };
         let mut plan = hosts.plans[index].clone();
@@ -183,6 +183,8 @@ impl Reactor {
         if cores > 1 {
             plan.workers = wanted;
         }
+        let server = hosts.launching.server(&plan);
+        let (name, offers) = (server.name.clone(), server.offers(Some(memory)));
         let id = hosts.id(index);
         let serve = hosts.serve(&plan, &wishes);
         let many = hosts.entries.len() > FEW;
@@ -209,6 +211,7 @@ impl Reactor {
         state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
         state.hosts.note(id, &plan.name, "has an agent, which starts workers");
         state.core.host_has_cores(id, cores);
+        state.core.host_offers(id, &name, &offers);
         state.drive(|core, out| core.host_joined(id, wanted, out));
         if let Some(ends) = ends {
             state.core.host_ends(now(), id, ends);

@@ -12,7 +12,7 @@ fn nearly() -> impl Strategy<Value = String> {
         Just("hosts = ['a[1-3]:2', 'b']\n".to_owned()),
         Just("[[server.b]]\n".to_owned()),
         Just("environment = { A = 1 }\n".to_owned()),
-        "(hosts|workers|ports|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
+        "(hosts|workers|ports|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment|resources) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
         "\\PC{0,20}",
     ];
     prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
@@ -52,8 +52,10 @@ fn batch() -> impl Strategy<Value = Batch> {
         RequestForm::Step,
         RequestForm::Direct,
     ];
+    // As many terabytes as can be counted in bytes.
+    let memory = prop::option::of("[0-9]{1,7}[KMGT]?");
     (
-        (0..9_usize, line(), line(), prop::option::of("[0-9]{1,9}[KMGT]?"), line()),
+        (0..9_usize, line(), line(), memory, line()),
         (prop::option::of(1..=315_360_000_u64), 0..=100_000_u32, any::<bool>(), line()),
         (options(), options(), line(), any::<bool>()),
     )
@@ -88,6 +90,11 @@ fn batch() -> impl Strategy<Value = Batch> {
         })
 }
 
+fn resources() -> impl Strategy<Value = Vec<(String, u64)>> {
+    let named = prop::collection::btree_map("[a-z]{1,5}:[a-z .é]{1,4}", 0..1_u64 << 63, 0..4);
+    named.prop_map(|named| named.into_iter().collect())
+}
+
 /// The agents of a batch system's jobs.
 fn numbered(name: &str, count: usize) -> Vec<Host> {
     (1..=count).map(|number| Host::named(format!("{name}-{number}"))).collect()
@@ -108,36 +115,43 @@ fn server() -> impl Strategy<Value = Server> {
         (option(), option(), option(), option(), environment),
         (prop::collection::vec("[a-z0-9.]{1,9}", 0..3), prop::option::of((1_u16.., 1_u16..))),
         (time(), time(), time(), any::<bool>(), 0..3_usize, 0..3_usize),
-        (prop::option::of(0..4_u32), time()),
+        (prop::option::of(0..4_u32), time(), prop::option::of(0..u64::MAX), resources()),
     )
-        .prop_map(|(first, texts, (addresses, ports), rest, (least, idle))| {
-            let (name, launcher, hosts, workers) = first;
-            let (python, program, directory, staging, environment) = texts;
-            let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) = rest;
-            let hosts = match launcher {
-                LauncherKind::Batch(_) => numbered(&name, hosts.len()),
-                _ => hosts,
-            };
-            Server {
-                workers,
-                python,
-                program,
-                directory,
-                staging,
-                environment: environment.into_iter().collect(),
-                addresses,
-                ports: ports.map(|(a, b)| (a.min(b), a.max(b))),
-                start_timeout,
-                stop_timeout,
-                heartbeat,
-                encryption,
-                output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept][output],
-                compression: [Compression::Auto, Compression::On, Compression::Off][compression],
-                min_hosts: least.map(|least| least.min(hosts.len() as u32)),
-                idle,
-                ..Server::new(name, launcher, hosts)
-            }
-        })
+        .prop_map(
+            |(first, texts, (addresses, ports), rest, (least, idle, memory, resources))| {
+                let (name, launcher, hosts, workers) = first;
+                let (python, program, directory, staging, environment) = texts;
+                let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) =
+                    rest;
+                let hosts = match launcher {
+                    LauncherKind::Batch(_) => numbered(&name, hosts.len()),
+                    _ => hosts,
+                };
+                Server {
+                    workers,
+                    python,
+                    program,
+                    directory,
+                    staging,
+                    environment: environment.into_iter().collect(),
+                    memory: memory.filter(|_| !matches!(launcher, LauncherKind::Batch(_))),
+                    resources,
+                    addresses,
+                    ports: ports.map(|(a, b)| (a.min(b), a.max(b))),
+                    start_timeout,
+                    stop_timeout,
+                    heartbeat,
+                    encryption,
+                    output: [ServerOutput::Labelled, ServerOutput::Plain, ServerOutput::Kept]
+                        [output],
+                    compression: [Compression::Auto, Compression::On, Compression::Off]
+                        [compression],
+                    min_hosts: least.map(|least| least.min(hosts.len() as u32)),
+                    idle,
+                    ..Server::new(name, launcher, hosts)
+                }
+            },
+        )
 }
 
 proptest! {

@@ -17,6 +17,7 @@ workers = 3
 heartbeat = 2.5
 environment = { A = "1", B = "2" }
 addresses = ["10.0.0.1"]
+resources = { gpu = 1, disk = 5 }
 
 [server.zebra]
 launcher = "ssh"
@@ -27,6 +28,8 @@ python = "/opt/py/bin/python3"
 program = "/opt/bin/gridrpc"
 directory = "/scratch/me"
 environment = { OMP_NUM_THREADS = "1", LIMIT = 3, B = true }
+memory = "64 GB"
+resources = { gpu = 2, "licence:matlab" = 1 }
 addresses = ["10.0.0.1", "[fd00::1]", "head.example.org"]
 ports = "40000-40100"
 start_timeout = 61
@@ -50,6 +53,28 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
+fn numbers(pairs: &[(&str, u64)]) -> Vec<(String, u64)> {
+    pairs.iter().map(|(name, number)| (name.to_string(), *number)).collect()
+}
+
+#[test]
+fn what_hosts_have_is_said_or_what_they_tell() {
+    let offers = |keys: &str, told| {
+        let text = format!("[server.a]\nlauncher = {keys}\nresources = {{ gpu = 2 }}");
+        read(&text, "").unwrap()[0].offers(told).to_string()
+    };
+    assert_eq!(offers("'local'", None), "2 of \"gpu\"");
+    assert_eq!(offers("'local'", Some(5000)), "2 of \"gpu\" and 5 KB of memory");
+    let said = "2 of \"gpu\" and 64 GB of memory";
+    assert_eq!(offers("'local'\nmemory = '64 GB'", Some(5000)), said);
+    // Batch systems count by 1,024, and know nothing of other units.
+    let asked = read("server.a = { launcher = 'slurm', memory = '2 GB' }", "").unwrap();
+    let LauncherKind::Batch(batch) = &asked[0].launcher else { panic!("{asked:?}") };
+    assert_eq!(batch.memory.as_deref(), Some("1908M"));
+    let asked = offers("'slurm'\nmemory = '1500'", Some(5000));
+    assert_eq!(asked, "2 of \"gpu\" and 1.572 GB of memory");
+}
+
 #[test]
 fn every_key_has_its_effect() {
     let servers = read(WHOLE, "grid.toml").unwrap();
@@ -61,6 +86,8 @@ fn every_key_has_its_effect() {
         program: Some("/opt/bin/gridrpc".into()),
         directory: Some("/scratch/me".into()),
         environment: pairs(&[("A", "1"), ("OMP_NUM_THREADS", "1"), ("LIMIT", "3"), ("B", "true")]),
+        memory: Some(64_000_000_000),
+        resources: numbers(&[("disk", 5), ("gpu", 2), ("licence:matlab", 1)]),
         addresses: texts(&["10.0.0.1", "fd00::1", "head.example.org"]),
         ports: Some((40_000, 40_100)),
         start_timeout: Duration::from_secs(61),
@@ -85,6 +112,7 @@ fn every_key_has_its_effect() {
     let expected = Server {
         heartbeat: Duration::from_millis(2500),
         environment: pairs(&[("A", "1"), ("B", "2")]),
+        resources: numbers(&[("gpu", 1), ("disk", 5)]),
         addresses: texts(&["10.0.0.1"]),
         ..Server::new(
             "here",

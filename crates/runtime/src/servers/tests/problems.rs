@@ -58,7 +58,7 @@ fn what_batch_systems_are_asked_for() {
 [server.lab]
 launcher = 'slurm'
 nodes = 0
-memory = '16GB'
+memory = '16XB'
 wall_time = '30'
 cores = -1
 exclusive = 'yes'
@@ -76,7 +76,7 @@ nodes = 2
 ";
     let expected = "\
 grid.toml:3: server \"lab\": `nodes` is 0: write a whole number from 1 to 100000
-grid.toml:4: server \"lab\": `memory` is \"16GB\": write a size as in \"16G\": a number with K, M, G or T, or of megabytes
+grid.toml:4: server \"lab\": `memory` is \"16XB\": write a size as in \"64 GB\" or \"16G\": a number with K, M, G or T, or of megabytes
 grid.toml:5: server \"lab\": `wall_time` is \"30\": write a whole number of seconds, or a text as in \"08:00:00\" or \"2-12:00:00\"
 grid.toml:6: server \"lab\": `cores` is -1: write a whole number from 1 to 100000
 grid.toml:7: server \"lab\": `exclusive` is \"yes\": write true or false
@@ -188,6 +188,34 @@ fn values_that_keys_cannot_have() {
         (
             "addresses = [1]",
             "`addresses` is 1: write a list of names and addresses, such as [\"10.0.0.1\"]".into(),
+        ),
+        (
+            "memory = '20000000T'",
+            "`memory` is \"20000000T\": write a size as in \"64 GB\" or \"16G\": a number with K, M, G \
+             or T, or of megabytes"
+                .into(),
+        ),
+        (
+            "memory = 64",
+            "`memory` is 64: write a size as in \"64 GB\" or \"16G\": a number with K, M, G or T, or \
+             of megabytes"
+                .into(),
+        ),
+        (
+            "resources = ['gpu']",
+            "`resources` is a list: write a table of whole numbers, as in { gpu = 2, \
+             \"licence:matlab\" = 1 }"
+                .into(),
+        ),
+        (
+            "resources = { memory = 1, '' = 2, gpu = -1, a = 1.5, b = '2', c = 99999999999999999999 }",
+            "`resources` has `memory`: write memory = \"64 GB\" instead\n\
+             `resources` has the name \"\": write one of 1 to 255 bytes on one line\n\
+             `resources.gpu` is -1: write a whole number from 0 on\n\
+             `resources.a` is 1.5: write a whole number from 0 on\n\
+             `resources.b` is \"2\": write a whole number from 0 on\n\
+             `resources.c` is 99999999999999999999: write a whole number from 0 on"
+                .into(),
         ),
         (
             "environment = 'A=1'",

@@ -13,7 +13,7 @@ fn ssh() {
     let expected = Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("node1")]);
     assert_eq!(server, expected);
     let url = "SSH://ann%40b@node1:2222/?workers=4&python=/opt/a%20b&directory=%2Fscratch\
-               &environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&ports=1-2\
+               &memory=64GB&resources.gpu=2&resources.licence%3Amatlab=1&environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&ports=1-2\
                &heartbeat=0.5&start_timeout=7&encryption=none&command=ssh%20-v";
     let command = texts(&["ssh", "-v", "-p", "2222"]);
     let expected = Server {
@@ -21,6 +21,8 @@ fn ssh() {
         python: Some("/opt/a b".into()),
         directory: Some("/scratch".into()),
         environment: pairs(&[("A", "x=y"), ("B", "")]),
+        memory: Some(64_000_000_000),
+        resources: vec![("gpu".into(), 2), ("licence:matlab".into(), 1)],
         addresses: texts(&["a", "b", "c"]),
         ports: Some((1, 2)),
         heartbeat: Duration::from_millis(500),
@@ -151,6 +153,11 @@ fn what_is_wrong() {
             "`workers` is there twice: take one of the two out, or give it another name",
         ),
         ("ssh://a?hosts=b", "has the key `hosts` in its query: the host stands behind the slashes"),
+        (
+            "ssh://a?resources=gpu",
+            "has the key `resources` in its query: write resources.NAME=NUMBER for each resource",
+        ),
+        ("ssh://a?resources.gpu=two", "`resources.gpu` is \"two\": write a whole number from 0 on"),
         (
             "ssh://a?environment=A",
             "has the key `environment` in its query: write environment.NAME=VALUE for each variable",

@@ -1,0 +1,100 @@
+"""What calls ask for beside the place of a worker, and what machines have of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gridrpc import _native
+
+#: The most of anything: more than fits into a file or a message.
+MOST = (1 << 63) - 1
+#: The longest name of a resource, bytes.
+LONGEST_NAME = 255
+#: The resource that is counted in bytes.
+MEMORY = "memory"
+
+
+class Needs(NamedTuple):
+    """What a call asks for."""
+
+    cores: int = 1
+    #: How much of what, by name; memory in bytes.
+    resources: tuple[tuple[str, int], ...] = ()
+    #: Seconds that it is expected to run.
+    expected: float | None = None
+
+    def with_(self, other: Needs) -> Needs:
+        """What a call asks for whose function asks for this: what it says itself goes before."""
+        return Needs(
+            self.cores if other.cores == 1 else other.cores,
+            tuple({**dict(self.resources), **dict(other.resources)}.items()),
+            self.expected if other.expected is None else other.expected,
+        )
+
+
+#: What most calls ask for, which `needs` tells by this object and no equal one.
+NOTHING = Needs()
+
+
+def needs(
+    cores: int,
+    memory: int | str | None,
+    resources: Mapping[str, int] | None,
+    expected: float | None,
+) -> Needs:
+    """What a call asks for, checked. Raises ValueError."""
+    if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 1 << 31:
+        raise ValueError(f"`cores` is {cores!r}: give a number from 1 on")
+    if cores == 1 and memory is None and resources is None and expected is None:
+        return NOTHING
+    if expected is not None and not _is_time(expected):
+        raise ValueError(f"`expected` is {expected!r}: give seconds, a finite number from 0 on")
+    asked = amounts(resources) if resources is not None else {}
+    if memory is not None:
+        asked[MEMORY] = memory_bytes(memory)
+    found = Needs(cores, tuple(asked.items()), None if expected is None else float(expected))
+    return NOTHING if found == NOTHING else found
+
+
+def memory_bytes(memory: int | str) -> int:
+    """A size of memory in bytes. Raises ValueError."""
+    size: int | None = None
+    if isinstance(memory, str):
+        size = _native.memory_size(memory)
+    elif isinstance(memory, int) and not isinstance(memory, bool):
+        size = memory
+    if size is None or not 0 <= size <= MOST:
+        raise ValueError(
+            f'`memory` is {memory!r}: give a size such as "4 GB" or "512 MiB", or a number of bytes'
+        )
+    return size
+
+
+def amounts(resources: Mapping[str, int]) -> dict[str, int]:
+    """How much of each resource, checked. Raises ValueError."""
+    if not isinstance(resources, Mapping):
+        told = f'`resources` is {resources!r}: give a dict, such as {{"gpu": 1}}'
+        raise ValueError(told)  # noqa: TRY004 (as for all that is wrong with it)
+    for name, amount in resources.items():
+        if name == MEMORY:
+            raise ValueError('`resources` has "memory": give `memory`, such as memory="4 GB"')
+        if not isinstance(name, str) or not 1 <= len(name.encode()) <= LONGEST_NAME:
+            raise ValueError(
+                f"`resources` has the name {name!r}: give a text of 1 to {LONGEST_NAME} bytes"
+            )
+        if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= MOST:
+            raise ValueError(f"`resources` has {amount!r} of {name!r}: give a number from 0 on")
+    return dict(resources)
+
+
+def offered(memory: int | str, resources: Mapping[str, int]) -> list[tuple[str, int]]:
+    """What this machine has for calls; no memory given: what it has."""
+    size = memory_bytes(memory) if memory else _native.memory_of_machine()
+    return [*amounts(resources).items(), (MEMORY, size)]
+
+
+def _is_time(value: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value >= 0  # type: ignore[arg-type, operator]
