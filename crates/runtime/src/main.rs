@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use gridrpc_idl::Dialect;
@@ -123,6 +124,9 @@ enum Command {
         /// A file that has the ticket instead, and is removed
         #[arg(long, value_name = "FILE")]
         ticket: Option<PathBuf>,
+        /// How long it waits for that file, if it is not there yet
+        #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+        patience: u64,
         /// How many processors it has, if not all of its host
         #[arg(long, value_name = "N")]
         processors: Option<usize>,
@@ -161,8 +165,9 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
             default_signals()?;
             return Ok(run_rank(&place).map(|()| ExitCode::SUCCESS)?);
         }
-        Command::Agent { ticket, processors } => {
-            let options = agent::Options { ticket, processors };
+        Command::Agent { ticket, patience, processors } => {
+            let patience = Duration::from_secs(patience);
+            let options = agent::Options { ticket, patience, processors };
             return Ok(agent::run(&options).map(|()| ExitCode::SUCCESS)?);
         }
         // It has agents to end, and so must not end by a signal.

@@ -17,7 +17,7 @@ mod ticket;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thiserror::Error;
 
@@ -29,6 +29,9 @@ pub use ticket::{SECRET, Ticket, TicketError, TicketKeys};
 
 /// How long the agent tries to reach its client.
 const DIAL: Duration = Duration::from_secs(30);
+
+/// How often it looks for a ticket that it waits for.
+const LOOKING: Duration = Duration::from_millis(200);
 
 /// Why an agent has ended before its client wanted it to.
 #[derive(Debug, Error)]
@@ -78,6 +81,8 @@ pub struct Options {
     /// A file with its ticket, which it removes; none: that is the first line of its standard input, whose
     /// end is the agent's as well.
     pub ticket: Option<PathBuf>,
+    /// How long it waits for that file, if it is not there yet.
+    pub patience: Duration,
     /// How many processors it has; none: as many as the system lets it use.
     pub processors: Option<usize>,
 }
@@ -92,9 +97,8 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
         greeting::set_processors(processors);
     }
     let word = match &options.ticket {
-        Some(file) => {
-            taken(file).map_err(|error| AgentError::NoTicketIn { file: file.clone(), error })?
-        }
+        Some(file) => taken(file, options.patience)
+            .map_err(|error| AgentError::NoTicketIn { file: file.clone(), error })?,
         None => input::first_line().map_err(AgentError::NoTicket)?,
     };
     let ticket = Ticket::decode(&word)?;
@@ -106,9 +110,17 @@ pub fn run(options: &Options) -> Result<(), AgentError> {
     serving::serve(dialled, ticket.keys.as_ref(), &input)
 }
 
-/// What a file has, which is there no longer.
-fn taken(file: &Path) -> io::Result<String> {
-    let word = std::fs::read_to_string(file)?;
+/// What a file has, which is there no longer. `patience`: how long it is waited for.
+fn taken(file: &Path, patience: Duration) -> io::Result<String> {
+    let until = Instant::now() + patience;
+    let word = loop {
+        match std::fs::read_to_string(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
+                std::thread::sleep(LOOKING);
+            }
+            read => break read?,
+        }
+    };
     std::fs::remove_file(file)?;
     Ok(word)
 }

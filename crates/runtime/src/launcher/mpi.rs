@@ -143,7 +143,8 @@ impl System for Mpi {
         let mut runs = lock(&self.runs);
         let seen = jobs.iter().filter_map(|job| {
             let stand = runs.get_mut(*job)?.stand();
-            Some(Seen { task: Task { job: (*job).to_owned(), number: None }, stand, left: None })
+            let task = Task { job: (*job).to_owned(), number: None };
+            Some(Seen { task, stand, left: None, run: String::new() })
         });
         Ok(seen.collect())
     }

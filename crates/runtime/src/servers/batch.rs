@@ -117,7 +117,7 @@ const KEYS: [(&str, Owners); 16] = [
     ("options", WITH_MPI),
     ("skip", ALL),
     ("template", ALL),
-    ("requeue", SLURM),
+    ("requeue", ALL),
 ];
 
 /// What a batch system calls its queues, and what is charged.

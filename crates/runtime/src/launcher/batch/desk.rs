@@ -10,7 +10,7 @@ use super::super::agents::{lock, never_started};
 use super::super::{COPIES, Event, QUEUED, Report, Start};
 use super::folder::{self, Folder};
 use super::watcher::Watcher;
-use super::{Commands, Gone, Placing, Seen, Stand, System, Task, Wanted};
+use super::{Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted};
 
 /// How soon it is asked how jobs stand, and again after pauses that grow by half up to the longest. It is one
 /// question for all jobs, of which the batch system has many to answer.
@@ -22,6 +22,8 @@ const RUNNING: Duration = Duration::from_secs(30);
 const ENDING: Duration = Duration::from_millis(100);
 /// How long a job that was requeued waits for an agent that takes its place.
 const ADOPTION: Duration = Duration::from_secs(60);
+/// How much sooner a job's time may be over than it is known here, which sees it begin some time later.
+const UNSURE: Duration = WAITING;
 /// How often in a row the end of an agent that is gone is looked for.
 const LOOKS: u32 = 20;
 
@@ -51,6 +53,8 @@ struct Member {
     runs: bool,
     /// Where it runs, if that is known.
     node: String,
+    /// Which run of its job it is, if that is known.
+    run: String,
     /// It is to end.
     stopped: bool,
     /// How often its end is still looked for.
@@ -73,6 +77,8 @@ pub(super) struct Desk<S> {
     folder: Option<Folder>,
     watcher: Option<Watcher>,
     pause: Duration,
+    /// Whether there may be jobs that nobody has named: the system was asked for them, and did not answer.
+    has_unknown_jobs: bool,
 }
 
 impl<S: System> Desk<S> {
@@ -86,7 +92,7 @@ impl<S: System> Desk<S> {
     ) -> Desk<S> {
         let (commands, known) = (Arc::clone(commands), Arc::clone(known));
         let (members, requeued) = (HashMap::new(), Vec::new());
-        let (folder, watcher, pause) = (None, None, SOON);
+        let (folder, watcher, pause, has_unknown_jobs) = (None, None, SOON, false);
         Desk {
             system,
             placing,
@@ -99,6 +105,7 @@ impl<S: System> Desk<S> {
             folder,
             watcher,
             pause,
+            has_unknown_jobs,
         }
     }
 
@@ -175,6 +182,7 @@ impl<S: System> Desk<S> {
                         state: String::new(),
                         runs: false,
                         node: String::new(),
+                        run: String::new(),
                         stopped: false,
                         looks: 0,
                         ends: None,
@@ -220,6 +228,7 @@ impl<S: System> Desk<S> {
         let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
         let job = self.system.submit(&self.commands, &wanted).map_err(|error| {
             let _ = std::fs::remove_dir_all(&put);
+            self.has_unknown_jobs |= matches!(error, Trouble::Silent(_));
             error.to_string()
         })?;
         if let Some(watcher) = watcher {
@@ -254,13 +263,17 @@ impl<S: System> Desk<S> {
         for (agent, member) in &self.members {
             let of = |number| stands.get(&(&*member.job, number)).copied();
             let seen = of(Some(member.number)).or_else(|| of(None));
-            told.push((*agent, seen.map(|seen| (seen.stand.clone(), seen.left))));
+            told.push((*agent, seen.map(|seen| (seen.stand.clone(), seen.left, &*seen.run))));
         }
         for (agent, seen) in told {
-            if let Some((Stand::Runs(_), left)) = &seen {
+            if let Some((Stand::Runs(_), left, run)) = &seen {
+                if self.is_another_run(agent, run) {
+                    self.was_taken(agent);
+                    continue;
+                }
                 self.tell_end(agent, *left);
             }
-            self.take(agent, seen.map(|(stand, _)| stand));
+            self.take(agent, seen.map(|(stand, ..)| stand));
         }
         // Those that could not be cancelled when they were to be.
         let stopped = self.members.iter().filter(|(_, member)| member.stopped);
@@ -280,12 +293,13 @@ impl<S: System> Desk<S> {
         });
         let stand = stand.unwrap_or_else(|| {
             let task = Task { job: job.clone(), number: member.task };
-            let gone = Gone { task: &task, node: &member.node, status: status() };
+            let is_over = member.ends.is_some_and(|ends| ends <= Instant::now() + UNSURE);
+            let gone = Gone { task: &task, node: &member.node, status: status(), is_over };
             self.system.gone(&self.commands, &gone)
         });
         match stand {
             Stand::Queued(_) if (member.runs || member.looks > 0) && !member.stopped => {
-                self.was_requeued(agent);
+                self.was_taken(agent);
             }
             Stand::Queued(why) => {
                 let state = match &*why {
@@ -332,12 +346,29 @@ impl<S: System> Desk<S> {
         }
     }
 
-    /// The system has taken an agent's job from its node, and will run it again: another agent may take its place
-    /// there, with a ticket of its own. The old one was taken once and is of no use any longer.
-    fn was_requeued(&mut self, agent: u32) {
+    /// Whether the job of an agent that is gone runs again already: a job that was requeued may wait for no longer
+    /// than a moment. `run`: which run of it that is.
+    fn is_another_run(&mut self, agent: u32, run: &str) -> bool {
+        let Some(member) = self.members.get_mut(&agent) else { return false };
+        let is_gone = member.looks > 0 && !member.stopped;
+        let is_another = is_gone && !member.run.is_empty() && member.run != run;
+        run.clone_into(&mut member.run);
+        is_another
+    }
+
+    /// The system has taken an agent's job from its node. If it will run it again, another agent may take its
+    /// place there, with a ticket of its own. The old one was taken once and is of no use any longer.
+    fn was_taken(&mut self, agent: u32) {
+        if !self.system.requeues() {
+            let Some(member) = self.members.get(&agent) else { return };
+            let (job, number) = (member.job.clone(), member.task);
+            let how = format!("its job {job} had to leave its node");
+            // What cannot be cancelled finds no ticket, and ends.
+            let _ = self.system.cancel(&self.commands, &[Task { job, number }]);
+            return self.end(agent, Event::Ended(how));
+        }
         let Some(mut member) = self.members.remove(&agent) else { return };
-        let job = &member.job;
-        let how = format!("its job {job} was requeued, to make room or by `scontrol requeue`");
+        let how = format!("its job {} {}", member.job, self.system.requeued());
         member.runs = false;
         (member.looks, member.ends) = (0, None);
         member.state.clear();
@@ -483,8 +514,8 @@ impl<S: System> Desk<S> {
         for agent in agents {
             self.end(agent, Event::Ended("nobody could be asked to end its job".to_owned()));
         }
-        if !all_ended {
-            // The watcher does what could not be done here.
+        if !all_ended || self.has_unknown_jobs {
+            // The watcher does what could not be done here. It knows jobs by what they are called, too.
             return;
         }
         if let Some(watcher) = self.watcher.take() {

@@ -23,7 +23,7 @@ use crate::sys;
 pub(super) use commands::{Commands, Trouble};
 pub(super) use folder::{Folder, Placing, text};
 pub(super) use refusals::{Words, each_line_has, ended_with};
-pub(super) use script::{Parts, filled, is_left_out, quoted, shell};
+pub(super) use script::{Parts, filled, is_left_out, patience, quoted, shell};
 pub(super) use watcher::Watcher;
 
 use desk::{Desk, Order};
@@ -52,6 +52,17 @@ pub(super) trait System: fmt::Debug + Send + 'static {
     fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
         let job = &gone.task.job;
         Stand::Ended(format!("the batch system knows nothing of job {job} any longer"))
+    }
+
+    /// Whether a job that was taken from its node is to run again. Else it is cancelled, and another one is asked
+    /// for.
+    fn requeues(&self) -> bool {
+        true
+    }
+
+    /// How a job was taken from its node that will run again, as what it did.
+    fn requeued(&self) -> &'static str {
+        "was requeued"
     }
 
     /// Whether the agents of one request start and end each for itself.
@@ -91,6 +102,8 @@ pub(super) struct Gone<'a> {
     pub(super) node: &'a str,
     /// With what status its agent has ended, if the script of its job has written that down.
     pub(super) status: Option<u32>,
+    /// Whether it had no time left, as far as that is known.
+    pub(super) is_over: bool,
 }
 
 /// What the system says of a task.
@@ -100,6 +113,9 @@ pub(super) struct Seen {
     pub(super) stand: Stand,
     /// How long it may still run, if that is known.
     pub(super) left: Option<Duration>,
+    /// What the runs of a task that was requeued differ in, such as when each has begun; empty if that is not
+    /// known, or it does not run.
+    pub(super) run: String,
 }
 
 /// How a task stands.

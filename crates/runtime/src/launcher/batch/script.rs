@@ -49,6 +49,12 @@ pub(in crate::launcher) fn shell(template: &str) -> Option<String> {
     }
 }
 
+/// The option of an agent by which it waits for its ticket where its job may be requeued: the new ticket may
+/// come later than the job runs again.
+pub(in crate::launcher) fn patience(requeue: bool) -> &'static str {
+    if requeue { " --patience 60" } else { "" }
+}
+
 /// Whether an option is among those that are to be left out. These are named with or without their values:
 /// `--time`, `-l`, `-l h_rt`.
 pub(in crate::launcher) fn is_left_out(skip: &[String], option: &str) -> bool {

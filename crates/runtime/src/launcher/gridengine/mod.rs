@@ -153,7 +153,7 @@ impl System for GridEngine {
                     Stand::Refused(refusals::not_started(&name(&task), why))
                 }
             };
-            Seen { task, stand, left: None }
+            Seen { task, stand, left: None, run: row.begun.to_owned() }
         });
         let seen = seen.collect();
         if !failed.is_empty() {
@@ -174,7 +174,7 @@ impl System for GridEngine {
     }
 
     fn gone(&self, _commands: &Commands, gone: &Gone<'_>) -> Stand {
-        let Gone { task, node, status } = *gone;
+        let Gone { task, node, status, is_over } = *gone;
         let (job, name) = (&task.job, name(task));
         let on = if node.is_empty() { String::new() } else { format!(" on {node}") };
         let number = task.number.map(|number| format!(" -t {}", number + 1)).unwrap_or_default();
@@ -186,6 +186,7 @@ impl System for GridEngine {
                      begun; `qacct -j {job}{number}` tells whether it has run"
                 )
             }
+            None if is_over => "has reached its wall time: see `wall_time`".to_owned(),
             None => {
                 format!(
                     "was ended by Grid Engine: by `qdel`, or since it had reached its wall time or \
@@ -198,6 +199,10 @@ impl System for GridEngine {
 
     fn wall_time(&self) -> Option<Duration> {
         self.batch.wall_time
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, to make room or by `qmod -rj`"
     }
 
     fn has_tasks(&self) -> bool {

@@ -1,6 +1,8 @@
 //! The script of a job: what Grid Engine is asked for, and how the agents start in it.
 
-use super::super::batch::{Parts, Wanted, filled, is_left_out, processors_of_agent, quoted, shell};
+use super::super::batch::{
+    Parts, Wanted, filled, is_left_out, patience, processors_of_agent, quoted, shell,
+};
 use super::GridEngine;
 use crate::servers::RequestForm;
 
@@ -37,8 +39,8 @@ impl GridEngine {
             "-V".to_owned(),
             "-j y".to_owned(),
             format!("-o {}", quoted(&output)),
-            // Its ticket has been used: what comes back gets another one.
-            "-r n".to_owned(),
+            // Without being asked, a new job takes the place of one that is lost.
+            format!("-r {}", if batch.requeue { "y" } else { "n" }),
             // What can never run is to be refused at once.
             "-w e".to_owned(),
         ];
@@ -89,13 +91,14 @@ impl GridEngine {
         let number = if agents > 1 { "$((SGE_TASK_ID - 1))" } else { "0" };
         let (program, folder) = (quoted(program), quoted(folder));
         let processors = self.processors("\"$slots\"");
+        let patience = patience(self.batch.requeue);
         // The first line is that of the host that this runs on.
         format!(
             "tickets={folder}\n\
              agent={number}\n\
              slots=${{NSLOTS:-1}} status=0\n\
              [ ! -r \"${{PE_HOSTFILE:-}}\" ] || read -r host slots rest <\"$PE_HOSTFILE\"\n\
-             {program} agent --ticket \"$tickets/$agent\"{processors} \\\n    \
+             {program} agent --ticket \"$tickets/$agent\"{patience}{processors} \\\n    \
              >\"$tickets/$agent.out\" 2>&1 || status=$?\n\
              echo \"$status\" >\"$tickets/$agent.end\"\n\
              exit \"$status\""
@@ -106,7 +109,9 @@ impl GridEngine {
     fn agents(&self, wanted: &Wanted<'_>) -> String {
         let Wanted { agents, program, folder } = *wanted;
         let slots = self.slots();
-        let run = run(program, folder, "\"$2\"", &self.processors(&slots.to_string()));
+        let options =
+            format!("{}{}", patience(self.batch.requeue), self.processors(&slots.to_string()));
+        let run = run(program, folder, "\"$2\"", &options);
         let folder = quoted(folder);
         format!(
             r#"tickets={folder}
@@ -137,10 +142,10 @@ wait"#
 }
 
 /// A word for the shell whose value is a command line that becomes an agent. `qrsh` gives such a line to a shell
-/// there. `number`: a word, for its ticket.
-fn run(program: &str, folder: &str, number: &str, processors: &str) -> String {
+/// there. `number`: a word, for its ticket. `options`: further ones.
+fn run(program: &str, folder: &str, number: &str, options: &str) -> String {
     let begin = format!("exec {} agent --ticket {}/", quoted(program), quoted(folder));
-    let end = if processors.is_empty() { String::new() } else { quoted(processors) };
+    let end = if options.is_empty() { String::new() } else { quoted(options) };
     format!("{}{number}{end}", quoted(&begin))
 }
 

@@ -35,6 +35,15 @@ exit \"$status\"
 }
 
 #[test]
+fn a_job_that_may_be_requeued_waits_for_its_ticket() {
+    let script = script_of("gridengine:?nodes=3&requeue=true").unwrap();
+    assert!(script.contains("\n#$ -r y\n"), "{script}");
+    assert!(script.contains("--ticket \"$tickets/$agent\" --patience 60 --processors"), "{script}");
+    let script = script_of("gridengine:?nodes=3&requeue=true&request=job&parallel_environment=mp");
+    assert!(script.unwrap().contains("\"$2\"' --patience 60 --processors 1'"));
+}
+
+#[test]
 fn all_that_is_asked_for_is_in_the_script() {
     let script = script_of(
         "gridengine:?nodes=3&workers=4&cores=2&queue=long.q&project=me&memory=8000&wall_time=2-00:00:00\

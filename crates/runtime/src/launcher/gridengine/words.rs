@@ -12,6 +12,8 @@ pub(super) struct Row<'a> {
     state: &'a str,
     /// The queue, and the host behind `@`; empty if it has none yet.
     queue: &'a str,
+    /// When it was started; empty if it waits.
+    pub(super) begun: &'a str,
 }
 
 /// How far a job has come.
@@ -38,6 +40,7 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
             number: field("tasks").and_then(|tasks| tasks.parse().ok()),
             state: field("state")?,
             queue: field("queue_name").unwrap_or_default(),
+            begun: field("JAT_start_time").unwrap_or_default(),
         })
     })
 }
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn states_are_letters() {
-        let state = |state, queue| Row { job: "1", number: None, state, queue }.state();
+        let state = |state, queue| Row { job: "1", number: None, state, queue, begun: "" }.state();
         assert_eq!(state("hqw", ""), State::Held);
         assert_eq!(state("t", "a@n1"), State::Runs("n1".into()));
         assert_eq!(state("dr", "a@n1"), State::Runs("n1".into()));

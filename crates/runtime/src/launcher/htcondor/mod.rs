@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::batch::{
     Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
-    is_left_out, job_name, printed, processors_of_agent,
+    is_left_out, job_name, patience, printed, processors_of_agent,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, Server};
@@ -19,8 +19,15 @@ use refusals::{is_unknown, refusal};
 use words::{History, Row, State, name, rows};
 
 /// The attributes of a job that are asked for.
-const COLUMNS: [&str; 6] =
-    ["ClusterId", "ProcId", "JobStatus", "RemoteHost", "LastRejMatchReason", "HoldReason"];
+const COLUMNS: [&str; 7] = [
+    "ClusterId",
+    "ProcId",
+    "JobStatus",
+    "RemoteHost",
+    "NumJobStarts",
+    "LastRejMatchReason",
+    "HoldReason",
+];
 /// Those of one that has ended.
 const ENDS: [&str; 6] =
     ["ProcId", "JobStatus", "ExitCode", "ExitSignal", "LastRemoteHost", "RemoveReason"];
@@ -84,15 +91,16 @@ impl HtCondor {
         say("request_memory", batch.memory.clone());
         say("requirements", batch.constraint.clone());
         say("accounting_group", batch.account.clone());
-        // A ticket is taken once: one that has run does not run again, but another one in its place.
-        let mut over = "(JobStatus == 1 && NumJobStarts > 0)".to_owned();
-        if let Some(time) = batch.wall_time {
-            over.push_str(&format!(
-                " || (JobStatus == 2 && time() - JobCurrentStartDate > {})",
-                time.as_secs()
-            ));
+        let mut over = Vec::new();
+        if !batch.requeue {
+            // A ticket is taken once: one that has run does not run again, but another one in its place.
+            over.push("(JobStatus == 1 && NumJobStarts > 0)".to_owned());
         }
-        say("periodic_remove", Some(over));
+        if let Some(time) = batch.wall_time {
+            let seconds = time.as_secs();
+            over.push(format!("(JobStatus == 2 && time() - JobCurrentStartDate > {seconds})"));
+        }
+        say("periodic_remove", (!over.is_empty()).then(|| over.join(" || ")));
         options.retain(|option| !is_left_out(&batch.skip, option));
         // Last: of several of a kind, that is the one that counts.
         options.extend(batch.options.iter().cloned());
@@ -102,8 +110,9 @@ impl HtCondor {
     fn script(&self, wanted: &Wanted<'_>) -> Result<String, String> {
         let Wanted { agents, program, folder } = *wanted;
         let cores = processors_of_agent(&self.batch, self.workers).unwrap_or(1);
+        let patience = patience(self.batch.requeue);
         let arguments = format!(
-            "agent --ticket {} --processors {cores}",
+            "agent --ticket {}{patience} --processors {cores}",
             argument(&format!("{folder}/$(Process)"))
         );
         let agent = format!(
@@ -177,7 +186,7 @@ impl System for HtCondor {
                 // It is asked how.
                 State::Ended => return None,
             };
-            Some(Seen { task, stand, left: None })
+            Some(Seen { task, stand, left: None, run: row.starts.to_owned() })
         });
         let seen = seen.collect();
         if !held.is_empty() {
@@ -203,7 +212,7 @@ impl System for HtCondor {
         let task = Task { number, ..gone.task.clone() };
         let name = name(&task);
         match self.history(commands, &task) {
-            Some(history) => history.stand(&name),
+            Some(history) => history.stand(&name, gone.is_over),
             None => {
                 let on = match gone.node {
                     "" => String::new(),
@@ -221,6 +230,14 @@ impl System for HtCondor {
         self.batch.wall_time
     }
 
+    fn requeues(&self) -> bool {
+        self.batch.requeue
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, as it had to leave its machine or by `condor_vacate_job`"
+    }
+
     fn has_tasks(&self) -> bool {
         true
     }
@@ -233,7 +250,7 @@ impl System for HtCondor {
         // That there is no such job is as good.
         "said=$(condor_rm -constraint \"JobBatchName == \\\"$name\\\"\" 2>&1) && return 0\n\
          case $said in\n    \
-         *onnect*|*locate*|*address*|*'not found'*) return 1 ;;\n\
+         *onnect*|*locate*|*address*|*SECMAN*|*'not found'*) return 1 ;;\n\
          esac"
     }
 }

@@ -19,7 +19,13 @@ const REMEDIES: [(&[&str], &str); 5] = [
 
 const WORDS: Words = Words {
     system: "HTCondor",
-    silent: &["can't find address", "failed to connect", "unable to locate", "failed to fetch ads"],
+    silent: &[
+        "can't find address",
+        "failed to connect",
+        "unable to locate",
+        "failed to fetch ads",
+        "secman:",
+    ],
     silence: "see by `condor_status -schedd` whether its scheduler answers",
     remedies: &REMEDIES,
     told,
@@ -74,6 +80,10 @@ mod tests {
         let words = "ERROR: Can't find address of local schedd";
         let trouble = refusal(Trouble::Refused(words.to_owned()));
         assert!(matches!(trouble, Trouble::Silent(_)), "{trouble}");
+        let words = "SECMAN:2007:Read failure during security negotiation.\n\
+                     Couldn't find/remove all jobs in cluster 12";
+        assert!(!is_unknown(words));
+        assert!(matches!(refusal(Trouble::Refused(words.to_owned())), Trouble::Silent(_)));
     }
 
     #[test]

@@ -31,6 +31,15 @@ queue 1
 }
 
 #[test]
+fn a_job_that_may_be_requeued_waits_for_its_ticket() {
+    let script = script_of("htcondor:?nodes=3&requeue=true");
+    assert!(!script.contains("periodic_remove"), "{script}");
+    assert!(script.contains("/$(Process)' --patience 60 --processors 1\"\n"), "{script}");
+    let script = script_of("htcondor:?requeue=true&wall_time=00:01:00");
+    assert!(script.contains("periodic_remove = (JobStatus == 2 && "), "{script}");
+}
+
+#[test]
 fn all_that_is_asked_for_is_in_the_description() {
     let script = script_of(
         "htcondor:?nodes=3&workers=4&cores=2&accounting_group=physics&memory=8G&wall_time=00:01:00\

@@ -9,6 +9,8 @@ pub(super) struct Row<'a> {
     number: usize,
     status: &'a str,
     host: &'a str,
+    /// How often it has been started.
+    pub(super) starts: &'a str,
     rejected: &'a str,
     held: &'a str,
 }
@@ -39,7 +41,8 @@ pub(super) fn rows(text: &str) -> impl Iterator<Item = Row<'_>> {
         let mut next = || columns.next();
         let (cluster, number) = (next()?, next()?.parse().ok()?);
         let (status, host) = (next()?, next()?);
-        Some(Row { cluster, number, status, host, rejected: next()?, held: next()? })
+        let (starts, rejected, held) = (next()?, next()?, next()?);
+        Some(Row { cluster, number, status, host, starts, rejected, held })
     })
 }
 
@@ -117,14 +120,14 @@ pub(super) fn history(text: &str) -> Option<History> {
 }
 
 impl History {
-    /// How the job of this name has ended.
-    pub(super) fn stand(&self, name: &str) -> Stand {
+    /// How the job of this name has ended. `is_over`: whether it had no time left.
+    pub(super) fn stand(&self, name: &str, is_over: bool) -> Stand {
         let on = match &*self.machine {
             "" => String::new(),
             machine => format!(" on {machine}"),
         };
         let how = match (&*self.status, self.exit, self.signal) {
-            ("3", _, _) => removed(&self.removed),
+            ("3", _, _) => removed(&self.removed, is_over),
             (_, _, Some(signal)) => ended_with(128 + signal),
             (_, Some(status), None) => ended_with(status),
             _ => "has ended".to_owned(),
@@ -135,8 +138,11 @@ impl History {
 }
 
 /// How a job was removed. `why`: HTCondor's own words.
-fn removed(why: &str) -> String {
+fn removed(why: &str, is_over: bool) -> String {
     match why {
+        why if is_over && why.contains("PeriodicRemove") => {
+            "has reached its wall time: see `wall_time`".to_owned()
+        }
         "" => {
             "was removed: by `condor_rm`, or by an administrator or a policy of the site".to_owned()
         }
@@ -153,10 +159,10 @@ mod tests {
 
     #[test]
     fn lines_of_condor_q_tell_how_jobs_stand() {
-        let text = "12\t0\t2\tslot1_1@n1\tundefined\tundefined\n\
-                    12\t1\t1\tundefined\tno match found \tundefined\n\
-                    12\t2\t5\tundefined\tundefined\tError from slot1: no such file\n\
-                    12\t3\t4\tundefined\tundefined\tundefined\nodd\n";
+        let text = "12\t0\t2\tslot1_1@n1\t1\tundefined\tundefined\n\
+                    12\t1\t1\tundefined\t0\tno match found \tundefined\n\
+                    12\t2\t5\tundefined\t1\tundefined\tError from slot1: no such file\n\
+                    12\t3\t4\tundefined\t1\tundefined\tundefined\nodd\n";
         let states: Vec<(String, State)> =
             rows(text).map(|row| (name(&row.task()), row.state())).collect();
         assert_eq!(states[0], ("12.0".into(), State::Runs("n1".into())));
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn how_a_job_has_ended_is_told_with_its_machine() {
-        let told = |text| match history(text).unwrap().stand("12.0") {
+        let told = |text| match history(text).unwrap().stand("12.0", false) {
             Stand::Ended(how) => how,
             other => panic!("{other:?}"),
         };
@@ -182,8 +188,14 @@ mod tests {
         assert_eq!(how, "its job 12.0 on n1 was ended by signal 9");
         let how = told("0\t3\tundefined\tundefined\tslot1_1@n1\tvia condor_rm (by user ann)");
         assert_eq!(how, "its job 12.0 on n1 was removed: via condor_rm (by user ann)");
+        let over =
+            history("0\t3\tundefined\tundefined\tn1\tThe job attribute PeriodicRemove").unwrap();
+        let told = over.stand("12.0", true);
+        assert!(matches!(told, Stand::Ended(how) if how.contains("has reached its wall time")));
         let stand = history("0\t3\tundefined\tundefined\tundefined\tundefined").unwrap();
-        assert!(matches!(stand.stand("12.0"), Stand::Refused(why) if why.contains("`condor_rm`")));
+        assert!(
+            matches!(stand.stand("12.0", false), Stand::Refused(why) if why.contains("`condor_rm`"))
+        );
         assert_eq!(history(""), None);
     }
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use super::batch::{
     Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
-    is_left_out, job_name, printed, processors_of_agent, quoted,
+    is_left_out, job_name, patience, printed, processors_of_agent, quoted,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, RequestForm, Server};
@@ -145,10 +145,9 @@ impl Slurm {
         let options = self.options(agents, folder);
         let options = options.iter().map(|option| format!("#SBATCH {option}")).collect();
         let (program, tickets) = (quoted(program), quoted(folder));
-        let begin = |program: &str, tickets: &str, name: &str| {
-            let waits = if self.batch.requeue { awaited(tickets, name) } else { String::new() };
-            waits + &start(program, tickets, name)
-        };
+        let patience = patience(self.batch.requeue);
+        let begin =
+            |program: &str, tickets: &str, name: &str| start(program, tickets, name, patience);
         let agent = match (self.is_array(agents), agents) {
             (true, _) => begin(&program, &tickets, "$SLURM_ARRAY_TASK_ID"),
             (false, 1) => begin(&program, &tickets, "0"),
@@ -171,16 +170,11 @@ impl Slurm {
 }
 
 /// Becomes the agent with this ticket.
-fn start(program: &str, tickets: &str, name: &str) -> String {
+fn start(program: &str, tickets: &str, name: &str, patience: &str) -> String {
     format!(
-        "exec {program} agent --ticket {tickets}/\"{name}\" \\\n    --processors \"$SLURM_CPUS_ON_NODE\""
+        "exec {program} agent --ticket {tickets}/\"{name}\"{patience} \\\n    \
+         --processors \"$SLURM_CPUS_ON_NODE\""
     )
-}
-
-/// Waits for the ticket: a job that was requeued may be there before its new one is.
-fn awaited(tickets: &str, name: &str) -> String {
-    let ticket = format!("{tickets}/\"{name}\"");
-    format!("n=0\nuntil [ -e {ticket} ] || [ $((n += 1)) -gt 60 ]; do sleep 1; done\n")
 }
 
 /// One of Slurm's commands. What a job says to its steps is not for jobs that are submitted in it.
@@ -228,7 +222,7 @@ impl System for Slurm {
                 Some(stand) => stand,
                 None => self.end_of(commands, &row),
             };
-            Seen { task: row.task(), stand, left: row.left() }
+            Seen { task: row.task(), stand, left: row.left(), run: String::new() }
         });
         Ok(seen.collect())
     }
@@ -238,6 +232,10 @@ impl System for Slurm {
         scancel.arg("--quiet");
         scancel.args(tasks.iter().map(words::name));
         commands.run(&mut scancel, "").map(|_| ())
+    }
+
+    fn requeued(&self) -> &'static str {
+        "was requeued, to make room or by `scontrol requeue`"
     }
 
     fn has_tasks(&self) -> bool {

@@ -50,7 +50,12 @@ const REMEDIES: [(&[&str], &str); 10] = [
 
 const WORDS: Words = Words {
     system: "Slurm",
-    silent: &["unable to contact", "connection refused"],
+    silent: &[
+        "unable to contact",
+        "connection refused",
+        "timed out",
+        "zero bytes were transmitted",
+    ],
     silence: "see by `scontrol ping` whether its controller is up",
     remedies: &REMEDIES,
     told,
@@ -112,5 +117,8 @@ mod tests {
         let trouble = refusal(Trouble::Refused(words.to_owned()));
         assert!(matches!(trouble, Trouble::Silent(_)));
         assert!(trouble.to_string().contains("`scontrol ping`"), "{trouble}");
+        let words =
+            "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation";
+        assert!(matches!(refusal(Trouble::Refused(words.to_owned())), Trouble::Silent(_)));
     }
 }

@@ -318,7 +318,7 @@ impl Shared {
                 command.env_remove(variable);
             }
         }
-        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURM_PROCID");
+        let start = super::start(&quoted(&program), &quoted(&text(&tickets)?), "$SLURM_PROCID", "");
         command.args(["sh", "-c", &start]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         tie(&mut command);

@@ -52,8 +52,7 @@ fn all_that_is_asked_for_is_in_the_script() {
 fn a_job_that_may_be_requeued_waits_for_its_ticket() {
     let script = script_of("slurm:?nodes=3&requeue=true");
     assert!(script.contains("\n#SBATCH --requeue\n"), "{script}");
-    let waits =
-        "n=0\nuntil [ -e '/s/my jobs/1'/\"$SLURM_ARRAY_TASK_ID\" ] || [ $((n += 1)) -gt 60 ]";
+    let waits = "agent --ticket '/s/my jobs/1'/\"$SLURM_ARRAY_TASK_ID\" --patience 60 \\\n";
     assert!(script.contains(waits), "{script}");
 }
 

@@ -69,7 +69,6 @@ fn batch() -> impl Strategy<Value = Batch> {
             };
             let is_slurm = system == BatchSystem::Slurm;
             let parallel_environment = parallel_environment.filter(|_| !is_slurm);
-            let requeue = requeue && is_slurm;
             let wall_time = wall_time.map(Duration::from_secs);
             Batch {
                 system,
