@@ -10,9 +10,9 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import psutil
 import pytest
@@ -65,10 +65,26 @@ def htcondor_of(slots: int) -> Iterator[HTCondor]:
         yield rig
 
 
+@contextmanager
+def full_disk(folder: Path) -> Iterator[None]:
+    """A file system without room in the place of a folder."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        (folder / "filler").write_bytes(bytes(4096))
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
 class BatchSite(ABC):
     """A cluster, and the folder that its nodes share with this machine."""
 
     launcher: str
+    for_several: ClassVar[dict[str, str]] = {}
+    """The keys by which an agent has several workers."""
 
     def __init__(self, rig: Rig, shared: Path) -> None:
         self.rig, self.shared = rig, shared
@@ -129,7 +145,43 @@ class BatchSite(ABC):
         return False
 
 
-class Site(BatchSite):
+class QueueSite(BatchSite):
+    """One whose batch system has daemons, and a queue."""
+
+    @abstractmethod
+    def cancel(self, job: str) -> None:
+        """End a job by hand."""
+
+    @abstractmethod
+    def requeue(self, job: str) -> None:
+        """Take a job from its node by hand; it starts again if it may."""
+
+    @abstractmethod
+    def run_soon(self, job: str) -> None:
+        """Have a job that was requeued run at once."""
+
+    @abstractmethod
+    def stop_scheduler(self) -> None:
+        """End the daemon that has the queue."""
+
+    @abstractmethod
+    def start_scheduler(self) -> None:
+        """Start it, after `stop_scheduler`."""
+
+    @abstractmethod
+    def frozen_scheduler(self) -> AbstractContextManager[None]:
+        """Have it hang."""
+
+    @abstractmethod
+    def hold(self) -> None:
+        """Have no more jobs start."""
+
+    @abstractmethod
+    def resume(self) -> None:
+        """Undo `hold`."""
+
+
+class Site(QueueSite):
     """One with Slurm."""
 
     launcher = "slurm"
@@ -148,11 +200,42 @@ class Site(BatchSite):
         jobs = [line.split() for line in self.slurm.jobs()]
         return [job[0] for job in jobs if job[1] == "PENDING"]
 
+    def cancel(self, job: str) -> None:
+        self.slurm.run("scancel", job)
 
-class GridEngineSite(BatchSite):
+    def requeue(self, job: str) -> None:
+        self.slurm.run("scontrol", "requeue", job)
+
+    def run_soon(self, job: str) -> None:
+        """It would wait for two minutes."""
+        assert until(lambda: job in self.queued())
+        # A node starts no job in the second in which it has ended it.
+        time.sleep(2)
+        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
+
+    def stop_scheduler(self) -> None:
+        self.slurm.stop_controller()
+
+    def start_scheduler(self) -> None:
+        self.slurm.start_controller()
+
+    def frozen_scheduler(self) -> AbstractContextManager[None]:
+        return self.slurm.frozen_controller()
+
+    def hold(self) -> None:
+        for node in self.slurm.nodes:
+            self.slurm.hold(node)
+
+    def resume(self) -> None:
+        for node in self.slurm.nodes:
+            self.slurm.resume(node)
+
+
+class GridEngineSite(QueueSite):
     """One with Grid Engine."""
 
     launcher = "gridengine"
+    for_several: ClassVar = {"parallel_environment": "mp"}
 
     def __init__(self, engine: GridEngine, shared: Path) -> None:
         super().__init__(engine, shared)
@@ -161,15 +244,39 @@ class GridEngineSite(BatchSite):
     def running(self) -> list[str]:
         """The jobs that run, as `12.1`."""
         jobs = [line.split() for line in self.engine.jobs()]
-        return [job[0] for job in jobs if job[1] in {"r", "t"}]
+        return [job[0] for job in jobs if job[1].removeprefix("R") in {"r", "t"}]
 
     def queued(self) -> list[str]:
         """The jobs that wait."""
         jobs = [line.split() for line in self.engine.jobs()]
         return [job[0] for job in jobs if "q" in job[1]]
 
+    def cancel(self, job: str) -> None:
+        self.engine.run("qdel", job)
 
-class HTCondorSite(BatchSite):
+    def requeue(self, job: str) -> None:
+        self.engine.run("qmod", "-rj", job)
+
+    def run_soon(self, job: str) -> None:
+        """It does so anyway."""
+
+    def stop_scheduler(self) -> None:
+        self.engine.stop_master()
+
+    def start_scheduler(self) -> None:
+        self.engine.start_master()
+
+    def frozen_scheduler(self) -> AbstractContextManager[None]:
+        return self.engine.frozen_master()
+
+    def hold(self) -> None:
+        self.engine.hold()
+
+    def resume(self) -> None:
+        self.engine.resume()
+
+
+class HTCondorSite(QueueSite):
     """One with HTCondor."""
 
     launcher = "htcondor"
@@ -187,6 +294,30 @@ class HTCondorSite(BatchSite):
         """The jobs that wait."""
         jobs = [line.split() for line in self.htcondor.jobs()]
         return [job[0] for job in jobs if job[1] == "idle"]
+
+    def cancel(self, job: str) -> None:
+        self.htcondor.run("condor_rm", job)
+
+    def requeue(self, job: str) -> None:
+        self.htcondor.run("condor_vacate_job", job)
+
+    def run_soon(self, job: str) -> None:
+        """It does so anyway."""
+
+    def stop_scheduler(self) -> None:
+        self.htcondor.stop_scheduler()
+
+    def start_scheduler(self) -> None:
+        self.htcondor.start_scheduler()
+
+    def frozen_scheduler(self) -> AbstractContextManager[None]:
+        return self.htcondor.frozen_scheduler()
+
+    def hold(self) -> None:
+        self.htcondor.hold()
+
+    def resume(self) -> None:
+        self.htcondor.resume()
 
 
 class Everywhere:

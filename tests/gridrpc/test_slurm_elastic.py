@@ -1,4 +1,4 @@
-"""Nodes of a real Slurm that come and go with the work, reach their wall time, and are requeued."""
+"""Nodes of a real Slurm that come and go with the work, and reach their wall time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import batches
 import remote
 from batches import Site, slurm_of
-from gridrpc import Grid, TooFewResources, WorkerLost
+from gridrpc import Grid, TooFewResources
 from processes import LONG, environment, until, write_script
 
 pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
@@ -108,34 +108,6 @@ def _seconds_left(site: Site, job: str) -> int:
     left = site.slurm.run("squeue", "--noheader", f"--jobs={job}", "--format=%L").strip()
     minutes, _, seconds = left.rpartition(":")
     return 60 * int(minutes or 0) + int(seconds or 0)
-
-
-def test_a_requeued_job_rejoins_as_the_same_host(site: Site, tmp_path: Path) -> None:
-    with site.full_grid(tmp_path, nodes=2, workers=1, requeue=True, exclusive=True) as grid:
-        gate = tmp_path / "gate"
-        started = [tmp_path / f"started{n}" for n in range(2)]
-        calls = [
-            grid.submit(batches.tell_node_and_wait, str(file), str(gate), idempotent=n == 1)
-            for n, file in enumerate(started)
-        ]
-        assert until(lambda: all(file.exists() for file in started))
-        jobs = site.running()
-        for job in jobs:
-            site.slurm.run("scontrol", "requeue", job)
-        loss = calls[0].exception(LONG)
-        assert isinstance(loss, WorkerLost)
-        assert "was requeued" in str(loss)
-        # It would wait for two minutes.
-        assert until(lambda: len(site.queued()) == 2)
-        # A node starts no job in the second in which it has ended it.
-        time.sleep(2)
-        for job in jobs:
-            site.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
-        gate.touch()
-        assert calls[1].result(LONG) in ("n1", "n2")
-        grid.wait_until_ready(LONG)
-        assert sorted(site.running()) == sorted(jobs)
-        assert [call.result(LONG) for call in [grid.submit(remote.add, 1, 1)]] == [2]
 
 
 WAITS = """

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -30,6 +30,13 @@ def path() -> str:
 def lacking(*programs: str) -> str:
     """The first of the programs that is not installed; empty if all are."""
     return next((one for one in programs if shutil.which(one, path=path()) is None), "")
+
+
+def name_of(pid: int) -> str:
+    """What a process is called; empty if there is none."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def free_ports(count: int) -> list[int]:
@@ -149,6 +156,15 @@ class Rig(ABC):
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
+
+    @contextlib.contextmanager
+    def _frozen(self, pid: int) -> Iterator[None]:
+        """Have a daemon hang: commands wait for its answer."""
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
 
     def _marked(self) -> list[int]:
         """What the daemons have left."""

@@ -10,11 +10,14 @@ starts it, who has to be root, or jobs of others would not start.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import re
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gridbench.batch.daemons import Rig, free_ports, lacking
@@ -235,6 +238,49 @@ class GridEngine(Rig):
             # It ends first, as it tells sge_qmaster of that.
             self._daemons["sge_execd"] = self._daemons.pop("sge_execd")
         self._until(self._answers, "sge_qmaster does not answer")
+
+    def frozen_master(self) -> AbstractContextManager[None]:
+        """Have sge_qmaster hang: commands wait for an answer, jobs go on."""
+        return self._frozen(self._daemons["sge_qmaster"].pid)
+
+    def stop_host(self) -> None:
+        """End sge_execd: what runs there goes on."""
+        self._end("sge_execd")
+
+    def start_host(self) -> None:
+        """Start sge_execd, after `stop_host`."""
+        self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
+
+    def spool(self) -> Path:
+        """Where sge_execd keeps what it needs for jobs that run."""
+        (folder,) = (self.folder / "spool" / "execd").glob("*/active_jobs")
+        return folder
+
+    @contextlib.contextmanager
+    def quota(self, limit: str) -> Iterator[None]:
+        """Have a resource quota, such as `users * to slots=2`."""
+        rule = f"{{\n name tests\n enabled TRUE\n limit {limit}\n}}\n"
+        self.run("qconf", "-Arqs", self._file("quota", rule))
+        try:
+            yield
+        finally:
+            self.run("qconf", "-drqs", "tests")
+
+    @contextlib.contextmanager
+    def setting(self, name: str, value: str) -> Iterator[None]:
+        """Have another value in the global configuration, such as `max_u_jobs`."""
+        before = self.run("qconf", "-sconf", "global")
+        after = re.sub(rf"(?m)^{name}\s.*$", f"{name} {value}", before)
+        self._configure_global(after)
+        try:
+            yield
+        finally:
+            self._configure_global(before)
+
+    def _configure_global(self, text: str) -> None:
+        # The file is called as what it configures.
+        (self.folder / "global").write_text(text)
+        self.run("qconf", "-Mconf", str(self.folder / "global"))
 
     def _start(self, name: str, program: str, *arguments: str) -> None:
         # Else they go into the background.

@@ -18,9 +18,11 @@ import contextlib
 import os
 import shlex
 import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gridbench.batch.daemons import Rig, free_ports, lacking
+from gridbench.batch.daemons import Rig, free_ports, lacking, name_of
 
 PLACE = "GRIDBENCH_HTCONDOR"
 """The environment variable that says where HTCondor was unpacked."""
@@ -189,6 +191,37 @@ class HTCondor(Rig):
         self.run("condor_on", "-daemon", "schedd")
         self._until(self._answers, "condor_schedd does not answer")
 
+    def frozen_scheduler(self) -> AbstractContextManager[None]:
+        """Have condor_schedd hang: commands wait for an answer, jobs go on."""
+        (pid,) = self._pids("condor_schedd")
+        return self._frozen(pid)
+
+    def stop_machine(self, how: str) -> None:
+        """End condor_startd. `how`: `-fast`: and all jobs; `-peaceful`: when they have ended."""
+        self.run("condor_off", how, "-daemon", "startd")
+
+    def start_machine(self) -> None:
+        """Start condor_startd, after `stop_machine`."""
+        self._until(lambda: not self._pids("condor_startd"), "condor_startd does not end")
+        self.run("condor_on", "-daemon", "startd")
+        self._until(lambda: self._pids("condor_startd"), "condor_startd does not start")
+
+    @contextlib.contextmanager
+    def policy(self, name: str, value: str) -> Iterator[None]:
+        """Have condor_schedd go by a setting, such as MAX_JOBS_PER_OWNER."""
+        before = self.run("condor_config_val", name).strip()
+        self._set_policy(name, value)
+        try:
+            yield
+        finally:
+            self._set_policy(name, before)
+
+    def _set_policy(self, name: str, value: str) -> None:
+        (self.folder / "changed.conf").write_text(f"{name} = {value}\n")
+        self.run("condor_reconfig", "-daemon", "schedd")
+        known = ("condor_config_val", "-schedd", name)
+        self._until(lambda: self.run(*known).strip() == value, "condor_schedd is not told")
+
     def _make(self) -> None:
         for name in ("spool", "execute", "run", "bin"):
             (self.folder / name).mkdir()
@@ -235,6 +268,10 @@ class HTCondor(Rig):
         except (RuntimeError, subprocess.TimeoutExpired):
             return False
         return True
+
+    def _pids(self, name: str) -> list[int]:
+        """The processes of a daemon of this pool."""
+        return [pid for pid in self._marked() if name_of(pid) == name]
 
     def _starters(self) -> list[str]:
         """What jobs have of the machine, as long as anything of them runs."""

@@ -15,9 +15,8 @@ import contextlib
 import getpass
 import re
 import secrets
-import signal
 import socket
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from gridbench.batch.daemons import Rig, free_ports, lacking
@@ -54,12 +53,15 @@ MaxJobCount=50000
 MaxArraySize=20001
 KillWait=2
 MinJobAge=300
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 SlurmctldTimeout=30
 SlurmdTimeout=60
 InactiveLimit=0
 {nodes}
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 PartitionName=small Nodes=ALL MaxTime=10 MaxNodes=1 State=UP
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=9
 PartitionName=closed Nodes=ALL State=DOWN
 """
 
@@ -74,7 +76,8 @@ class Slurm(Rig):
     """A Slurm.
 
     Nodes are called n1, n2 and so on. Partitions: `batch`, the default; `small`, of one node and
-    ten minutes for a job; `closed`, which starts none.
+    ten minutes for a job; `urgent`, whose jobs take nodes from those of the others; `closed`, which
+    starts none.
     """
 
     def __init__(self, nodes: int = 4, processors: int = 32) -> None:
@@ -129,15 +132,9 @@ class Slurm(Rig):
         self._start("slurmctld", "slurmctld", "-D")
         self._until(self._answers, "slurmctld does not answer")
 
-    @contextlib.contextmanager
-    def frozen_controller(self) -> Iterator[None]:
+    def frozen_controller(self) -> AbstractContextManager[None]:
         """Have slurmctld hang: commands wait for an answer, jobs go on."""
-        controller = self._daemons["slurmctld"]
-        controller.send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            controller.send_signal(signal.SIGCONT)
+        return self._frozen(self._daemons["slurmctld"].pid)
 
     def stop_node(self, node: str) -> None:
         """End a node's slurmd: what runs there goes on."""

@@ -1,0 +1,108 @@
+"""What befalls a real Grid Engine and a grid's jobs there: calls end once, and nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import batches
+import remote
+from batches import Everywhere, GridEngineSite, gridengine_of
+from gridrpc import Grid, StartError, WorkerLost
+from processes import LONG, until
+
+pytestmark = pytest.mark.usefixtures("no_jobs_are_left")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
+    """One host of eight slots."""
+    with gridengine_of(8) as engine:
+        yield GridEngineSite(engine, tmp_path_factory.mktemp("shared"))
+
+
+def details(grid: Grid) -> str:
+    """What is told of hosts that are not there."""
+    return "\n".join(host.detail for host in grid.hosts())
+
+
+def test_a_host_whose_spool_is_full_is_told(site: GridEngineSite, tmp_path: Path) -> None:
+    with site.grid(tmp_path, nodes=1, workers=1) as grid:
+        with batches.full_disk(site.engine.spool()):
+            # Grid Engine has set the queue aside.
+            assert until(
+                lambda: "its queue is in an error state: `qmod -cq` clears" in details(grid)
+            )
+        site.engine.run("qmod", "-cq", "all.q")
+        grid.wait_until_ready(LONG)
+        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+
+
+def test_a_job_that_reaches_its_wall_time_is_told_so(site: GridEngineSite, tmp_path: Path) -> None:
+    with site.full_grid(tmp_path, nodes=1, workers=1, wall_time=8) as grid:
+        work = Everywhere(grid, tmp_path)
+        (job,) = site.running()
+        loss = work.calls[0].exception(LONG)
+        assert isinstance(loss, WorkerLost)
+        assert f"its job {job} on " in str(loss)
+        assert "has reached its wall time" in str(loss)
+        # Another job takes its place.
+        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+
+
+def test_calls_of_a_job_that_is_suspended_run_elsewhere_if_they_may(
+    site: GridEngineSite, tmp_path: Path
+) -> None:
+    """As when a queue that goes before its own fills up."""
+    with site.full_grid(tmp_path, nodes=2, workers=1, heartbeat=2) as grid:
+        work = Everywhere(grid, tmp_path, idempotent=True)
+        first, second = site.running()
+        site.engine.run("qmod", "-sj", first)
+        assert until(lambda: first not in site.running())
+        assert len(work.let_go()) == 2
+        grid.wait_until_ready(LONG)
+        assert second in site.running()
+
+
+def test_a_quota_is_told_to_who_waits(site: GridEngineSite, tmp_path: Path) -> None:
+    with (
+        site.engine.quota("users * to slots=1"),
+        site.grid(tmp_path, nodes=2, workers=1) as grid,
+    ):
+        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
+        assert until(lambda: "(a resource quota is reached, which `qquota` shows" in details(grid))
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ("max_u_jobs", "as many jobs are there as may be"),
+        ("max_aj_tasks", "the site does not take arrays as large as that"),
+    ],
+)
+def test_a_request_beyond_a_limit_is_told_with_a_remedy(
+    site: GridEngineSite, tmp_path: Path, limit: str, words: str
+) -> None:
+    with site.full_grid(tmp_path, nodes=1, workers=1), site.engine.setting(limit, "1"):
+        other = tmp_path / "other"
+        other.mkdir()
+        with site.grid(other, nodes=3, workers=1) as grid, pytest.raises(StartError) as caught:
+            grid.wait_until_ready(LONG)
+        assert words in str(caught.value)
+
+
+def test_a_hosts_daemon_is_started_anew_while_its_job_runs(
+    site: GridEngineSite, tmp_path: Path
+) -> None:
+    with site.full_grid(tmp_path, nodes=1, workers=1) as grid:
+        pid = grid.submit(remote.pid).result(LONG)
+        site.engine.stop_host()
+        try:
+            assert grid.submit(remote.pid).result(LONG) == pid
+        finally:
+            site.engine.start_host()
+        assert grid.submit(remote.pid).result(LONG) == pid
+    # A new daemon sees a minute later that what it has not started itself has ended.
+    site.engine.cancel_all()
