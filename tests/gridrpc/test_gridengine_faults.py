@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import batches
 import remote
 from batches import Everywhere, GridEngineSite, gridengine_of
 from gridrpc import Grid, StartError, WorkerLost
@@ -26,18 +25,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GridEngineSite]:
 def details(grid: Grid) -> str:
     """What is told of hosts that are not there."""
     return "\n".join(host.detail for host in grid.hosts())
-
-
-def test_a_host_whose_spool_is_full_is_told(site: GridEngineSite, tmp_path: Path) -> None:
-    with site.grid(tmp_path, nodes=1, workers=1) as grid:
-        with batches.full_disk(site.engine.spool()):
-            # Grid Engine has set the queue aside.
-            assert until(
-                lambda: "its queue is in an error state: `qmod -cq` clears" in details(grid)
-            )
-        site.engine.run("qmod", "-cq", "all.q")
-        grid.wait_until_ready(LONG)
-        assert grid.submit(remote.add, 1, 1).result(LONG) == 2
 
 
 def test_a_job_that_reaches_its_wall_time_is_told_so(site: GridEngineSite, tmp_path: Path) -> None:

@@ -251,11 +251,6 @@ class GridEngine(Rig):
         """Start sge_execd, after `stop_host`."""
         self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
 
-    def spool(self) -> Path:
-        """Where sge_execd keeps what it needs for jobs that run."""
-        (folder,) = (self.folder / "spool" / "execd").glob("*/active_jobs")
-        return folder
-
     @contextlib.contextmanager
     def quota(self, limit: str) -> Iterator[None]:
         """Have a resource quota, such as `users * to slots=2`."""
