@@ -63,6 +63,13 @@ struct Member {
     ends: Option<Instant>,
 }
 
+impl Member {
+    /// Whether it had no time left, as far as that is known.
+    fn is_over(&self) -> bool {
+        self.ends.is_some_and(|ends| ends <= Instant::now() + UNSURE)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Desk<S> {
     system: S,
@@ -293,7 +300,7 @@ impl<S: System> Desk<S> {
         });
         let stand = stand.unwrap_or_else(|| {
             let task = Task { job: job.clone(), number: member.task };
-            let is_over = member.ends.is_some_and(|ends| ends <= Instant::now() + UNSURE);
+            let is_over = member.is_over();
             let gone = Gone { task: &task, node: &member.node, status: status(), is_over };
             self.system.gone(&self.commands, &gone)
         });
@@ -362,7 +369,11 @@ impl<S: System> Desk<S> {
         if !self.system.requeues() {
             let Some(member) = self.members.get(&agent) else { return };
             let (job, number) = (member.job.clone(), member.task);
-            let how = format!("its job {job} had to leave its node");
+            // One that is removed since its time is over may be seen to leave its node first.
+            let how = match member.is_over() {
+                true => format!("its job {job} has reached its wall time: see `wall_time`"),
+                false => format!("its job {job} had to leave its node"),
+            };
             // What cannot be cancelled finds no ticket, and ends.
             let _ = self.system.cancel(&self.commands, &[Task { job, number }]);
             return self.end(agent, Event::Ended(how));
