@@ -149,10 +149,6 @@ class QueueSite(BatchSite):
     """One whose batch system has daemons, and a queue."""
 
     @abstractmethod
-    def cancel(self, job: str) -> None:
-        """End a job by hand."""
-
-    @abstractmethod
     def requeue(self, job: str) -> None:
         """Take a job from its node by hand; it starts again if it may."""
 
@@ -199,9 +195,6 @@ class Site(QueueSite):
         """The jobs that wait."""
         jobs = [line.split() for line in self.slurm.jobs()]
         return [job[0] for job in jobs if job[1] == "PENDING"]
-
-    def cancel(self, job: str) -> None:
-        self.slurm.run("scancel", job)
 
     def requeue(self, job: str) -> None:
         self.slurm.run("scontrol", "requeue", job)
@@ -251,9 +244,6 @@ class GridEngineSite(QueueSite):
         jobs = [line.split() for line in self.engine.jobs()]
         return [job[0] for job in jobs if "q" in job[1]]
 
-    def cancel(self, job: str) -> None:
-        self.engine.run("qdel", job)
-
     def requeue(self, job: str) -> None:
         self.engine.run("qmod", "-rj", job)
 
@@ -294,9 +284,6 @@ class HTCondorSite(QueueSite):
         """The jobs that wait."""
         jobs = [line.split() for line in self.htcondor.jobs()]
         return [job[0] for job in jobs if job[1] == "idle"]
-
-    def cancel(self, job: str) -> None:
-        self.htcondor.run("condor_rm", job)
 
     def requeue(self, job: str) -> None:
         self.htcondor.run("condor_vacate_job", job)

@@ -28,7 +28,7 @@ def details(grid: Grid) -> str:
 
 
 def test_a_job_that_reaches_its_wall_time_is_told_so(site: GridEngineSite, tmp_path: Path) -> None:
-    with site.full_grid(tmp_path, nodes=1, workers=1, wall_time=8) as grid:
+    with site.full_grid(tmp_path, nodes=1, workers=1, wall_time=15) as grid:
         work = Everywhere(grid, tmp_path)
         (job,) = site.running()
         loss = work.calls[0].exception(LONG)
@@ -43,7 +43,7 @@ def test_calls_of_a_job_that_is_suspended_run_elsewhere_if_they_may(
     site: GridEngineSite, tmp_path: Path
 ) -> None:
     """As when a queue that goes before its own fills up."""
-    with site.full_grid(tmp_path, nodes=2, workers=1, heartbeat=2) as grid:
+    with site.full_grid(tmp_path, nodes=2, workers=1) as grid:
         work = Everywhere(grid, tmp_path, idempotent=True)
         first, second = site.running()
         site.engine.run("qmod", "-sj", first)

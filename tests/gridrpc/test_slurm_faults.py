@@ -53,7 +53,7 @@ def preempting(site: Site, work: Everywhere) -> Iterator[None]:
     try:
         yield
     finally:
-        site.cancel(job)
+        site.slurm.run("scancel", job)
 
 
 def test_a_job_that_has_to_make_room_is_told_so_and_another_comes(
