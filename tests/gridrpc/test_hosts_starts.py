@@ -30,7 +30,7 @@ ticket = json.loads(base64.urlsafe_b64decode(ticket + "=" * (-len(ticket) % 4)))
 host, port = ticket["addresses"][0].rsplit(":", 1)
 client = socket.create_connection((host, int(port)))
 text = lambda words: struct.pack("<I", len(words)) + words
-body = struct.pack("<BBIIQ", {speaks}, {speaks}, 1, 1, 1)
+body = struct.pack("<BBIIQQ", {speaks}, {speaks}, 1, 1, 1, 1)
 body += text(b"old") + text(b"id") + text(b"0.0.7")
 body += struct.pack("<HH", 0, 0)
 header = struct.pack("<2sBcBBHII", b"GR", {frame}, b"l", 48, 0, 0, len(body), 0)
