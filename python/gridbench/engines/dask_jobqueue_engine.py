@@ -33,9 +33,6 @@ _JOB = {
     "job_directives_skip": ["--mem"],
     "worker_extra_args": ["--memory-limit", "0", "--no-dashboard"],
     "walltime": "24:00:00",
-    # A second process for each worker, which starts it again, is as large as that and doubles what
-    # there is to start; here as on clusters, Slurm sees what becomes of a job.
-    "nanny": False,
     # A worker that finds no scheduler for so many seconds ends: many start at once on few cores.
     "death_timeout": 180,
     "interface": "lo",
