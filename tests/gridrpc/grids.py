@@ -24,3 +24,8 @@ def opened(**settings: Any) -> Iterator[gridrpc.Grid]:
         yield grid
     finally:
         grid.close()
+
+
+def queued(grid: gridrpc.Grid) -> int:
+    """How many calls wait for workers."""
+    return grid._native.counts()[1]

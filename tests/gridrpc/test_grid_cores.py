@@ -10,7 +10,7 @@ import pytest
 
 import gridrpc
 from gridrpc import Grid
-from grids import opened
+from grids import opened, queued
 from processes import LONG, until
 from remote import add, end_once, note, same, tell_and_wait, threads, wait_for
 
@@ -23,10 +23,6 @@ def three(request: pytest.FixtureRequest) -> Iterator[Grid]:
     with opened(**request.param) as grid:
         grid.wait_until_ready(LONG)
         yield grid
-
-
-def queued(grid: Grid) -> int:
-    return grid._native.counts()[1]
 
 
 def test_a_wide_call_keeps_places_free(three: Grid, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import gridrpc
 from gridrpc import Grid, TooFewResources
-from grids import opened
+from grids import opened, queued
 from processes import LONG, until
 from remote import add, end_once, fail_at, tell_and_wait, wait_for
 
@@ -29,10 +29,6 @@ def three(request: pytest.FixtureRequest) -> Iterator[Grid]:
     with opened(**request.param) as grid:
         grid.wait_until_ready(LONG)
         yield grid
-
-
-def queued(grid: Grid) -> int:
-    return grid._native.counts()[1]
 
 
 def test_a_call_that_waits_for_a_resource_holds_up_nobody(three: Grid, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""Functions of compiled modules on ranks of MPI: Open MPI starts them."""
+"""Functions of compiled modules on ranks of MPI: Open MPI starts them, which `make mpi` sees to."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -18,18 +17,6 @@ import gridrpc
 from gridrpc import Grid
 from grids import PROGRAM, CompileIdl, opened
 from processes import LONG, until
-
-
-def has_mpi() -> bool:
-    """Whether functions can be compiled for MPI, for which mpicc needs headers, and run."""
-    if shutil.which("mpirun") is None or shutil.which("mpicc") is None:
-        return False
-    command = ["mpicc", "-E", "-include", "mpi.h", "-x", "c", os.devnull]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-if not has_mpi():
-    pytest.skip("there is no Open MPI: `make mpi` installs it", allow_module_level=True)
 
 HERE = Path(__file__).parent
 
@@ -279,7 +266,6 @@ end subroutine
 """
 
 
-@pytest.mark.skipif(shutil.which("mpifort") is None, reason="there is no mpifort")
 def test_functions_may_be_of_fortran(tmp_path: Path) -> None:
     (tmp_path / "total.f90").write_text(FORTRAN)
     (tmp_path / "fortran.idl").write_text("""Module fortran;
