@@ -78,16 +78,19 @@ def run_bench(request: Request) -> int:
         "complete": False,
     }
     samples = Samples() if request.fresh else _earlier(request.out, record, errors)
+
+    def save() -> None:
+        save_record(request.out, record | {"samples": samples.as_record()})
+
     page: list[str] = []
-    save_record(request.out, record, samples)  # a file that cannot be written is told before
+    save()  # a file that cannot be written is told before
     save_page(request.markdown, [_head(record, samples)])
     missing = False
     with Interrupt() as interrupt:
         for number, area in enumerate(chosen):
             progress = _Saving(
-                errors, area, runs=runs, areas_left=len(chosen) - number - 1,
-                save=lambda: save_record(request.out, record, samples),
-            )  # fmt: skip
+                errors, area, runs=runs, areas_left=len(chosen) - number - 1, save=save
+            )
             try:
                 measure(area, runs, samples, stopped=lambda: interrupt.came, watcher=progress)
             finally:
@@ -98,7 +101,7 @@ def run_bench(request: Request) -> int:
             page += save_picture(request.markdown, area, samples)
             record["areas"][area.name] = {"title": area.title, "rows": list(map(as_record, rows))}
             record["complete"] = not interrupt.came and number + 1 == len(chosen)
-            save_record(request.out, record, samples)
+            save()
             save_page(request.markdown, [_head(record, samples), *page])
             missing |= any(row.problems for row in rows)
             if interrupt.came:
@@ -239,7 +242,7 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value  # JSON has no NaN
 
 
-def save_record(file: Path | None, record: dict[str, Any], samples: Samples) -> None:
+def save_record(file: Path | None, record: dict[str, Any]) -> None:
     """Write all as JSON, if there is a file to write to. InputError if that cannot be.
 
     Who is ended while it writes leaves the file as it was before.
@@ -248,8 +251,7 @@ def save_record(file: Path | None, record: dict[str, Any], samples: Samples) -> 
         return
     part = file.with_name(f".{file.name}.part")
     try:
-        text = json.dumps({**record, "samples": samples.as_record()}, indent=1)
-        part.write_text(text + "\n", encoding="utf-8")
+        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         part.replace(file)
     except OSError as error:
         raise InputError(
