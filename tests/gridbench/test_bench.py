@@ -71,7 +71,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, S
     for part in ("what", "gridrpc", "peer", "ratio", "to reach", "reached"):
         assert part in text
     assert "limit" not in text
-    assert "<= 1.1 x peer" in text
+    assert "<= 1.1× peer" in text
     assert "not measured" not in text
 
 

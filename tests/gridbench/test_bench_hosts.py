@@ -188,7 +188,7 @@ def test_a_page_shows_the_columns_that_are_used() -> None:
         "## Title\n\n"
         "| what | gridrpc: median (spread) | limit | ratio (spread) |\n"
         "|---|--:|--:|--:|\n"
-        "| a\\|b | 4.000 s (2.000-6.000) | 2.000 s | 2 x limit (2-2) |\n"
+        "| a\\|b | 4.000 s (2.000-6.000) | 2.000 s | 2× limit (2-2) |\n"
     )
 
 

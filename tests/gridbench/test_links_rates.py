@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.formats import bit_rate
 from gridbench.links.network import MOST_NODES, Network
-from gridbench.links.rates import parse_rate, rate_text
+from gridbench.links.rates import parse_rate
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_what_is_no_rate(text: str, said: str) -> None:
     ],
 )
 def test_rates_as_they_are_shown(rate: float, text: str) -> None:
-    assert rate_text(rate) == text
+    assert bit_rate(rate) == text
 
 
 @pytest.mark.parametrize("nodes", [0, -1, MOST_NODES + 1, 1.5, "3", True, None])

@@ -14,10 +14,10 @@ from rich.console import Console
 
 import micro_results
 from gridbench.errors import InputError
+from gridbench.formats import amount, bound, digits, either_side, round_amount
 from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
 from gridbench.micro.plan import POOL
 from gridbench.micro.present import print_tables, write_markdown, write_report
-from gridbench.micro.present.amounts import amount, bound, digits, either_side, round_amount
 from gridbench.micro.present.charts import bars, curve
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import best_first, engines_best_first, families

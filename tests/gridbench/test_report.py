@@ -12,13 +12,14 @@ import pytest
 
 import timelines
 from gridbench.errors import InputError
+from gridbench.formats import duration, size
 from gridbench.report.build import write_report
 from gridbench.report.data import MOST_TASKS, page_data
 from gridbench.report.page import render
 from gridbench.report.prose import interrupted, notices, sentences
 from gridbench.report.source import Run, load_runs
 from gridbench.report.study import study
-from gridbench.report.text import as_json, duration, size
+from gridbench.report.text import as_json
 from gridbench.tasklog import Header, TaskLogWriter
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.formats import compact_size
 from gridbench.scenario.amounts import (
     GB,
     KB,
@@ -17,7 +18,6 @@ from gridbench.scenario.amounts import (
     parse_list,
     parse_size,
     parse_stddev,
-    size_text,
 )
 from gridbench.scenario.grids import Case, Choice, cases_of, parse_scenarios
 from gridbench.scenario.workloads import Times, setup_of, workload_of
@@ -88,7 +88,7 @@ def test_names_of_cases_tell_sizes_apart() -> None:
     assert one.key == "1-cores-1-tasks-30s-in-1MB"
     assert one.key != other.key
     assert exact_size(1536) == "1536B"
-    assert (size_text(1536), size_text(0), size_text(10 * MB)) == ("1.5KB", "0", "10MB")
+    assert (compact_size(1536), compact_size(0), compact_size(10 * MB)) == ("1.5KB", "0", "10MB")
 
 
 @pytest.mark.parametrize("names", [["7"], ["0"], ["one"], ["1", "x"], ["-1"], ["01"], ["1", "1"]])

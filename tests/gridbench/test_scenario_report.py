@@ -62,8 +62,8 @@ def test_start_up_and_shared_data() -> None:
 def test_task_time_against_data() -> None:
     text = said(2, all_done(2))
     # 200 tasks of 1 s on 100 cores: 2 s, and 1.7 s for starting and handling.
-    assert "Tasks of 1 s are too short for an efficiency of 90% at any size" in text
-    assert "Tasks of 100 s keep an efficiency of 90% with up to 1MB in and out" in text
+    assert "Tasks of 1 s are too short for an efficiency of 90 % at any size" in text
+    assert "Tasks of 100 s keep an efficiency of 90 % with up to 1MB in and out" in text
     assert "Tasks that take no time came at" in text
     assert "rule of thumb" in text
 

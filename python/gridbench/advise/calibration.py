@@ -10,11 +10,11 @@ from gridbench.advise.progress import Progress
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
+from gridbench.formats import percent
 from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
-from gridbench.report.text import percent
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.one import OVERLOADED

@@ -12,19 +12,11 @@ from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.work import Work
+from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.model.terminal import amount, place_told
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import (
-    NOTHING,
-    counted,
-    details,
-    duration,
-    escape,
-    percent,
-    size,
-    table,
-)
+from gridbench.report.text import details, escape, table
 
 _ASSETS = "gridbench.advise"
 _CSS = ".advised > * { font-weight: 600; }\n"

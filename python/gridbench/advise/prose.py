@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gridbench.advise.advice import COMPUTING, Advice, Point
+from gridbench.formats import counted, duration, percent, size
 from gridbench.model.model import Prediction
-from gridbench.report.text import counted, duration, percent, size
 
 _WORTH = 0.02
 """Part of the total from which on a change is worth a sentence."""

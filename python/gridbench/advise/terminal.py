@@ -10,7 +10,7 @@ from gridbench.advise.advice import Advice
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
-from gridbench.report.text import duration, percent
+from gridbench.formats import duration, percent
 
 
 def print_advice(console: Console, advice: Advice) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
-from gridbench.report.text import NOTHING, counted, duration, percent
+from gridbench.formats import NOTHING, counted, duration, percent
 from gridbench.scenario.one import OVERLOADED
 
 HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")

@@ -14,9 +14,8 @@ from gridbench.advise.progress import Progress
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.errors import InputError
-from gridbench.micro.progress import duration as about
+from gridbench.formats import about, counted, duration
 from gridbench.model.model import Model
-from gridbench.report.text import counted, duration
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.needs import Place

@@ -88,7 +88,7 @@ def _name(tasks: Tasks) -> str:
 def _rows(samples: Samples) -> list[Row]:
     rows = []
     titles: dict[Tasks, str] = {
-        "10 us": "tasks of 10 us",
+        "10 us": "tasks of 10 µs",
         "log-normal": f"log-normal tasks, mean {_MEAN * 1e6:g} us, sigma {_SIGMA:g}",
     }
     for tasks, title in titles.items():

@@ -7,7 +7,7 @@ import time
 from rich.console import Console
 
 from gridbench.bench.figures import Area, Case, Run
-from gridbench.micro.progress import duration
+from gridbench.formats import about
 
 _BETWEEN_REDRAWS = 0.25  # seconds
 
@@ -33,9 +33,9 @@ class Progress:
         self._began = time.monotonic()
         self._drawn = 0.0
         self._what = f"{self._area.name}: round {number + 1} of {self._runs}, {case.name}"
-        self._limits = f" of at most {duration(limit)}"
+        self._limits = f" of at most {about(limit)}"
         if left is not None:
-            self._limits += f"; this part has {duration(left)} left"
+            self._limits += f"; this part has {about(left)} left"
         if self._areas_left:
             self._limits += f", {self._areas_left} more to come"
         if self._says_lines:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gridbench.bench.figures import Measured, Row, Target
+from gridbench.formats import unit_shown
 
 _COLUMNS = (
     "what",
@@ -94,8 +95,8 @@ def _with_spread(measured: Measured, row: Row) -> str:
 def _amount(value: float, row: Row) -> str:
     if math.isnan(value):
         return "not measured"
-    space = "" if row.unit.startswith("/") else " "
-    return f"{value:,.{row.digits}f}{space}{row.unit}"
+    space = "" if row.unit.startswith(("/", "x")) else " "
+    return f"{value:,.{row.digits}f}{space}{unit_shown(row.unit)}"
 
 
 def _ratio(row: Row) -> str:
@@ -105,14 +106,14 @@ def _ratio(row: Row) -> str:
         if not math.isnan(median):
             ratios = row.ratios.get(name, [])
             spread = f" ({min(ratios):.3g}-{max(ratios):.3g})" if len(ratios) > 1 else ""
-            lines.append(f"{median:.3g} x {name}{spread}")
+            lines.append(f"{median:.3g}× {name}{spread}")
     return "\n".join(lines) or "-"
 
 
 def _target(target: Target, row: Row) -> str:
     sign = ">=" if target.at_least else "<="
     if target.of_peer:
-        return f"{sign} {target.bound:g} x peer"
+        return f"{sign} {target.bound:g}× peer"
     if target.of_limit:
-        return f"{sign} {target.bound:.3g} x limit"
+        return f"{sign} {target.bound:.3g}× limit"
     return f"{sign} {target.bound:g} {row.unit}"

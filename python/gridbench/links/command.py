@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from gridbench.errors import InputError
+from gridbench.formats import bit_rate, duration, percent
 from gridbench.links import iproute
 from gridbench.links.measure import Figures, Rates, measure
 from gridbench.links.network import MTU, Network
 from gridbench.links.owners import remove_leftovers
-from gridbench.links.rates import parse_rate, rate_text
+from gridbench.links.rates import parse_rate
 
 _ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
 _SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is the limit
@@ -78,28 +79,28 @@ def _record(network: Network, figures: Figures) -> dict[str, object]:
 
 def _print(network: Network, figures: Figures) -> None:
     console = Console()
-    nominal = rate_text(network.rate)
+    nominal = bit_rate(network.rate)
     nodes = "1 node" if network.nodes == 1 else f"{network.nodes} nodes"
     table = Table(title=f"{nodes} behind links of {nominal}", title_justify="left")
     table.add_column("with")
     for column in ("round trip", "to node", "of nominal", "from node", "of nominal"):
         table.add_column(column, justify="right")
     for node in figures.nodes:
-        trip = f"{1e6 * node.round_trip:,.0f} us"
+        trip = duration(node.round_trip)
         table.add_row(f"node {node.number}", trip, *_cells(node.rates, network.rate))
     if network.nodes > 1:
         table.add_row("all at once", "", *_cells(figures.together, network.rate))
     console.print(table)
     console.print(
-        f"Of {nominal}, {rate_text(payload_rate(network.rate))} can carry data: Ethernet, IP and"
+        f"Of {nominal}, {bit_rate(payload_rate(network.rate))} can carry data: Ethernet, IP and"
         " TCP headers take the rest. All nodes share the client's link.",
         highlight=False,
     )
     least = min(min(rates.out, rates.back) for rates in _all(figures))
     if least < _SHORT * network.rate:
         console.print(
-            f"The least of these rates is {least / network.rate:.0%} of the nominal one: this"
-            " machine does not keep up with such links, or is busy with something else.",
+            f"The least of these rates is {percent(least / network.rate, 0)} of the nominal one:"
+            " this machine does not keep up with such links, or is busy with something else.",
             highlight=False,
         )
 
@@ -111,5 +112,5 @@ def _all(figures: Figures) -> list[Rates]:
 def _cells(rates: Rates, nominal: float) -> list[str]:
     cells = []
     for rate in (rates.out, rates.back):
-        cells += [rate_text(rate), f"{rate / nominal:.1%}"]
+        cells += [bit_rate(rate), percent(rate / nominal)]
     return cells

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 
 from gridbench.errors import InputError
+from gridbench.formats import bit_rate
 from gridbench.links import iproute
 from gridbench.links.owners import (
     CLIENT_PORT,
@@ -35,7 +36,6 @@ from gridbench.links.owners import (
     switch_of,
     tag_of,
 )
-from gridbench.links.rates import rate_text
 
 MOST_NODES = 250
 SLOWEST, FASTEST = 64e3, 100e9  # bits per second
@@ -184,10 +184,10 @@ class Network:
 def _check_rate(rate: float) -> None:
     number = isinstance(rate, (int, float)) and not isinstance(rate, bool)
     if not number or not math.isfinite(rate) or not SLOWEST <= rate <= FASTEST:
-        told = rate_text(rate) if number and math.isfinite(rate) else repr(rate)
+        told = bit_rate(rate) if number and math.isfinite(rate) else repr(rate)
         raise InputError(
             f"links of {told} cannot be made here",
-            remedy=f"choose from {rate_text(SLOWEST)} to {rate_text(FASTEST)}",
+            remedy=f"choose from {bit_rate(SLOWEST)} to {bit_rate(FASTEST)}",
         )
 
 

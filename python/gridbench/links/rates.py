@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from gridbench.errors import InputError
+from gridbench.formats import bit_rate
 from gridbench.workload.numbers import shown
 
 _SMALLEST, _LARGEST = 10e3, 1e12  # bits per second
@@ -35,19 +35,8 @@ def parse_rate(option: str, text: str) -> float:
     rate = float(number) * _UNITS[unit.lower()]
     if not _SMALLEST <= rate <= _LARGEST:
         raise InputError(
-            f"{option}: {shown(text)} is not between {rate_text(_SMALLEST)}"
-            f" and {rate_text(_LARGEST)}",
+            f"{option}: {shown(text)} is not between {bit_rate(_SMALLEST)}"
+            f" and {bit_rate(_LARGEST)}",
             remedy=_REMEDY,
         )
     return rate
-
-
-def rate_text(rate: float) -> str:
-    """Bits per second in the unit that suits, with three digits: `1 Gbit/s`, `868 Mbit/s`."""
-    for unit, step in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if abs(rate) >= 0.9995 * step:
-            value = rate / step
-            digits = max(0, 2 - math.floor(math.log10(abs(value))))
-            text = f"{value:,.{digits}f}"
-            return f"{text.rstrip('0').rstrip('.') if '.' in text else text} {unit}"
-    return f"{rate:g} bit/s"

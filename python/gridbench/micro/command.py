@@ -21,6 +21,7 @@ from gridbench.engines.environments import environment, launch_of
 from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import installed_engines
 from gridbench.errors import InputError
+from gridbench.formats import about
 from gridbench.micro.figures import RESULTS, Results
 from gridbench.micro.launch import Launch
 from gridbench.micro.plan import (
@@ -34,7 +35,7 @@ from gridbench.micro.plan import (
 )
 from gridbench.micro.points import Header, Point, PointsFile, open_points
 from gridbench.micro.probe import ProbeFailed, asked
-from gridbench.micro.progress import Progress, duration
+from gridbench.micro.progress import Progress
 from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
 from gridbench.micro.selection import Points
@@ -97,7 +98,7 @@ def run_micro(request: Request) -> int:
             seconds = sum(seconds_left(session, points) for session in plan.sessions)
             if seconds:
                 console.print(
-                    f"this takes about {duration(seconds)}; Ctrl-C ends it, and the same"
+                    f"this takes about {about(seconds)}; Ctrl-C ends it, and the same"
                     " command goes on with what is missing",
                     soft_wrap=True,
                 )

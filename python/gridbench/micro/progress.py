@@ -6,6 +6,7 @@ import time
 
 from rich.console import Console
 
+from gridbench.formats import about
 from gridbench.micro.plan import Session
 
 _BETWEEN_LINES = 30.0  # seconds, where lines pile up instead of being redrawn
@@ -26,7 +27,7 @@ class Progress:
         """A session begins."""
         line = (
             f"round {number + 1} of {rounds}: {session.label}, {session.name};"
-            f" about {duration(self.left)} left"
+            f" about {about(self.left)} left"
         )
         if self._console.is_terminal:
             self._console.file.write(f"\r\x1b[K{line[: self._console.width - 1]}")
@@ -53,10 +54,3 @@ class Progress:
         if self._console.is_terminal:
             self._console.file.write("\r\x1b[K")
             self._console.file.flush()
-
-
-def duration(seconds: float) -> str:
-    """As people say it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gridbench.formats import duration, size
 from gridbench.model.observation import Situation
-from gridbench.report.text import duration, size
 
 _SLACK = 1.05
 """How far beyond the measured a value may be and still count as measured."""

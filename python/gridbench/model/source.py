@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.model.observation import Observation, Place, observe
-from gridbench.report.text import counted
 from gridbench.run.recorder import RECORD
 from gridbench.scenario.results import CASES, CaseResult, read_cases
 

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import WEIGHTY, Case, HeldOut
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.ranges import Span
 from gridbench.model.repeated import Repeated
-from gridbench.report.text import NOTHING, counted, duration, percent, size
 
 _MB = 2**20
 _WORST = 3
@@ -29,7 +29,7 @@ def print_model(console: Console, model: Model) -> None:
     console.print(
         Text(
             f"{fit.shape.told()}. Fitted to {_runs(fit)}: {_ranges(model)}. Overheads"
-            f" of these runs are {math.expm1(fit.spread):.1%} off, typically."
+            f" of these runs are {percent(math.expm1(fit.spread))} off, typically."
         )
     )
     console.print(_terms(fit.estimates))
@@ -87,7 +87,7 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
 
 def _errors(ways: Sequence[HeldOut]) -> Table:
     table = Table(
-        title=f"Errors of runs held out; overheads of at least {WEIGHTY:.0%} of the total"
+        title=f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total"
     )
     for head in ("held out", "fitted", "held"):
         table.add_column(head, justify="left" if head == "held out" else "right")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from string import Template
 from typing import Any
 
+from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.report.data import page_data
 from gridbench.report.document import document
 from gridbench.report.files import asset
@@ -15,16 +16,7 @@ from gridbench.report.hosts import grid_hosts
 from gridbench.report.prose import Notice, certain, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
-from gridbench.report.text import (
-    NOTHING,
-    counted,
-    details,
-    duration,
-    escape,
-    percent,
-    size,
-    table,
-)
+from gridbench.report.text import details, escape, table
 
 
 def render(studies: Sequence[Study]) -> str:

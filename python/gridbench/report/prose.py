@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gridbench.formats import counted, duration, percent
 from gridbench.report.source import Run
 from gridbench.report.study import BETWEEN_CLOCKS, Study, label
-from gridbench.report.text import counted, duration, percent
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""

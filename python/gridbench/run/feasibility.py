@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from gridbench.errors import InputError
+from gridbench.formats import size
 from gridbench.run.client import Facts
 from gridbench.run.machine import available_memory, free_shared_memory
 from gridbench.workload.setup_file import Setup
@@ -88,14 +89,6 @@ def most_outstanding(setup: Setup) -> int:
     """
     per_task = max(1, setup.task_bytes + setup.write_bytes)
     return max(setup.nnodes, min(_MOST_OUTSTANDING, available_memory() // 4 // per_task))
-
-
-def size(count: int) -> str:
-    """A number of bytes for people."""
-    for unit, step in (("GB", 1024**3), ("MB", 1024**2), ("KB", 1024)):
-        if count >= step:
-            return f"{count / step:,.1f} {unit}"
-    return f"{count} bytes"
 
 
 def _process_room() -> tuple[int, str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 from rich import progress as bars
 from rich.console import Console
 
+from gridbench.formats import clock
 from gridbench.terminal_bars import TerminalBars
 
 _BETWEEN_REDRAWS = 0.1  # seconds
@@ -69,14 +69,8 @@ class Progress(TerminalBars):
         rate = (done - before) / (now - then) if now > then else 0.0
         parts = [f"{running} running", f"{rate:.1f} tasks/s"]
         if done < self._ntasks:
-            left = _duration((self._ntasks - done) / rate) if rate > 0 else "-"
+            left = clock((self._ntasks - done) / rate) if rate > 0 else "-"
             parts.append(f"{left} left")
         if failed:
             parts.append(f"{failed} failed")
         return ", ".join(parts)
-
-
-def _duration(value: float) -> str:
-    whole = math.ceil(value)
-    hours, minutes = whole // 3600, whole // 60 % 60
-    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gridbench.analysis.summary import Distribution, Summary
+from gridbench.formats import duration, percent
 
 
 def print_summaries(console: Console, summaries: Sequence[tuple[str, Summary]]) -> None:
@@ -29,14 +30,14 @@ def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:
         ("tasks", f"{summary.tasks:,}"),
         ("ok / failed / missing", f"{summary.ok:,} / {summary.failed:,} / {summary.missing:,}"),
         ("workers seen / nodes", f"{summary.workers_seen:,} / {summary.nodes:,}"),
-        ("total time", seconds(summary.total)),
-        ("ideal time", seconds(summary.ideal)),
+        ("total time", duration(summary.total)),
+        ("ideal time", duration(summary.ideal)),
         ("efficiency", percent(summary.efficiency)),
         ("tasks per second", "-" if math.isnan(x := summary.tasks_per_second) else f"{x:,.1f}"),
-        ("first task computing after", seconds(summary.first_calc_in)),
-        ("last worker computing after", seconds(summary.last_worker_calc_in)),
+        ("first task computing after", duration(summary.first_calc_in)),
+        ("last worker computing after", duration(summary.last_worker_calc_in)),
         ("most tasks computing at once", f"{summary.most_running:,}"),
-        *([("clocks known within", seconds(summary.clock_error))] if clocks else []),
+        *([("clocks known within", duration(summary.clock_error))] if clocks else []),
         *_parts("first dispatch", summary.startup),
         *_parts("later dispatch", summary.dispatch),
         *_parts("return", summary.giving_back),
@@ -45,19 +46,5 @@ def _rows(summary: Summary, *, clocks: bool) -> list[tuple[str, str]]:
 
 
 def _parts(name: str, part: Distribution) -> list[tuple[str, str]]:
-    values = " / ".join(seconds(value) for value in (part.p50, part.p90, part.p99))
+    values = " / ".join(duration(value) for value in (part.p50, part.p90, part.p99))
     return [(f"{name}, p50/p90/p99", values)]
-
-
-def seconds(value: float) -> str:
-    """A time for people, with three or four digits."""
-    if math.isnan(value):
-        return "-"
-    if abs(value) >= 1:
-        return f"{value:.3f} s"
-    return f"{value * 1e3:.2f} ms" if abs(value) >= 1e-3 else f"{value * 1e6:.0f} us"
-
-
-def percent(value: float) -> str:
-    """A share for people."""
-    return "-" if math.isnan(value) else f"{value:.1%}"

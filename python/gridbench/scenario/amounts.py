@@ -67,15 +67,6 @@ def parse_stddev(option: str, text: str) -> tuple[float, float]:
     return (0.0, value / 100) if share else (value, 0.0)
 
 
-def size_text(count: float) -> str:
-    """Bytes in the unit that suits, without a blank: as in the name of a case."""
-    for unit in ("GB", "MB", "KB"):
-        step = _UNITS[unit]
-        if count >= step:
-            return f"{count / step:.4g}{unit}"
-    return f"{count:g}" if count == 0 else f"{count:g}B"
-
-
 def exact_size(count: int) -> str:
     """Bytes in the largest unit of which they are a whole number: no two sizes look alike."""
     for unit in ("GB", "MB", "KB"):

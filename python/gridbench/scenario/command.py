@@ -14,7 +14,7 @@ from rich.console import Console
 from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
-from gridbench.report.text import counted
+from gridbench.formats import counted
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of

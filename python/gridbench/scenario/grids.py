@@ -20,7 +20,8 @@ from itertools import product
 from typing import TypeVar
 
 from gridbench.errors import InputError
-from gridbench.scenario.amounts import GB, KB, MB, exact_size, size_text
+from gridbench.formats import compact_size
+from gridbench.scenario.amounts import GB, KB, MB, exact_size
 from gridbench.workload.numbers import shown
 
 _SIZES = (0, 10 * KB, 100 * KB, MB, 10 * MB, 100 * MB)
@@ -66,7 +67,7 @@ class Case:
             ("shared", self.bytes_shared),
             ("out", self.bytes_out),
         ):
-            parts += [f"{size_text(size)} {what}"] if size else []
+            parts += [f"{compact_size(size)} {what}"] if size else []
         return ", ".join(parts)
 
 

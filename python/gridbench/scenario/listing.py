@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from gridbench.micro.progress import duration
-from gridbench.run.feasibility import size
+from gridbench.formats import about, size
 from gridbench.scenario.plan import Item, Judge, Limits
 
 
@@ -35,7 +34,7 @@ def print_listing(
         table.add_row(
             item.case.told(),
             item.engine,
-            duration(need.seconds),
+            about(need.seconds),
             size(need.memory),
             size(need.bytes_moved),
             f"skipped: {why}" if why else "",
@@ -43,7 +42,7 @@ def print_listing(
     console.print(table)
     skipped = f", {left_out} of them skipped" if left_out else ""
     console.print(
-        f"scenario {scenario}: {len(items)} cases{skipped}; about {duration(seconds)},"
+        f"scenario {scenario}: {len(items)} cases{skipped}; about {about(seconds)},"
         f" {size(moved)} to move",
         soft_wrap=True,
     )

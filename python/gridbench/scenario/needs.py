@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from gridbench.errors import InputError
+from gridbench.formats import size
 from gridbench.run.client import Facts
-from gridbench.run.feasibility import check_memory, check_workers, most_at_once, size
+from gridbench.run.feasibility import check_memory, check_workers, most_at_once
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.grids import Case

@@ -17,9 +17,9 @@ from typing import IO
 import psutil
 
 from gridbench.engines.leftovers import Leftovers
+from gridbench.formats import size
 from gridbench.micro.load import Moment, reading
 from gridbench.records import RecordError, from_record
-from gridbench.run.feasibility import size
 from gridbench.run.machine import available_memory
 from gridbench.scenario.messages import Answer, Order
 

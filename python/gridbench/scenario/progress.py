@@ -7,8 +7,7 @@ import time
 from rich import progress as bars
 from rich.console import Console
 
-from gridbench.micro.progress import duration
-from gridbench.report.text import duration as exact
+from gridbench.formats import about, duration
 from gridbench.scenario.results import CaseResult
 from gridbench.terminal_bars import TerminalBars
 
@@ -60,7 +59,7 @@ class Progress(TerminalBars):
             total=max(self._done + self._left, 1e-9),
             completed=self._done + inside,
             cases=f"case {self._number} of {self._cases}",
-            state=f"{self._what}; {duration(left)} left, until about {end}",
+            state=f"{self._what}; {about(left)} left, until about {end}",
             refresh=True,
         )
 
@@ -84,7 +83,7 @@ def told(result: CaseResult) -> str:
     """The outcome of a case in a line."""
     times = ""
     if result.total_s is not None and result.ideal_s is not None:
-        times = f"{exact(result.total_s)}, without overhead {exact(result.ideal_s)}"
+        times = f"{duration(result.total_s)}, without overhead {duration(result.ideal_s)}"
     if result.status == "done":
         return times
     return f"{result.status}: {result.reason}" + (f" ({times})" if times else "")

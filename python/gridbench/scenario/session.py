@@ -11,6 +11,7 @@ from rich.console import Console
 from gridbench.engines.fewer import spread
 from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
+from gridbench.formats import percent
 from gridbench.record_file import Header
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
@@ -237,7 +238,7 @@ def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
         return "failed", "the run was interrupted"
     if answer.status == "done" and outcome.load["others"] > OVERLOADED:
         return "invalid", (
-            f"overloaded machine: other programs used {outcome.load['others']:.0%} of its"
-            f" processors, and {OVERLOADED:.0%} are tolerated"
+            f"overloaded machine: other programs used {percent(outcome.load['others'], 0)} of its"
+            f" processors, and {percent(OVERLOADED, 0)} are tolerated"
         )
     return answer.status, answer.reason

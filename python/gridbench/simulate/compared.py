@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
+from gridbench.formats import counted, percent
 from gridbench.model.observation import Place, Situation
 from gridbench.model.source import read_source
-from gridbench.report.text import counted
 from gridbench.simulate.fitted import Fitted
 from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import simulate
@@ -145,7 +145,7 @@ def against_runs(
     return Against(
         f"{used} against {engine}",
         "Totals of real runs; times of tasks are those of the run. Overhead is what is above the "
-        f"ideal, where that is more than {MATTERS:.0%} of the total.",
+        f"ideal, where that is more than {percent(MATTERS, 0)} of the total.",
         rows,
         left_out,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.links.rates import rate_text
+from gridbench.formats import bit_rate
 from gridbench.model.model import Model
 from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
@@ -92,4 +92,4 @@ def _place(model: Model) -> str:
     place = model.fit.place
     if place.link_rate is None:
         return f"{place.transport}, {place.processors} processors"
-    return f"{place.nodes} nodes behind links of {rate_text(place.link_rate)}"
+    return f"{place.nodes} nodes behind links of {bit_rate(place.link_rate)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gridbench.formats import percent
 from gridbench.model.pipeline import Case, Link, Manager, Parameters
 from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import Simulation, total_of
@@ -168,13 +169,14 @@ def limit(done: Simulation, busy: list[Use], gained: list[Gain]) -> str:
     top = busy[0] if busy else None
     best = max(gained, key=lambda gain: gain.saved, default=None)
     if top and top.share >= _BUSY:
+        how_long = f"for {percent(top.share, 0)} of the time"
         if top.what == "the workers, computing":
-            return f"The tasks themselves: the workers compute for {top.share:.0%} of the time."
-        return f"{top.what[0].upper()}{top.what[1:]}: it is busy for {top.share:.0%} of the time."
+            return f"The tasks themselves: the workers compute {how_long}."
+        return f"{top.what[0].upper()}{top.what[1:]}: it is busy {how_long}."
     if best and best.saved > _WORTH * done.total:
         return (
             f"{best.without[0].upper()}{best.without[1:]}: without it the total would be "
-            f"{best.total:,.4g} s, {best.saved / done.total:.0%} less."
+            f"{best.total:,.4g} s, {percent(best.saved / done.total, 0)} less."
         )
     if done.efficiency > 1 - _WORTH:
         return "Nothing: it takes hardly longer than the tasks themselves."
@@ -188,4 +190,4 @@ def _guessed(done: Simulation, top: Use) -> str:
     start = float(done.case.ready.max())
     if start > top.busy:
         return f"Start-up: the last worker is there after {start:,.4g} s of {done.total:,.4g} s."
-    return f"Nothing alone: most used is {top.what}, for {top.share:.0%} of the time."
+    return f"Nothing alone: most used is {top.what}, for {percent(top.share, 0)} of the time."

@@ -8,12 +8,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from gridbench.formats import duration, percent
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
 from gridbench.report.text import escape, table
 from gridbench.simulate.account import Account
 from gridbench.simulate.sweep import Swept
-from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, seconds, share, sweep_rows
+from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, sweep_rows
 
 _ASSETS = "gridbench.simulate"
 _WIDE = 20
@@ -69,18 +70,20 @@ def _data(swept: Swept) -> dict[str, Any]:
         "texts": [swept.sweep.axis.text(value) for value in x],
         "total": {
             "lines": [
-                _line("total", [one.total for one in accounts], seconds),
-                _line("ideal", [one.ideal for one in accounts], seconds, quiet=True),
+                _line("total", [one.total for one in accounts], duration),
+                _line("ideal", [one.ideal for one in accounts], duration, quiet=True),
             ]
         },
         "efficiency": {
             "lines": [
-                _line("efficiency", [one.efficiency for one in accounts], share),
-                *(_line(name, [of.get(name, 0.0) for of in shares], share) for name in used),
+                _line("efficiency", [one.efficiency for one in accounts], percent),
+                *(_line(name, [of.get(name, 0.0) for of in shares], percent) for name in used),
             ]
         },
         "parts": {
-            "lines": [_line(name, [_part(one, name) for one in accounts], share) for name in parts]
+            "lines": [
+                _line(name, [_part(one, name) for one in accounts], percent) for name in parts
+            ]
         },
     }
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.errors import InputError
-from gridbench.links.rates import parse_rate, rate_text
-from gridbench.scenario.amounts import parse_list, parse_size, size_text
+from gridbench.formats import bit_rate, compact_size
+from gridbench.links.rates import parse_rate
+from gridbench.scenario.amounts import parse_list, parse_size
 from gridbench.simulate.account import Account
 from gridbench.simulate.work import MOST_TASKS
 from gridbench.workload.numbers import parse_real, parse_whole, shown
@@ -58,11 +59,11 @@ AXES = {
         Axis("tasks-per-core", _count, _plain),
         Axis("sleep", _seconds, _time),
         Axis("stddev", _seconds, _time),
-        Axis("input", parse_size, size_text),
-        Axis("shared", parse_size, size_text),
-        Axis("output", parse_size, size_text),
-        Axis("link", parse_rate, rate_text),
-        Axis("node-link", parse_rate, rate_text),
+        Axis("input", parse_size, compact_size),
+        Axis("shared", parse_size, compact_size),
+        Axis("output", parse_size, compact_size),
+        Axis("link", parse_rate, bit_rate),
+        Axis("node-link", parse_rate, bit_rate),
     )
 }
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gridbench.links.rates import rate_text
-from gridbench.scenario.amounts import size_text
+from gridbench.formats import bit_rate, compact_size, duration, percent, signed_percent
 from gridbench.simulate.account import Account
 from gridbench.simulate.compared import Against
 from gridbench.simulate.sweep import Swept
@@ -27,16 +25,16 @@ def heading(work: Work) -> str:
     spread = f" +- {work.stddev:g}" if work.stddev else ""
     parts = [
         f"{work.tasks:,} tasks of {work.sleep:g}{spread} s on {work.cores:,} cores",
-        f"input {size_text(work.bytes_in)}",
-        f"shared {size_text(work.bytes_shared)}",
-        f"output {size_text(work.bytes_out)}",
+        f"input {compact_size(work.bytes_in)}",
+        f"shared {compact_size(work.bytes_shared)}",
+        f"output {compact_size(work.bytes_out)}",
     ]
     return ", ".join(parts)
 
 
 def links(system: System) -> str:
     """Its links, in words."""
-    return "one host" if system.one_host else f"links of {rate_text(system.link)}"
+    return "one host" if system.one_host else f"links of {bit_rate(system.link)}"
 
 
 def print_account(console: Console, one: Account) -> None:
@@ -59,13 +57,13 @@ def print_account(console: Console, one: Account) -> None:
 
 
 def _figures(one: Account) -> Iterable[tuple[str, str]]:
-    yield "total", seconds(one.total)
-    yield "ideal", seconds(one.ideal)
-    yield "efficiency", share(one.efficiency)
-    yield "first task computing after", seconds(one.first_start)
-    yield "last worker computing after", seconds(one.last_start)
+    yield "total", duration(one.total)
+    yield "ideal", duration(one.ideal)
+    yield "efficiency", percent(one.efficiency)
+    yield "first task computing after", duration(one.first_start)
+    yield "last worker computing after", duration(one.last_start)
     if one.pressure and one.pressure.most:
-        yield "most bytes held by the manager", size_text(one.pressure.most)
+        yield "most bytes held by the manager", compact_size(one.pressure.most)
         if one.pressure.worst:
             yield "throttling reached", Level(one.pressure.worst).name.lower()
             yield "tasks paged to disk", f"{one.pressure.paged:,}"
@@ -78,7 +76,7 @@ def _parts(one: Account) -> Table:
     table.add_column("share", justify="right")
     for name, value in one.parts.items():
         if abs(value) > _SHOWN_PART * one.total:
-            table.add_row(name, seconds(value), share(value / one.total))
+            table.add_row(name, duration(value), percent(value / one.total))
     return table
 
 
@@ -88,7 +86,7 @@ def _uses(one: Account) -> Table:
     table.add_column("busy", justify="right")
     table.add_column("of the time", justify="right")
     for use in one.uses:
-        table.add_row(use.what, seconds(use.busy), share(use.share))
+        table.add_row(use.what, duration(use.busy), percent(use.share))
     return table
 
 
@@ -98,7 +96,7 @@ def _gains(one: Account) -> Table:
     table.add_column("total", justify="right")
     table.add_column("saved", justify="right")
     for gain in one.gains:
-        table.add_row(gain.without, seconds(gain.total), seconds(gain.saved))
+        table.add_row(gain.without, duration(gain.total), duration(gain.saved))
     return table
 
 
@@ -128,10 +126,10 @@ def sweep_rows(swept: Swept) -> list[tuple[str, ...]]:
         (
             text(value),
             f"{one.work.tasks:,}",
-            seconds(one.total),
-            seconds(one.ideal),
-            share(one.efficiency),
-            share(one.uses[0].share) if one.uses else "-",
+            duration(one.total),
+            duration(one.ideal),
+            percent(one.efficiency),
+            percent(one.uses[0].share) if one.uses else "-",
             one.limit,
         )
         for value, one in zip(swept.sweep.values, swept.accounts, strict=False)
@@ -148,11 +146,11 @@ def print_against(console: Console, found: Against) -> None:
     for head in heads if found.totals else heads[:-1]:
         table.add_column(head, justify="right")
     for row in found.rows:
-        cells = [row.what, seconds(row.real), seconds(row.simulated), signed(row.error)]
-        table.add_row(*cells, *([signed(row.overhead_error)] if found.totals else []))
+        cells = [row.what, duration(row.real), duration(row.simulated), signed_percent(row.error)]
+        table.add_row(*cells, *([signed_percent(row.overhead_error)] if found.totals else []))
     console.print(table)
     for name, value in found.errors().items():
-        console.print(Text(f"absolute error, {name}: {value:.1%}"))
+        console.print(Text(f"absolute error, {name}: {percent(value)}"))
     for line in found.left_out:
         console.print(Text(f"left out: {line}"))
     console.print()
@@ -168,22 +166,3 @@ def listing() -> str:
 def _print_notices(console: Console, notices: Sequence[str]) -> None:
     for notice in notices:
         console.print(Text(f"mind: {notice}", style="yellow"))
-
-
-def seconds(value: float) -> str:
-    """A time for people: hours of it stay seconds, as everything here is compared in them."""
-    if math.isnan(value):
-        return "-"
-    if value and abs(value) < 0.1:
-        return f"{value * 1e3:,.3g} ms"
-    return f"{value:,.2f} s"
-
-
-def share(value: float) -> str:
-    """A part of something."""
-    return "-" if math.isnan(value) else f"{value:.1%}"
-
-
-def signed(value: float) -> str:
-    """A relative error."""
-    return "-" if math.isnan(value) else f"{value:+.1%}"

@@ -23,8 +23,8 @@ from gridbench.bench.hosts.places import (
     shuffled,
 )
 from gridbench.bench.programs import numbers
+from gridbench.formats import bit_rate
 from gridbench.links.network import Network
-from gridbench.links.rates import rate_text
 
 MB = 1_000_000
 _SIZES = {
@@ -82,7 +82,7 @@ def area(extent: Extent) -> Area:
 
 
 def _name(size: int, kind: Kind, rate: float) -> str:
-    where = rate_text(rate) if rate else "loopback"
+    where = bit_rate(rate) if rate else "loopback"
     return f"{size / MB:,g} MB over {kind.upper()}, {where}"
 
 

@@ -27,9 +27,9 @@ from gridbench.bench.hosts.places import (
     shuffled,
 )
 from gridbench.bench.programs import numbers
+from gridbench.formats import bit_rate
 from gridbench.links import iproute
 from gridbench.links.network import Network
-from gridbench.links.rates import rate_text
 
 _KINDS: tuple[Kind, ...] = ("tcp", "tls")
 _LONGEST = {Extent.TRIAL: 0.1, Extent.USUAL: 2.0, Extent.FULL: 10.0}
@@ -48,7 +48,7 @@ class _Link:
     @property
     def name(self) -> str:
         delay = f", {1e3 * self.delay:g} ms each way" if self.delay else ""
-        return f"{rate_text(self.rate)}{delay}"
+        return f"{bit_rate(self.rate)}{delay}"
 
     def seconds(self, size: int) -> float:
         """For a call with so many bytes, about."""

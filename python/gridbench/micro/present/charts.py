@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gridbench.formats import amount, interval, round_amount, scale, times
 from gridbench.micro.figures import Axis, Curve, Entry, Figure, Line, Ratio, Results
-from gridbench.micro.present.amounts import amount, interval, round_amount, scale, times
 from gridbench.micro.present.families import best_first, families, has_value, ours
 from gridbench.micro.present.notes import reason
 from gridbench.micro.present.wording import advantage, against_peer, first_limit, label, titled

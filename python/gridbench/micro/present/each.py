@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gridbench.formats import NOTHING, times
 from gridbench.micro.figures import Claim, Figure, Results
-from gridbench.micro.present.amounts import times
 from gridbench.micro.present.families import families, has_value, ours
 from gridbench.micro.present.notes import MAIN_ENGINE
 from gridbench.micro.present.wording import status_word, titled
-from gridbench.report.text import NOTHING
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal
 
+from gridbench.formats import NOTHING, amount
 from gridbench.micro.figures import Claim, Entry, Figure
-from gridbench.micro.present.amounts import amount
 from gridbench.micro.present.families import best_first, engines_best_first, has_value, ours
 from gridbench.micro.present.notes import reason
 from gridbench.micro.present.wording import (
@@ -18,7 +18,6 @@ from gridbench.micro.present.wording import (
     label,
     status_word,
 )
-from gridbench.report.text import NOTHING
 
 RowKind = Literal["ours", "peer", "limit", "named", "against peer", "against limit"]
 CellText = Callable[[Figure, Entry], str]

@@ -7,11 +7,10 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gridbench.formats import amount, counted, times
 from gridbench.micro.figures import Figure, Results
-from gridbench.micro.present.amounts import amount, times
 from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import against_peer, status_word, titled
-from gridbench.report.text import counted
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words: like all peers, it runs any Python function."""

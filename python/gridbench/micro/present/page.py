@@ -8,9 +8,9 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from gridbench.formats import NOTHING, amount, interval, round_amount, times
 from gridbench.micro.figures import Curve, Entry, Figure, Results
 from gridbench.micro.present import charts
-from gridbench.micro.present.amounts import amount, interval, round_amount, times
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import Family, best_first, families, has_value, ours
 from gridbench.micro.present.matrix import percentiles
@@ -42,7 +42,7 @@ from gridbench.micro.present.wording import (
 )
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import NOTHING, details, escape, table
+from gridbench.report.text import details, escape, table
 
 _ASSETS = "gridbench.micro.present"
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gridbench.formats import amount, either_side
 from gridbench.micro.figures import Claim, Entry, Figure, Results
-from gridbench.micro.present.amounts import amount, either_side
 from gridbench.micro.present.families import Family, families, side_by_side
 from gridbench.micro.present.matrix import Row, RowKind, matrix
 from gridbench.micro.present.notes import behind, headline, incomplete, undecided

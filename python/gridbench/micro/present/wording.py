@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gridbench.micro.figures import Figure, Lead, Ratio, Results
-from gridbench.micro.present.amounts import (
+from gridbench.formats import (
+    NOTHING,
     amount,
     bound,
     digits,
@@ -12,7 +12,7 @@ from gridbench.micro.present.amounts import (
     round_amount,
     times,
 )
-from gridbench.report.text import NOTHING
+from gridbench.micro.figures import Figure, Lead, Ratio, Results
 
 BEST_PEER = "best peer"
 _LIMITS = {

@@ -14,8 +14,7 @@ from gridbench.analysis.interval import Interval
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
-from gridbench.report.text import counted, duration, percent
-from gridbench.scenario.amounts import size_text
+from gridbench.formats import compact_size, counted, duration, percent
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
 
@@ -77,7 +76,7 @@ def _first(cells: Sequence[Cell]) -> list[str]:
         largest = with_data[-1]
         added = shared_transfer(largest, cells)
         if added is not None:
-            told = f"{size_text(largest.one.bytes_shared)} of shared data on {most:,} cores"
+            told = f"{compact_size(largest.one.bytes_shared)} of shared data on {most:,} cores"
             if added.low > 0:
                 rate = most * largest.one.bytes_shared * MEGABIT / added.value
                 found.append(
@@ -128,14 +127,14 @@ def _second(cells: Sequence[Cell]) -> list[str]:
         said = f"Tasks of {sleep:g} s"
         if good is None:
             found.append(
-                f"{said} are too short for an efficiency of {_GOOD:.0%} at any size: with"
+                f"{said} are too short for an efficiency of {percent(_GOOD, 0)} at any size: with"
                 f" {_data(min(own))} it was {percent(best.value)}."
             )
         else:
             most = "the largest that was measured" if good == max(own) else "no more"
             found.append(
-                f"{said} keep an efficiency of {_GOOD:.0%} with up to {_data(good)} in and out,"
-                f" {most} ({percent(own[good].efficiency().value)})."
+                f"{said} keep an efficiency of {percent(_GOOD, 0)} with up to {_data(good)} in and"
+                f" out, {most} ({percent(own[good].efficiency().value)})."
             )
     found += _rule_of_thumb(cells)
     return found
@@ -223,12 +222,12 @@ def _delay(
         found.append(
             f"{blocks:,} tasks on {most:,} cores cost {duration(deepest[0].overhead().value)}"
             f" beside their own time without data, and {duration(added.value)} more with"
-            f" {size_text(max(deepest))} of {what} each."
+            f" {compact_size(max(deepest))} of {what} each."
         )
     one, other = largest.figure(first, clocks=1), largest.figure(later, clocks=1)
     if one is not None and other is not None and max(deepest) > 0:
         found.append(
-            f"With {size_text(max(deepest))}, a task of the first block waited"
+            f"With {compact_size(max(deepest))}, a task of the first block waited"
             f" {duration(one.value)} in the mean, one of later blocks {duration(other.value)}"
             + (
                 ": as cores become free one by one, transfers spread out."
@@ -278,11 +277,11 @@ def _jumps(
     size = jump({size: value(cell) for size, cell in cells.items()})
     if size is None:
         return [
-            f"Up to {size_text(max(cells))} of {what}, {cost} nowhere rose to more than {JUMP:g}"
+            f"Up to {compact_size(max(cells))} of {what}, {cost} nowhere rose to more than {JUMP:g}"
             " times that without data."
         ]
     return [
-        f"From {size_text(size)} of {what} on, {cost} was more than {JUMP:g} times that without"
+        f"From {compact_size(size)} of {what} on, {cost} was more than {JUMP:g} times that without"
         " data."
     ]
 
@@ -292,7 +291,7 @@ def _tasks(cell: Cell) -> str:
 
 
 def _data(size: int) -> str:
-    return size_text(size) if size else "no data"
+    return compact_size(size) if size else "no data"
 
 
 _MAKERS: dict[int, Callable[[Sequence[Cell]], list[str]]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridbench.analysis.interval import Interval
-from gridbench.micro.present.amounts import amount
+from gridbench.formats import amount
 from gridbench.micro.present.charts import axis_of, is_wide
 
 

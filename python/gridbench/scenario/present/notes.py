@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from gridbench.links.rates import rate_text
+from gridbench.formats import bit_rate, counted, percent
 from gridbench.record_file import Header
-from gridbench.report.text import counted
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
 
@@ -80,7 +79,7 @@ def place(results: Sequence[CaseResult]) -> str:
     nodes, rate = sorted((nodes, rate) for nodes, rate in rates if rate is not None)[0]
     return (
         f"Links: the workers were spread over {counted(nodes, 'place')}, each behind a link of"
-        f" {rate_text(rate)}, and the client's own link was of the same rate. All of it ran on one"
+        f" {bit_rate(rate)}, and the client's own link was of the same rate. All of it ran on one"
         " machine, whose processors they shared."
     )
 
@@ -142,4 +141,4 @@ def method(header: Header) -> list[str]:
 def _deviation(options: dict[str, Any]) -> str:
     if options.get("stddev"):
         return f"{options['stddev']:g} s (not scaled)"
-    return f"{options['stddev_share']:.0%} of the mean"
+    return f"{percent(options['stddev_share'], 0)} of the mean"

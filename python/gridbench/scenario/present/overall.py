@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 
+from gridbench.formats import NOTHING
 from gridbench.record_file import Header
 from gridbench.report.document import document
 from gridbench.report.files import asset, write_page
-from gridbench.report.text import NOTHING, details, escape, table
+from gridbench.report.text import details, escape, table
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture

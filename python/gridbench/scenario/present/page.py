@@ -10,6 +10,7 @@ from string import Template
 from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.formats import NOTHING, duration, percent
 from gridbench.record_file import Header
 from gridbench.report.data import page_data
 from gridbench.report.document import document
@@ -17,7 +18,7 @@ from gridbench.report.files import asset, write_page
 from gridbench.report.page import run_section
 from gridbench.report.source import load_runs
 from gridbench.report.study import Study, study
-from gridbench.report.text import NOTHING, details, duration, escape, percent, table
+from gridbench.report.text import details, escape, table
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture

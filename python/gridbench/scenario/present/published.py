@@ -11,8 +11,9 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gridbench.formats import NOTHING, duration
 from gridbench.published.printed import BINARY, Row, megabytes, table
-from gridbench.report.text import NOTHING, duration, escape
+from gridbench.report.text import escape
 from gridbench.report.text import table as html_table
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.cells import Cell, engines_of

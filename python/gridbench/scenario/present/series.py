@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gridbench.analysis.additive import NINFG, SYMPHONY
 from gridbench.analysis.interval import Interval
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
-from gridbench.scenario.amounts import size_text
+from gridbench.formats import compact_size
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.curves import Line
 
@@ -65,7 +65,7 @@ def work_of(cell: Cell) -> float:
 
 def size_label(cell: Cell) -> str:
     """Scenario 6: the input of each task, in words."""
-    return f"{size_text(cell.one.bytes_in)} to each task" if cell.one.bytes_in else "no data"
+    return f"{compact_size(cell.one.bytes_in)} to each task" if cell.one.bytes_in else "no data"
 
 
 def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
@@ -183,7 +183,7 @@ def cores_label(cell: Cell) -> str:
 
 def size_name(size: int) -> str:
     """A size as it stands on an axis."""
-    return size_text(size) if size else "0"
+    return compact_size(size) if size else "0"
 
 
 def sizes_of(cells: Iterable[Cell], size: Callable[[Cell], int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Values of the micro benchmarks as people read them: three significant digits, fitting units."""
+"""Numbers as a reader sees them: on a terminal, in Markdown and on pages alike."""
 
 from __future__ import annotations
 
@@ -7,14 +7,84 @@ import operator
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.report.text import NOTHING
+NOTHING = "–"
+"""Stands for what is not known."""
 
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SIZES = {"bytes": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
 _BITS = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
-_SHOWN = {"us": "µs"}
+_SHOWN = {"us": "µs", "x": "×"}
 _ALL_DIGITS = 17  # of a float
+_KB = 1024
+
+
+def duration(seconds: float) -> str:
+    """Four significant digits in the unit that suits: µs, ms or s; a dash if not known."""
+    if not math.isfinite(seconds):
+        return NOTHING
+    size = abs(seconds)
+    if size == 0:
+        return "0 s"
+    if size < 999.95e-6:
+        return f"{_four(seconds * 1e6)} µs"
+    if size < 0.99995:
+        return f"{_four(seconds * 1e3)} ms"
+    return f"{_four(seconds)} s"
+
+
+def about(seconds: float) -> str:
+    """A time that is only estimated, as people say it: `40 s`, `12 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min"
+
+
+def clock(seconds: float) -> str:
+    """A time that runs, in whole seconds: `0:07`, `1:02:03`."""
+    whole = math.ceil(seconds)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+def size(count: float) -> str:
+    """Bytes in units of 1024: `512 B`, `1.5 MB`."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(count) < _KB or unit == "GB":
+            break
+        count /= _KB
+    return f"{count:,.4g} {unit}"
+
+
+def compact_size(count: float) -> str:
+    """The same without a blank, as in the name of a case: `10KB`."""
+    for unit, step in (("GB", _KB**3), ("MB", _KB**2), ("KB", _KB)):
+        if count >= step:
+            return f"{count / step:.4g}{unit}"
+    return f"{count:g}" if count == 0 else f"{count:g}B"
+
+
+def bit_rate(rate: float) -> str:
+    """Bits per second in the unit that suits, with three digits: `1 Gbit/s`, `868 Mbit/s`."""
+    for unit, step in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if abs(rate) >= 0.9995 * step:
+            return f"{_trimmed(digits(rate / step))} {unit}"
+    return f"{rate:g} bit/s"
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """A share (0 to 1) in percent."""
+    return f"{share * 100:.{decimals}f} %" if math.isfinite(share) else NOTHING
+
+
+def signed_percent(share: float) -> str:
+    """A relative error in percent with one decimal, with its sign."""
+    return f"{share * 100:+.1f} %" if math.isfinite(share) else NOTHING
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 task`, `2 tasks`, `10,000 tasks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +121,13 @@ def scale(value: float, unit: str) -> Scale:
                 key=lambda name: units[name],
                 default=min(units, key=lambda name: units[name]) if size else known,
             )
-            return Scale(base / units[name], _SHOWN.get(name, name))
-    return Scale(1.0, "×" if unit == "x" else unit)
+            return Scale(base / units[name], unit_shown(name))
+    return Scale(1.0, unit_shown(unit))
+
+
+def unit_shown(unit: str) -> str:
+    """A unit of a record, such as `us` or `x`, as it is shown."""
+    return _SHOWN.get(unit, unit)
 
 
 def amount(value: float | None, unit: str, significant: int = 3) -> str:
@@ -112,6 +187,12 @@ def digits_to_judge(value: float, bound: float, sense: Literal["<=", ">="]) -> i
     judged = holds(value, bound)
     alike = (n for n in range(3, _ALL_DIGITS) if holds(_rounded(value, n), bound) == judged)
     return next(alike, _ALL_DIGITS)
+
+
+def _four(value: float) -> str:
+    """Four digits at least, all of those before the point."""
+    whole = len(str(int(abs(value))))
+    return f"{value:,.{max(0, 4 - whole)}f}"
 
 
 def _rounded(value: float, significant: int = 3) -> float:
