@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import subprocess
@@ -13,12 +12,10 @@ from statistics import median
 
 import psutil
 import pytest
-from rich.console import Console
 
 from browsing import drawn, opened
 from gridbench.advise.advice import COMPARED, Advice, advise
 from gridbench.advise.page import write_advice
-from gridbench.advise.progress import Progress
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.trying import candidates
@@ -375,22 +372,6 @@ def test_what_was_measured_is_drawn(driver, model: Model, tmp_path: Path) -> Non
     assert drawn(driver)["total"]["marks"] >= before + 2 * len(found.tried)
     tables = driver.find_elements("css selector", "section table")
     assert any("off by" in one.text and "+50.0 %" in one.text for one in tables)
-
-
-def test_a_terminal_shows_which_run_goes_on() -> None:
-    screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=120)
-    with Progress(console, "trying", 3) as progress:
-        progress.begin("2 cores, 4 tasks")
-        progress.skip()
-        progress.begin("1 core, 1 task")
-    assert "0/3" in screen.getvalue()
-    assert "2/3" in screen.getvalue()
-    assert "1 core, 1 task" in screen.getvalue()
-    plain = io.StringIO()
-    with Progress(Console(file=plain), "trying", 3) as progress:
-        progress.begin("2 cores, 4 tasks")
-    assert plain.getvalue() == ""
 
 
 def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[str, str]) -> None:

@@ -197,7 +197,7 @@ def test_a_run_elsewhere_leaves_the_same_record(
     assert set(table.column("bytes_shared").to_pylist()) == {100 * 1024}
     for row in table.to_pylist():
         assert 0 <= row["submit"] <= row["calc_in"] <= row["calc_out"] <= row["retrieve"]
-    assert "loky: 20/20 done" in done.stderr
+    assert "loky: 20 of 20 done" in done.stderr
 
 
 @pytest.mark.parametrize(

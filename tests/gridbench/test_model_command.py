@@ -33,7 +33,7 @@ def test_a_model_is_fitted_to_real_runs(
     run_some(gridbench, make_setup, (1, 2, 3, 4), (1, 2, 3, 5))
     done = gridbench("model", "runs", "--no-test", "--out", "model.json", timeout=600)
     assert done.returncode == 0, done.stderr
-    assert "fit 1 of 1, to all runs" in done.stderr
+    assert "fit 1 of 1: to all runs" in done.stderr
     assert "gridrpc-native" in done.stdout
     assert "start.constant" in done.stdout
     (saved,) = json.loads((tmp_path / "model.json").read_text())["models"]

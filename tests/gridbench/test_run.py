@@ -72,7 +72,7 @@ def test_a_run_leaves_a_full_record(
     assert [int(row[0]) for row in log_rows(out)] == table.column("tid").to_pylist()
     assert "NTasks=20 NNodes=4 InputFile=times" in (out / "tasks.log").read_text()
 
-    assert "process-pool: 20/20 done" in done.stderr
+    assert "process-pool: 20 of 20 done" in done.stderr
     assert "20 / 0 / 0" in done.stdout
     assert f"results: {Path('out')}" in done.stderr
 

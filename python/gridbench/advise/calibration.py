@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from gridbench.advise.progress import Progress
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
@@ -15,6 +14,7 @@ from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
+from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.one import OVERLOADED
@@ -42,7 +42,7 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
     facts = participant.facts(max(case.cores for case in cases), warm=work.warm)
     found: list[Observation] = []
     problems: list[str] = []
-    progress = Progress(console, "calibrating", len(cases))
+    progress = Steps(console, "calibrating: run", len(cases))
     others = 0.0
     with Runs(engine, warm=work.warm, progress=progress) as runs:
         for case in cases:

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gridbench.advise.progress import Progress
 from gridbench.engines.leftovers import Leftovers
+from gridbench.progress import Steps
 from gridbench.run.client import Facts
 from gridbench.run.interrupt import Interrupt
 from gridbench.scenario.grids import Case
@@ -44,7 +44,7 @@ class Runs:
     """While active, it runs what it is asked to, and shows how far that is. The first signal ends
     the run, its processes, and with them the program."""
 
-    def __init__(self, engine: str, *, warm: bool, progress: Progress) -> None:
+    def __init__(self, engine: str, *, warm: bool, progress: Steps) -> None:
         self._engine = engine
         self._warm = warm
         self._progress = progress
@@ -97,6 +97,7 @@ class Runs:
             stopped=lambda: self._interrupt.came,
             glance=self._progress.glance,
         )
+        self._progress.end(outcome.took)
         if self._interrupt.came:
             sys.exit(self._interrupt.exit_status)
         return Ran(outcome, place / "run")

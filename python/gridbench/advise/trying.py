@@ -10,12 +10,12 @@ from rich.console import Console
 
 from gridbench.advise.advice import COMPARED, Advice
 from gridbench.advise.effort import Effort
-from gridbench.advise.progress import Progress
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.errors import InputError
 from gridbench.formats import about, counted, duration
 from gridbench.model.model import Model
+from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.needs import Place
@@ -101,7 +101,7 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
             f"trying {counted(len(chosen), 'split')} of the work,"
             f" {counted(effort.rounds, 'time')} each: about {about(seconds)}"
         )
-    progress = Progress(console, "trying", len(items) + more)
+    progress = Steps(console, "trying: run", len(items) + more)
     with Runs(engine, warm=warm, progress=progress) as runs:
         tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE)
         totals = tally.run(items)
@@ -127,7 +127,7 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
 class _Tally:
     """Runs cases, and notes what went wrong."""
 
-    def __init__(self, runs: Runs, judge: Judge, progress: Progress, limit: float) -> None:
+    def __init__(self, runs: Runs, judge: Judge, progress: Steps, limit: float) -> None:
         self.failed: dict[Case, str] = {}
         """The first failure of each."""
         self.others = 0.0

@@ -16,10 +16,11 @@ from gridbench.bench import batch, grain, hosts, journal, large, libraries, modu
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Measured, Row, Run, Samples
 from gridbench.bench.measuring import measure
-from gridbench.bench.progress import Progress
 from gridbench.bench.table import markdown_of, print_area
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
+from gridbench.formats import about
+from gridbench.progress import Steps
 from gridbench.records import RecordError
 from gridbench.report.files import write_page
 from gridbench.run.interrupt import Interrupt
@@ -88,13 +89,9 @@ def run_bench(request: Request) -> int:
     missing = False
     with Interrupt() as interrupt:
         for number, area in enumerate(chosen):
-            progress = _Saving(
-                errors, area, runs=runs, areas_left=len(chosen) - number - 1, save=save
-            )
-            try:
-                measure(area, runs, samples, stopped=lambda: interrupt.came, watcher=progress)
-            finally:
-                progress.close()
+            with Steps(errors, f"{area.name}: run") as steps:
+                watcher = _Watcher(steps, area, areas_left=len(chosen) - number - 1, save=save)
+                measure(area, runs, samples, stopped=lambda: interrupt.came, watcher=watcher)
             rows = area.rows(samples)
             print_area(console, area.title, rows)
             page.append(markdown_of(area.title, rows))
@@ -111,17 +108,41 @@ def run_bench(request: Request) -> int:
     return 1 if missing else 0
 
 
-class _Saving(Progress):
-    """Saves each run as it ends."""
+class _Watcher:
+    """Shows which run goes on, and has each saved as it ends."""
 
-    def __init__(self, *arguments: Any, save: Callable[[], object], **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self, steps: Steps, area: Area, *, areas_left: int, save: Callable[[], object]
+    ) -> None:
+        """`areas_left`: how many come after this one."""
+        self._steps = steps
+        self._area = area
+        self._areas_left = areas_left
         self._save = save
 
+    def begin(self, number: int, case: Case, *, limit: float, left: float | None) -> None:
+        """A run begins."""
+        note = f"at most {about(limit)}"
+        if left is not None:
+            note += f"; this part has {about(left)} left"
+        if self._areas_left:
+            note += f", {self._areas_left} more to come"
+        self._steps.begin(f"round {number + 1}, {case.name}", note=note)
+
+    def glance(self) -> None:
+        """It goes on."""
+        self._steps.glance()
+
     def end(self, number: int, case: Case, run: Run) -> None:
-        """It has ended, and is kept among the samples."""
-        super().end(number, case, run)
+        """It has ended, and is kept among the samples: what did not give all its values is told at
+        once."""
+        self._steps.end(run.seconds)
         self._save()
+        # Runs of parts with a budget take long.
+        is_long = self._area.budget is not None and not self._steps.console.is_terminal
+        if run.problem or is_long:
+            told = run.problem or f"done in {run.seconds:.0f} s"
+            self._steps.say(f"{self._area.name}, round {number + 1}, {case.name}: {told}")
 
 
 def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Samples:

@@ -35,13 +35,13 @@ from gridbench.micro.plan import (
 )
 from gridbench.micro.points import Header, Point, PointsFile, open_points
 from gridbench.micro.probe import ProbeFailed, asked
-from gridbench.micro.progress import Progress
 from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
 from gridbench.micro.selection import Points
 from gridbench.micro.session import Repeats, Runner, Stopped
 from gridbench.micro.sessions import sessions_of
 from gridbench.micro.sizes import FULL, Sizes
+from gridbench.progress import Steps
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
@@ -102,7 +102,7 @@ def run_micro(request: Request) -> int:
                     " command goes on with what is missing",
                     soft_wrap=True,
                 )
-            progress = Progress(console, seconds)
+            progress = Steps(console, "session", seconds=seconds)
             runner = Runner(
                 request.sizes,
                 leftovers,
@@ -110,7 +110,7 @@ def run_micro(request: Request) -> int:
                 save=points.add,
                 stopped=lambda: interrupt.came,
             )
-            with contextlib.suppress(Stopped), contextlib.closing(progress):
+            with contextlib.suppress(Stopped), progress:
                 measure(plan, points, runner, progress)
         results = results_of(points.header, points.points + plan.refusals, seconds_now())
         results = replace(results, extent=extent_of(plan.sessions, points.points))
@@ -194,16 +194,19 @@ def _refusal(item: Item, status: _Status, why: str) -> Point:
     )
 
 
-def measure(plan: Plan, points: PointsFile, runner: Runner, progress: Progress) -> None:
+def measure(plan: Plan, points: PointsFile, runner: Runner, progress: Steps) -> None:
     """Run the sessions round by round, as far as their points are missing. Raises Stopped."""
     for number in range(plan.rounds):
         for session in order_of(plan.sessions, number, points.header.seed):
             items = missing(session, number, points)
             if items and not hopeless(session, number, points.new):
-                progress.begin(number, plan.rounds, session)
+                progress.begin(
+                    f"round {number + 1} of {plan.rounds}, {session.label}, {session.name}",
+                    expected=session.seconds_of(items),
+                )
                 began = time.monotonic()
                 runner.run(session, items, plan.launches[session.engine], number)
-                progress.end(session.seconds_of(items), time.monotonic() - began)
+                progress.end(time.monotonic() - began)
 
 
 def tell(results: Results, folder: Path, console: Console) -> None:

@@ -7,23 +7,24 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from gridbench.errors import InputError
-from gridbench.model.fit import fit, workers_for
-from gridbench.model.held_out import WAYS, held_out
+from gridbench.model.fit import Watch, fit, workers_for
+from gridbench.model.held_out import WAYS, Fitting, held_out, nobody
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, together
-from gridbench.model.progress import Fitting, Progress, nobody
 from gridbench.model.ranges import range_of
 from gridbench.model.repeated import repeated
 from gridbench.model.saved import save_models, to_record
 from gridbench.model.source import Source, read_source
 from gridbench.model.terminal import place_told, print_model
 from gridbench.model.terms import Shape
+from gridbench.progress import Steps
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,11 +53,14 @@ def fit_models(request: Request) -> int:
     refusals: list[InputError] = []
     for place, observations in source.by_place().items():
         console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
-        progress = Progress(console, 1 + (WAYS if request.test else 0))
+        progress = Steps(console, "fit", 1 + (WAYS if request.test else 0))
         try:
             with workers_for(observations) as executor, progress:
                 model = model_of(
-                    observations, test=request.test, executor=executor, fitting=progress.begin
+                    observations,
+                    test=request.test,
+                    executor=executor,
+                    fitting=partial(_watched, progress),
                 )
             models.append(model)
         except InputError as error:
@@ -74,6 +78,16 @@ def fit_models(request: Request) -> int:
         for model in models:
             print_model(Console(), model)
     return 1 if refusals else 0
+
+
+def _watched(progress: Steps, what: str) -> Watch:
+    """Shows the searches of the fit to `what`."""
+    progress.begin(f"to {what}")
+
+    def watch(done: int, planned: int) -> None:
+        progress.note(f"search {min(done + 1, planned)} of {planned}")
+
+    return watch
 
 
 def model_of(

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from gridbench.engines.leftovers import Leftovers, told
 from gridbench.errors import InputError
+from gridbench.progress import Tasks
 from gridbench.run.client import GLANCE, Client, Facts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
@@ -22,7 +23,6 @@ from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant
 from gridbench.run.plan import DATA_SEED, Plan
-from gridbench.run.progress import Progress
 from gridbench.run.recorder import Recorder
 from gridbench.run.rows import OK, Row
 from gridbench.workload.workload import Workload
@@ -220,7 +220,8 @@ class _Run:
         self._failed, self._first = 0, ""
         begun = time.monotonic()
         client.begin(plan, check=check)
-        with Progress(self._console, title, len(plan.sleeps), plan.workers) as progress:
+        with Tasks(self._console) as progress:
+            progress.begin(title, len(plan.sleeps))
             while not client.finished and not self._interrupt.came:
                 if rows := client.take(GLANCE):
                     self._started = True
@@ -231,10 +232,13 @@ class _Run:
                 self._show(progress)
             self._show(progress, last=True)
 
-    def _show(self, progress: Progress, *, last: bool = False) -> None:
-        status = self._client.status
-        done, failed = self._client.collected, self._failed
-        progress.update(done, status.submitted, failed, doing=status.doing, last=last)
+    def _show(self, progress: Tasks, *, last: bool = False) -> None:
+        status, done = self._client.status, self._client.collected
+        # What is out and beyond the number of workers waits in the engine.
+        note = f"{min(max(0, status.submitted - done), self._plan.workers)} running"
+        if self._failed:
+            note += f", {self._failed} failed"
+        progress.update(done, doing=status.doing, note=note, last=last)
 
     def _note_failures(self, rows: list[Row]) -> None:
         bad = [row for row in rows if row.status != OK]

@@ -11,7 +11,8 @@ from rich.console import Console
 from gridbench.engines.fewer import spread
 from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
-from gridbench.formats import percent
+from gridbench.formats import duration, percent
+from gridbench.progress import Steps
 from gridbench.record_file import Header
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
@@ -20,7 +21,6 @@ from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
 from gridbench.scenario.one import OVERLOADED, Outcome, run_case
 from gridbench.scenario.plan import Item, Judge, missing
-from gridbench.scenario.progress import Progress
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
 from gridbench.scenario.workloads import write_workload
@@ -83,14 +83,15 @@ class Session:
             todo = missing(items, file.current())
             if len(todo) < len(items):
                 self._console.print(f"{len(items) - len(todo)} of {len(items)} cases are there")
-            with Progress(self._console, len(todo), self._judge.seconds(todo)) as progress:
+            steps = Steps(self._console, "case", len(todo), transient=False)
+            with steps as progress:
                 while todo and not self._interrupt.came:
                     self._next(todo, file, progress)
             return int(any(result.status == "failed" for result in file.current()))
         finally:
             file.close()
 
-    def _next(self, todo: list[Item], file: CasesFile, progress: Progress) -> None:
+    def _next(self, todo: list[Item], file: CasesFile, progress: Steps) -> None:
         """Run, or skip, the first of the items."""
         item = todo[0]
         need = self._judge.need(item)
@@ -102,18 +103,31 @@ class Session:
             if before is None or (before.status == "skipped" and before.reason != why_not):
                 file.add(result)
         else:
-            left = self._judge.seconds(todo)
-            progress.begin(f"{item.engine}, {item.case.told()}", need.seconds, left)
+            progress.begin(
+                f"{item.engine}, {item.case.told()}",
+                expected=need.seconds,
+                seconds=self._judge.seconds(todo),
+            )
             found = self._run(item, need, file.path.parent, progress)
             if found is None:
                 return
             result = found
             file.add(result)
             self._judge.experience.learn(result)
-        progress.end(result)
+        self._tell(result, progress)
         todo.pop(0)
 
-    def _run(self, item: Item, need: Need, folder: Path, progress: Progress) -> CaseResult | None:
+    def _tell(self, result: CaseResult, progress: Steps) -> None:
+        if result.status == "skipped" and result.took_s == 0:
+            progress.skip()
+        else:
+            progress.end(result.took_s)
+        if result.status != "done" or not self._console.is_terminal:
+            progress.say(
+                f"{progress.number}/{progress.steps} {result.engine}, {result.case}: {told(result)}"
+            )
+
+    def _run(self, item: Item, need: Need, folder: Path, progress: Steps) -> CaseResult | None:
         """The result of running the item; None if the user has ended it."""
         request = self._request
         place = folder / RUNS / item.case.key
@@ -242,3 +256,13 @@ def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
             f" processors, and {percent(OVERLOADED, 0)} are tolerated"
         )
     return answer.status, answer.reason
+
+
+def told(result: CaseResult) -> str:
+    """The outcome of a case in a line."""
+    times = ""
+    if result.total_s is not None and result.ideal_s is not None:
+        times = f"{duration(result.total_s)}, without overhead {duration(result.ideal_s)}"
+    if result.status == "done":
+        return times
+    return f"{result.status}: {result.reason}" + (f" ({times})" if times else "")
