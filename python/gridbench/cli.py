@@ -15,6 +15,7 @@ import click
 
 from gridbench.advise.options import advise
 from gridbench.bench.options import bench
+from gridbench.encodings import replace_missing_signs
 from gridbench.engines.options import engines
 from gridbench.errors import InputError
 from gridbench.links.options import links
@@ -45,6 +46,8 @@ _COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: exit status 2 for bad input, with one message and no traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        replace_missing_signs(stream)
     try:
         cli.main(args=arguments, prog_name="gridbench")
     except InputError as error:

@@ -73,6 +73,11 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, S
     assert "limit" not in text
     assert "<= 1.1× peer" in text
     assert "not measured" not in text
+    narrow = Console(width=80, record=True, file=io.StringIO())
+    print_area(narrow, area.title, area.rows(samples))
+    text = narrow.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "to reach <= 1.1× peer; reached " in " ".join(text.split())
 
 
 def test_libraries_are_compared_with_the_pools_that_they_know() -> None:

@@ -46,7 +46,7 @@ def whole(place: Path) -> Path:
 
 
 def line_of(gridbench: Run, name: str = ENGINE) -> str:
-    done = gridbench("engines")
+    done = gridbench("engines", "--where")
     assert done.returncode == 0, done.stderr
     return next(line for line in done.stdout.splitlines() if line.startswith(f"{name} "))
 
@@ -225,7 +225,7 @@ def test_engines_that_live_with_another(
     name: str,
     other: str,
 ) -> None:
-    assert re.search(rf"{name} +missing +[\d.]+ +{place / other} ", line_of(gridbench, name))
+    assert re.search(rf"{name} +missing +[\d.]+ +{place / other}$", line_of(gridbench, name))
     done = gridbench("run", make_setup(), "--engine", name, "--out", "out")
     assert done.returncode == 2
     assert not (tmp_path / "out").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,9 +186,9 @@ def test_the_page_in_the_documentation_is_up_to_date() -> None:
 def test_the_program_shows_a_table(gridbench: Run) -> None:
     done = gridbench("published", "5.5.5-2")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = [[cell.strip() for cell in line.split("│")] for line in done.stdout.splitlines()]
-    assert ["", "100 KB", "rate, Mbit/s", "192", "459.6", "+267.6", "exception", ""] in lines
-    assert ["", "1 MB", "rate, Mbit/s", "377", "377.4", "+0.4", "yes", ""] in lines
+    lines = [re.split(" {2,}", line.strip()) for line in done.stdout.splitlines()]
+    assert ["100 KB", "rate, Mbit/s", "192", "459.6", "+267.6", "exception"] in lines
+    assert ["1 MB", "rate, Mbit/s", "377", "377.4", "+0.4", "yes"] in lines
     assert done.stdout.splitlines()[-1] == (
         "7 figures worked out again: 6 agree to their rounding, 0 within that of the inputs, "
         "1 do not follow from the inputs (exceptions), 0 differ"

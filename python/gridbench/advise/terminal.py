@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gridbench.advise.advice import Advice
@@ -11,6 +10,7 @@ from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.formats import duration, percent
+from gridbench.tables import new_table
 
 
 def print_advice(console: Console, advice: Advice) -> None:
@@ -19,13 +19,13 @@ def print_advice(console: Console, advice: Advice) -> None:
         console.print(Text(text, style="bold" if number == 0 else ""))
     for text in warnings(advice):
         console.print(Text(text, style="yellow"))
-    parts = Table(title="Where the time goes")
+    parts = new_table("Where the time goes")
     for head in ("part", "time", "share"):
         parts.add_column(head, justify="left" if head == "part" else "right")
     for what, part in advice.parts:
         parts.add_row(what, duration(part), percent(part / advice.expected.total))
     console.print(parts)
-    points = Table(title=f"On {advice.split.cores:,} cores, or as many as tasks")
+    points = new_table(f"On {advice.split.cores:,} cores, or as many as tasks")
     for head in ("tasks", "total", "90 % interval"):
         points.add_column(head, justify="right")
     for point in advice.points:
@@ -39,7 +39,7 @@ def print_advice(console: Console, advice: Advice) -> None:
 def print_trial(console: Console, trial: Trial) -> None:
     """What splits took, and how good the advised one is among them."""
     if trial.tried:
-        table = Table(title="Tried: medians, from the smallest to the largest; ratio to the best")
+        table = new_table("Tried: medians, from the smallest to the largest; ratio to the best")
         for head in HEAD:
             table.add_column(head, justify="right")
         for one in trial.tried:

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from typing import Literal
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from gridbench.bench.figures import Measured, Row, Target
 from gridbench.formats import unit_shown
+from gridbench.tables import new_table
 
+_WIDE = 120
+"""Characters that a table of all columns takes."""
+_BREAK = "\n"
+"""Between two ratios in a cell."""
+_STYLES = {"yes": "green", "no": "red"}
 _COLUMNS = (
     "what",
     "gridrpc: median (spread)",
@@ -24,9 +32,19 @@ _COLUMNS = (
 
 
 def print_area(console: Console, title: str, rows: Sequence[Row]) -> None:
-    """One table, and under it why values are missing."""
-    table = Table(title=title, title_justify="left", show_lines=False)
+    """One table, or a paragraph for each row where that is too wide; under it why values are
+    missing."""
     columns, lines = _used(rows)
+    if console.width < _WIDE:
+        _print_paragraphs(console, title, columns, lines)
+    else:
+        console.print(_table(title, columns, lines))
+    for problem in problems_of(rows):
+        console.print(f"not measured: {problem}", markup=False, highlight=False)
+
+
+def _table(title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]) -> Table:
+    table = new_table(title)
     for name in columns:
         justify: Literal["left", "center", "right"] = "right"
         if name == "what":
@@ -34,11 +52,24 @@ def print_area(console: Console, title: str, rows: Sequence[Row]) -> None:
         elif name == "reached":
             justify = "center"
         table.add_column(name, justify=justify)
-    for *cells, last in lines:
-        table.add_row(*cells, {"yes": "[green]yes[/]", "no": "[red]no[/]"}.get(last, last))
-    console.print(table)
-    for problem in problems_of(rows):
-        console.print(f"not measured: {problem}", markup=False, highlight=False)
+    for line in lines:
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in line))
+    return table
+
+
+def _print_paragraphs(
+    console: Console, title: str, columns: Sequence[str], lines: Sequence[Sequence[str]]
+) -> None:
+    console.print(Text(title, style="bold"))
+    for what, *cells in lines:
+        console.print(Text(f"- {what}"))
+        told = [
+            f"{name.partition(':')[0].removesuffix(' (spread)')} {' and '.join(cell.split(_BREAK))}"
+            for name, cell in zip(columns[1:], cells, strict=True)
+            if cell != "-"
+        ]
+        console.print(Padding(Text("; ".join(told)), (0, 0, 0, 2)))
+    console.print()
 
 
 def markdown_of(title: str, rows: Sequence[Row]) -> str:
@@ -48,7 +79,7 @@ def markdown_of(title: str, rows: Sequence[Row]) -> str:
     lines = [f"## {title}", "", f"| {' | '.join(columns)} |", rule.replace("---", "--:")]
     lines[-1] = lines[-1].replace("--:", "---", 1)
     for cells in found:
-        texts = (_escaped(cell).replace("\n", "<br>") for cell in cells)
+        texts = (_escaped(cell).replace(_BREAK, "<br>") for cell in cells)
         lines.append(f"| {' | '.join(texts)} |")
     lines += ["", *(f"- not measured: {_escaped(problem)}" for problem in problems_of(rows)), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -107,7 +138,7 @@ def _ratio(row: Row) -> str:
             ratios = row.ratios.get(name, [])
             spread = f" ({min(ratios):.3g}-{max(ratios):.3g})" if len(ratios) > 1 else ""
             lines.append(f"{median:.3g}× {name}{spread}")
-    return "\n".join(lines) or "-"
+    return _BREAK.join(lines) or "-"
 
 
 def _target(target: Target, row: Row) -> str:

@@ -11,24 +11,25 @@ from gridbench.engines.registry import find_engine, installed_engines, provider,
 from gridbench.errors import InputError
 
 
-def list_engines() -> None:
-    """Print a line for each engine: name, state, version, where, and what it is."""
+def list_engines(*, where: bool) -> None:
+    """Print a line for each engine: name, state, version, and what it is, or where."""
     found = installed_engines()
     if not found:
         raise InputError("no engines are installed", remedy="install the package with pip")
-    rows = [("NAME", "STATE", "VERSION", "WHERE", "WHAT")]
+    rows = [("NAME", "STATE", "VERSION", "WHERE" if where else "WHAT")]
     problems: list[str] = []
     missing: list[str] = []
     for name, point in found.items():
         own = environment(name)
         if own is None:
             version = point.dist.version if point.dist else "unknown"
-            where = f"{point.value} ({provider(point)})"
-            rows.append((name, "installed", version, where, what_it_is(point)))
+            told = f"{point.value} ({provider(point)})" if where else what_it_is(point)
+            rows.append((name, "installed", version, told))
             continue
         state = own.state()
         version = state.version or own.required()[0].version
-        rows.append((name, state.kind, version, str(own.folder), what_it_is(point)))
+        told = str(own.folder) if where else what_it_is(point)
+        rows.append((name, state.kind, version, told))
         if state.kind == "missing":
             missing.append(name)
         elif state.kind != "installed":

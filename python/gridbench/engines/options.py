@@ -10,8 +10,9 @@ from gridbench.command_with_examples import CommandWithExamples
 
 
 @click.group(invoke_without_command=True)
+@click.option("--where", is_flag=True, help="Say where each is, instead of what it is.")
 @click.pass_context
-def engines(context: click.Context) -> None:
+def engines(context: click.Context, *, where: bool) -> None:
     """List the engines, and what of them is installed.
 
     Engines whose dependencies conflict with others' live in Python environments of their own, in
@@ -20,7 +21,7 @@ def engines(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         from gridbench.engines.commands import list_engines
 
-        list_engines()
+        list_engines(where=where)
 
 
 @engines.command(

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate, duration, percent
@@ -17,6 +16,7 @@ from gridbench.links.measure import Figures, Rates, measure
 from gridbench.links.network import MTU, Network
 from gridbench.links.owners import remove_leftovers
 from gridbench.links.rates import parse_rate
+from gridbench.tables import new_table
 
 _ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
 _SHORT = 0.85  # of the nominal rate: with less, the machine and not the link is the limit
@@ -81,7 +81,7 @@ def _print(network: Network, figures: Figures) -> None:
     console = Console()
     nominal = bit_rate(network.rate)
     nodes = "1 node" if network.nodes == 1 else f"{network.nodes} nodes"
-    table = Table(title=f"{nodes} behind links of {nominal}", title_justify="left")
+    table = new_table(f"{nodes} behind links of {nominal}")
     table.add_column("with")
     for column in ("round trip", "to node", "of nominal", "from node", "of nominal"):
         table.add_column(column, justify="right")

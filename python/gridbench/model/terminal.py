@@ -16,6 +16,7 @@ from gridbench.model.model import Model
 from gridbench.model.observation import Place
 from gridbench.model.ranges import Span
 from gridbench.model.repeated import Repeated
+from gridbench.tables import new_table
 
 _MB = 2**20
 _WORST = 3
@@ -66,7 +67,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def _terms(estimates: Sequence[Estimate]) -> Table:
-    table = Table()
+    table = new_table()
     for head in ("term", "what it is"):
         table.add_column(head, overflow="fold")
     for head in ("value", "95 % interval", "as a rate"):
@@ -86,8 +87,8 @@ def _terms(estimates: Sequence[Estimate]) -> Table:
 
 
 def _errors(ways: Sequence[HeldOut]) -> Table:
-    table = Table(
-        title=f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total"
+    table = new_table(
+        f"Errors of runs held out; overheads of at least {percent(WEIGHTY, 0)} of the total"
     )
     for head in ("held out", "fitted", "held"):
         table.add_column(head, justify="left" if head == "held out" else "right")

@@ -15,6 +15,7 @@ from gridbench.published.cells import (
     prediction_cells,
 )
 from gridbench.published.figures import Predicted, Reproduced
+from gridbench.tables import new_table
 
 _STYLES = {
     VERDICTS["agrees"]: "green",
@@ -40,7 +41,7 @@ def print_table(console: Console, table: Reproduced | Predicted) -> None:
 
 
 def _rich(cells: Cells) -> Table:
-    table = Table()
+    table = new_table()
     for number, head in enumerate(cells.head):
         words = number < cells.texts
         table.add_column(head, justify="left" if words else "right", overflow="fold")

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from gridbench.analysis.summary import Distribution, Summary
 from gridbench.formats import duration, percent
+from gridbench.tables import new_table
 
 
 def print_summaries(console: Console, summaries: Sequence[tuple[str, Summary]]) -> None:
     """One table, a column for each engine."""
-    table = Table(title="Summary", title_justify="left")
+    table = new_table("Summary")
     table.add_column("")
     for name, _ in summaries:
         table.add_column(name, justify="right", overflow="fold")

@@ -20,7 +20,7 @@ from itertools import product
 from typing import TypeVar
 
 from gridbench.errors import InputError
-from gridbench.formats import compact_size
+from gridbench.formats import compact_size, counted
 from gridbench.scenario.amounts import GB, KB, MB, exact_size
 from gridbench.workload.numbers import shown
 
@@ -59,8 +59,8 @@ class Case:
     def told(self) -> str:
         """The case in words."""
         parts = [
-            f"{self.cores:,} cores",
-            f"{self.tasks:,} task{'s' if self.tasks != 1 else ''} of {self.sleep:g} s",
+            counted(self.cores, "core"),
+            f"{counted(self.tasks, 'task')} of {self.sleep:g} s",
         ]
         for what, size in (
             ("in", self.bytes_in),

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from gridbench.formats import about, size
 from gridbench.scenario.plan import Item, Judge, Limits
+from gridbench.tables import new_table
 
 
 def print_listing(
     console: Console, scenario: int, items: Sequence[Item], judge: Judge, limits: Limits
 ) -> None:
-    """One row per case and engine, in the order of the grid, and sums of those that would run."""
-    table = Table(title=f"Scenario {scenario}", title_justify="left")
-    for name in ("case", "engine"):
-        table.add_column(name, overflow="fold")
-    for name in ("expected time", "memory", "data to move"):
-        table.add_column(name, justify="right")
-    table.add_column("", overflow="fold")
+    """One row per case and engine, in the order of the grid, with the time that is expected and the
+    data to move, and sums of those that would run."""
+    table = new_table(f"Scenario {scenario}")
+    table.add_column("case", overflow="fold")
+    table.add_column("engine", no_wrap=True)
+    for name in ("time", "memory", "data"):
+        table.add_column(name, justify="right", no_wrap=True)
     seconds, moved, left_out = 0.0, 0, 0
     for item in items:
         need = judge.need(item)
@@ -37,8 +37,9 @@ def print_listing(
             about(need.seconds),
             size(need.memory),
             size(need.bytes_moved),
-            f"skipped: {why}" if why else "",
         )
+        if why:
+            table.add_row(f"  skipped: {why}")
     console.print(table)
     skipped = f", {left_out} of them skipped" if left_out else ""
     console.print(

@@ -15,6 +15,7 @@ from gridbench.simulate.sweep import Swept
 from gridbench.simulate.systems import SYSTEMS, System
 from gridbench.simulate.throttling import Level
 from gridbench.simulate.work import Work
+from gridbench.tables import new_table
 
 _SHOWN_PART = 0.0005
 """Parts below this share of the total are left out."""
@@ -41,7 +42,7 @@ def print_account(console: Console, one: Account) -> None:
     """One run."""
     console.print(Text(f"{one.system.title}, simulated", style="bold"))
     console.print(Text(f"{heading(one.work)}; {links(one.system)}"))
-    table = Table(show_header=False)
+    table = new_table(header=False)
     table.add_column("")
     table.add_column("", justify="right")
     for name, value in _figures(one):
@@ -70,7 +71,7 @@ def _figures(one: Account) -> Iterable[tuple[str, str]]:
 
 
 def _parts(one: Account) -> Table:
-    table = Table(title="Where the time goes, mean of the workers", title_justify="left")
+    table = new_table("Where the time goes, mean of the workers")
     table.add_column("")
     table.add_column("time", justify="right")
     table.add_column("share", justify="right")
@@ -81,7 +82,7 @@ def _parts(one: Account) -> Table:
 
 
 def _uses(one: Account) -> Table:
-    table = Table(title="What was busy", title_justify="left")
+    table = new_table("What was busy")
     table.add_column("")
     table.add_column("busy", justify="right")
     table.add_column("of the time", justify="right")
@@ -91,7 +92,7 @@ def _uses(one: Account) -> Table:
 
 
 def _gains(one: Account) -> Table:
-    table = Table(title="What the total would be without", title_justify="left")
+    table = new_table("What the total would be without")
     table.add_column("")
     table.add_column("total", justify="right")
     table.add_column("saved", justify="right")
@@ -106,7 +107,7 @@ def print_swept(console: Console, swept: Swept) -> None:
         return
     first = swept.accounts[0]
     console.print(Text(f"{first.system.title}, simulated", style="bold"))
-    table = Table()
+    table = new_table()
     table.add_column(swept.sweep.axis.name, justify="right")
     for name in SWEEP_HEAD[1:]:
         table.add_column(name, justify="left" if name == "what limits" else "right")
@@ -140,7 +141,7 @@ def print_against(console: Console, found: Against) -> None:
     """Real and simulated, side by side."""
     console.print(Text(found.title, style="bold"))
     console.print(Text(found.how))
-    table = Table()
+    table = new_table()
     table.add_column("case", overflow="fold")
     heads = ("real", "simulated", "error", "of the overhead")
     for head in heads if found.totals else heads[:-1]:

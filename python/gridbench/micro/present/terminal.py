@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -23,12 +22,11 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
+from gridbench.tables import new_table
 
 _NAMES = 20
 _CELL = 18
 """Columns that names and values take."""
-_PLAIN = str.maketrans({"µ": "u", "×": "x", "±": "+-", "≤": "<=", "≥": ">=", "–": "-"})
-"""For terminals that know little more than ASCII."""
 _STYLES: dict[RowKind, str] = {
     "ours": "bold cyan",
     "peer": "",
@@ -46,20 +44,7 @@ _CLAIMS: dict[Claim | None, str] = {
 
 
 def print_tables(console: Console, results: Results) -> None:
-    """A table for each kind of workload, then what is to be reached, then who is ahead.
-
-    Signs that the terminal's encoding does not have are replaced.
-    """
-    with console.capture() as captured:
-        _print_all(console, results)
-    encoding = console.encoding
-    text = captured.get()
-    if not encoding.startswith("utf"):
-        text = text.translate(_PLAIN).encode(encoding, errors="replace").decode(encoding)
-    console.file.write(text)
-
-
-def _print_all(console: Console, results: Results) -> None:
+    """A table for each kind of workload, then what is to be reached, then who is ahead."""
     for family in families(results):
         if family.figures:
             _print_family(console, family)
@@ -77,7 +62,7 @@ def _print_family(console: Console, family: Family) -> None:
         rows, notes = matrix(figures, _value)
         # Rich makes titles as wide as the table, and would break long ones.
         console.print(Text(family.title, style="bold"))
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = new_table()
         table.add_column("", width=_NAMES, overflow="fold")
         for figure in figures:
             table.add_column(titled(figure.title), justify="right", overflow="fold")
@@ -107,7 +92,7 @@ def _value(figure: Figure, entry: Entry) -> str:
 
 def _print_lead(console: Console, results: Results) -> None:
     console.print(Text("What is to be reached", style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = new_table()
     table.add_column("what")
     table.add_column("to reach")
     table.add_column("measured", justify="right", no_wrap=True)

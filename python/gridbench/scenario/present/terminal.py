@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
 from gridbench.scenario.present.notes import counts
 from gridbench.scenario.results import read_results
+from gridbench.tables import new_table
 
 
 def print_answers(console: Console, folders: Sequence[Path]) -> None:
@@ -29,7 +29,7 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
             console.print(f"  {engine}", soft_wrap=True, markup=False, highlight=False)
             for sentence in sentences:
                 console.print(f"  - {sentence}", soft_wrap=True, markup=False, highlight=False)
-        table = Table()
+        table = new_table()
         for name in ("engine", "done", "invalid", "skipped", "failed"):
             table.add_column(name, justify="left" if name == "engine" else "right")
         for row in counts(results):
