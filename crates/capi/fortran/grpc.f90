@@ -70,8 +70,8 @@ module grpc
     GRPC_ARGUMENT_TRANSFER_NOWAIT = 2, &
     GRPC_ARGUMENT_TRANSFER_COPY = 3
 
-  ! Attributes of handles. HOSTNAME, JOBMANAGER, SUBJECT, FUNCNAME and QUEUENAME are strings, the
-  ! others integers.
+  ! Attributes of handles. HOSTNAME, JOBMANAGER, SUBJECT, FUNCNAME, QUEUENAME, MEMORY and RESOURCES
+  ! are strings, the others integers.
   integer(c_int), parameter, public :: &
     GRPC_HANDLE_ATTR_HOSTNAME = 0, &
     GRPC_HANDLE_ATTR_PORT = 1, &
@@ -82,7 +82,11 @@ module grpc
     GRPC_HANDLE_ATTR_JOBSTOPTIMEOUT = 6, &
     GRPC_HANDLE_ATTR_WAIT_ARG_TRANSFER = 7, &
     GRPC_HANDLE_ATTR_QUEUENAME = 8, &
-    GRPC_HANDLE_ATTR_MPI_NCPUS = 9
+    GRPC_HANDLE_ATTR_MPI_NCPUS = 9, &
+    GRPC_HANDLE_ATTR_CORES = 10, &
+    GRPC_HANDLE_ATTR_MEMORY = 11, &
+    GRPC_HANDLE_ATTR_RESOURCES = 12, &
+    GRPC_HANDLE_ATTR_EXPECTED_TIME = 13
 
   ! Attributes of sessions: integers.
   integer(c_int), parameter, public :: &
@@ -1403,7 +1407,8 @@ contains
     integer(c_int), intent(in) :: name
     logical :: answer
     answer = any(name == [GRPC_HANDLE_ATTR_HOSTNAME, GRPC_HANDLE_ATTR_JOBMANAGER, &
-      GRPC_HANDLE_ATTR_SUBJECT, GRPC_HANDLE_ATTR_FUNCNAME, GRPC_HANDLE_ATTR_QUEUENAME])
+      GRPC_HANDLE_ATTR_SUBJECT, GRPC_HANDLE_ATTR_FUNCNAME, GRPC_HANDLE_ATTR_QUEUENAME, &
+      GRPC_HANDLE_ATTR_MEMORY, GRPC_HANDLE_ATTR_RESOURCES])
   end function
 
   ! The library cannot tell what is behind an address, so the wrong type has to be found here.

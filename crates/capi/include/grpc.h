@@ -160,7 +160,12 @@ typedef enum grpc_handle_attr_name_e_np {
     GRPC_HANDLE_ATTR_JOBSTOPTIMEOUT = 6,    /* int: s to wait for its end; -1 no limit, 0 none */
     GRPC_HANDLE_ATTR_WAIT_ARG_TRANSFER = 7, /* grpc_argument_transfer_t_np */
     GRPC_HANDLE_ATTR_QUEUENAME = 8,         /* char; kept, without effect */
-    GRPC_HANDLE_ATTR_MPI_NCPUS = 9          /* int: ranks of a function with Backend "MPI" */
+    GRPC_HANDLE_ATTR_MPI_NCPUS = 9,         /* int: ranks of a function with Backend "MPI" */
+    /* Not in Ninf-G: what each call of a function asks for beside the place of a worker. */
+    GRPC_HANDLE_ATTR_CORES = 10,        /* int: processors of one host; of each rank */
+    GRPC_HANDLE_ATTR_MEMORY = 11,       /* char: "4 GB", "512 MiB" */
+    GRPC_HANDLE_ATTR_RESOURCES = 12,    /* char: what else, "gpu=1" or "gpu=1, licence=2" */
+    GRPC_HANDLE_ATTR_EXPECTED_TIME = 13 /* int: s that it is expected to run */
 } grpc_handle_attr_name_t_np;
 
 /* Attributes of sessions, and what the value points to. */

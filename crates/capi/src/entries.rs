@@ -96,7 +96,7 @@ fn make(environment: &Arc<Environment>, wanted: &Wanted) -> Result<Entry, Failur
     let name = wanted.name(crate::errors::ErrorCode::FunctionNotFound)?;
     let settings = environment.settings();
     let found = settings.function(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes);
+    let manner = Manner::new(name, &found, &wanted.attributes)?;
     environment.provide_workers(name, manner.bound, manner.start)?;
     let handle = FunctionHandle { function: found.what, manner, record: Arc::default() };
     Ok(Entry { handle: Arc::new(handle) })

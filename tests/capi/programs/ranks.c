@@ -29,6 +29,24 @@ int main(void)
     CHECK(total == 10 && where[0] == 1);
     OK(grpc_function_handle_destruct(&sum));
 
+    /* Each rank has as many threads as its call asks for cores. */
+    int two = 2, threads;
+    grpc_handle_attr_t_np attr;
+    grpc_function_handle_t wide;
+    OK(grpc_handle_attr_initialize_np(&attr));
+    OK(grpc_handle_attr_set_np(&attr, GRPC_HANDLE_ATTR_FUNCNAME, "ranks/threads"));
+    OK(grpc_handle_attr_set_np(&attr, GRPC_HANDLE_ATTR_CORES, &two));
+    OK(grpc_function_handle_init_with_attr_np(&wide, &attr));
+    OK(grpc_call(&wide, &threads));
+    CHECK(threads == 2);
+    OK(grpc_function_handle_destruct(&wide));
+    OK(grpc_handle_attr_set_np(&attr, GRPC_HANDLE_ATTR_MPI_NCPUS, &two));
+    OK(grpc_function_handle_init_with_attr_np(&wide, &attr));
+    IS(GRPC_SERVER_NOT_FOUND, grpc_call(&wide, &threads));
+    TELLS(GRPC_SESSIONID_VOID, "asks for 4 cores");
+    OK(grpc_function_handle_destruct(&wide));
+    OK(grpc_handle_attr_destruct_np(&attr));
+
     grpc_function_handle_t ends = with_ranks(2, "ranks/end_badly");
     IS(GRPC_COMMUNICATION_FAILED, grpc_call(&ends, 0));
     TELLS(GRPC_SESSIONID_VOID, "ended with status 7");

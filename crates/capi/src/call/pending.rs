@@ -20,9 +20,10 @@ use super::info::{CallInfo, CallbackInfo};
 use super::outcome;
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
+use crate::handles::needs::Needs;
 
 /// How a call is to be made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// After which time it fails.
     pub deadline: Option<Duration>,
@@ -32,6 +33,8 @@ pub struct Options {
     pub on: Option<Reservation>,
     /// On how many ranks its function runs, if it is a parallel one.
     pub ranks: u32,
+    /// What it asks for beside the place of a worker.
+    pub needs: Needs,
     /// Whether the caller's memory may be used after the call has begun.
     pub lending: Lending,
 }
@@ -74,7 +77,7 @@ impl Pending {
         let target = &function.target;
         // SAFETY: the caller says so.
         let Taken { given, callbacks, texts } = unsafe { take(function, arguments)? };
-        let ranks = ranks(target, options.ranks)?;
+        let ranks = ranks(target, options.ranks, options.needs.cores)?;
         // SAFETY: as above.
         let prepared = unsafe { prepare(grid, target, &given, options.lending, ranks.as_ref())? };
         let mut tally = None;
@@ -88,10 +91,11 @@ impl Pending {
                 tally: Arc::clone(tally),
             }))
         });
-        let Options { deadline, server, on, .. } = options;
+        let Options { deadline, server, on, needs: Needs { cores, resources, expected }, .. } =
+            options;
         let (mut request, landing) = prepared.request(
             target,
-            CallOptions { deadline, server, on, callbacks, ..CallOptions::default() },
+            CallOptions { deadline, cores, resources, expected, server, on, callbacks },
         );
         let begun = Instant::now();
         let call = loop {
@@ -144,10 +148,10 @@ impl Pending {
     }
 }
 
-/// On which ranks a call runs, if on several.
-fn ranks(target: &Target, ranks: u32) -> Result<Option<Ranks>, Failure> {
+/// On which ranks a call runs, if on several, with as many cores each.
+fn ranks(target: &Target, ranks: u32, cores: u32) -> Result<Option<Ranks>, Failure> {
     if target.interface().is_parallel() {
-        return Ok(Some(Ranks { ranks, threads: 1, command: String::new() }));
+        return Ok(Some(Ranks { ranks, threads: cores, command: String::new() }));
     }
     if ranks == 1 {
         return Ok(None);

@@ -5,10 +5,10 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use gridrpc_core::Settings as Bounds;
+use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
 use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
-use gridrpc_runtime::numerical;
 use gridrpc_runtime::servers::{self, Server};
+use gridrpc_runtime::{memory, numerical};
 
 use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, ThisMachine};
 use crate::errors::ErrorCode;
@@ -66,7 +66,13 @@ pub fn config(client: &ClientConfig) -> Result<(Config, Vec<StartedServer>), Fai
             ..Preparation::default()
         },
     };
-    let bounds = Bounds { workers, cores: processors, max_queued: MAX_QUEUED, ..Bounds::default() };
+    let bounds = Bounds {
+        workers,
+        resources: Resources::new([(MEMORY.into(), memory::of_machine())]),
+        cores: processors,
+        max_queued: MAX_QUEUED,
+        ..Bounds::default()
+    };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
     Ok((Config { output, servers, ..Config::here(launch, bounds) }, started))
 }

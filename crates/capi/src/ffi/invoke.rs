@@ -59,8 +59,8 @@ impl<'h> Callee<'h> {
 
     fn options(&self, attributes: SessionAttributes, lending: Lending) -> Options {
         let server = self.manner.bound;
-        let ranks = self.manner.ranks;
-        Options { deadline: attributes.timeout, server, on: self.on, ranks, lending }
+        let (ranks, needs) = (self.manner.ranks, self.manner.needs.clone());
+        Options { deadline: attributes.timeout, server, on: self.on, ranks, needs, lending }
     }
 
     /// Calls, waits for the end, and brings the results to their places.

@@ -3,6 +3,9 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::time::Duration;
 
+use gridrpc_core::{MEMORY as MEMORY_NAME, Resources};
+
+use super::needs::{self, Needs};
 use crate::call::pending::copy;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::failure::Failure;
@@ -14,9 +17,13 @@ const JOBSTARTTIMEOUT: c_int = 5;
 const JOBSTOPTIMEOUT: c_int = 6;
 const WAIT_ARG_TRANSFER: c_int = 7;
 const MPI_NCPUS: c_int = 9;
-const NAMES: c_int = 10;
+const CORES: c_int = 10;
+const MEMORY: c_int = 11;
+const RESOURCES: c_int = 12;
+const EXPECTED_TIME: c_int = 13;
+const NAMES: c_int = 14;
 /// Those that are texts.
-const TEXTS: [c_int; 5] = [HOSTNAME, 2, 3, FUNCNAME, 8];
+const TEXTS: [c_int; 7] = [HOSTNAME, 2, 3, FUNCNAME, 8, MEMORY, RESOURCES];
 
 /// `GRPC_SESSION_ATTR_...`.
 const SESSION_WAIT_ARG_TRANSFER: c_int = 0;
@@ -120,6 +127,14 @@ impl HandleAttributes {
             (JOBSTOPTIMEOUT, Value::Int(value)) => at_least("JOBSTOPTIMEOUT", *value, -1)?,
             (WAIT_ARG_TRANSFER, Value::Int(value)) => check_transfer(*value)?,
             (MPI_NCPUS, Value::Int(value)) => at_least("MPI_NCPUS", *value, 1)?,
+            (CORES, Value::Int(value)) => at_least("CORES", *value, 1)?,
+            (EXPECTED_TIME, Value::Int(value)) => at_least("EXPECTED_TIME", *value, 0)?,
+            (MEMORY, Value::Text(value)) => {
+                needs::memory_bytes(&value.to_string_lossy())?;
+            }
+            (RESOURCES, Value::Text(value)) => {
+                needs::amounts(&value.to_string_lossy())?;
+            }
             _ => {}
         }
         self.values[index] = Some(value);
@@ -183,6 +198,20 @@ impl HandleAttributes {
         u32::try_from(self.int(MPI_NCPUS)?).ok()
     }
 
+    /// What calls ask for beside the place of a worker.
+    pub fn needs(&self) -> Result<Needs, Failure> {
+        let mut asked = needs::amounts(&self.text(RESOURCES).unwrap_or_default())?;
+        if let Some(memory) = self.text(MEMORY) {
+            asked.push((MEMORY_NAME.into(), needs::memory_bytes(&memory)?));
+        }
+        let int = |name| self.int(name).and_then(|value| u32::try_from(value).ok());
+        Ok(Needs {
+            cores: int(CORES).unwrap_or(1),
+            resources: Resources::new(asked),
+            expected: int(EXPECTED_TIME).map(|seconds| Duration::from_secs(seconds.into())),
+        })
+    }
+
     /// Those of a handle.
     pub fn of(
         server: &str,
@@ -190,6 +219,7 @@ impl HandleAttributes {
         (start, stop): (Wait, Wait),
         transfer: ArgumentTransfer,
         ranks: u32,
+        needs: &Needs,
     ) -> HandleAttributes {
         let mut attributes = HandleAttributes::default();
         let text = |text: &str| CString::new(text).ok().map(Value::Text);
@@ -203,7 +233,17 @@ impl HandleAttributes {
         attributes.values[JOBSTARTTIMEOUT as usize] = int(time(start, 0));
         attributes.values[JOBSTOPTIMEOUT as usize] = int(time(stop, -1));
         attributes.values[WAIT_ARG_TRANSFER as usize] = int(number_of(transfer));
-        attributes.values[MPI_NCPUS as usize] = int(c_int::try_from(ranks).unwrap_or(c_int::MAX));
+        let count = |count: u32| int(c_int::try_from(count).unwrap_or(c_int::MAX));
+        attributes.values[MPI_NCPUS as usize] = count(ranks);
+        attributes.values[CORES as usize] = count(needs.cores);
+        let memory = needs.resources.iter().find(|(name, _)| ***name == *MEMORY_NAME);
+        attributes.values[MEMORY as usize] =
+            memory.and_then(|(_, bytes)| text(&needs::memory_text(bytes)));
+        let resources = needs::amounts_text(&needs.resources);
+        attributes.values[RESOURCES as usize] =
+            (!resources.is_empty()).then(|| text(&resources)).flatten();
+        attributes.values[EXPECTED_TIME as usize] =
+            needs.expected.and_then(|wait| int(time(Wait::For(wait), 0)));
         attributes
     }
 }
@@ -298,7 +338,7 @@ mod tests {
         assert!(!set_int(&mut attributes, WAIT_ARG_TRANSFER, 4));
         assert!(set_int(&mut attributes, MPI_NCPUS, 4) && !set_int(&mut attributes, MPI_NCPUS, 0));
         assert_eq!(attributes.ranks(), Some(4));
-        assert!(!set_int(&mut attributes, 10, 0) && !set_int(&mut attributes, -1, 0));
+        assert!(!set_int(&mut attributes, NAMES, 0) && !set_int(&mut attributes, -1, 0));
         // SAFETY: the attribute is a text, and NULL is allowed.
         unsafe {
             attributes.set(HOSTNAME, c"here".as_ptr().cast()).unwrap();
@@ -307,6 +347,28 @@ mod tests {
         }
         assert_eq!(attributes.server(), None);
         assert!(attributes.get(HOSTNAME).unwrap().is_null());
+    }
+
+    #[test]
+    fn what_calls_ask_for_comes_back_as_it_was_set() {
+        let mut attributes = HandleAttributes::default();
+        assert_eq!(attributes.needs(), Ok(Needs::NOTHING));
+        assert!(set_int(&mut attributes, CORES, 3) && !set_int(&mut attributes, CORES, 0));
+        assert!(set_int(&mut attributes, EXPECTED_TIME, 60));
+        assert!(!set_int(&mut attributes, EXPECTED_TIME, -1));
+        // SAFETY: the attributes are texts.
+        unsafe {
+            attributes.set(MEMORY, c"4 GB".as_ptr().cast()).unwrap();
+            attributes.set(RESOURCES, c"gpu=1".as_ptr().cast()).unwrap();
+            assert!(attributes.set(MEMORY, c"4".as_ptr().cast()).is_err());
+            assert!(attributes.set(RESOURCES, c"gpu".as_ptr().cast()).is_err());
+        }
+        let needs = attributes.needs().unwrap();
+        assert_eq!((needs.cores, needs.expected), (3, Some(Duration::from_secs(60))));
+        assert_eq!(needs.resources.to_string(), "1 of \"gpu\" and 4 GB of memory");
+        let times = (Wait::Forever, Wait::Forever);
+        let of = HandleAttributes::of("", "", times, ArgumentTransfer::Wait, 1, &needs);
+        assert_eq!(of.needs(), Ok(needs));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use gridrpc_core::ServerId;
 
 use super::attributes::{HandleAttributes, SessionAttributes};
+use super::needs::Needs;
 use crate::call::function::Function;
 use crate::config::{ArgumentTransfer, Wait};
 use crate::environment::Environment;
@@ -76,12 +77,18 @@ pub struct Manner {
     pub transfer: ArgumentTransfer,
     /// On how many ranks calls of parallel functions run.
     pub ranks: u32,
+    /// What calls ask for beside the place of a worker.
+    pub needs: Needs,
 }
 
 impl Manner {
     /// As the attributes say, and what was found where they say nothing.
-    pub fn new<T>(name: &str, found: &Found<T>, attributes: &HandleAttributes) -> Manner {
-        Manner {
+    pub fn new<T>(
+        name: &str,
+        found: &Found<T>,
+        attributes: &HandleAttributes,
+    ) -> Result<Manner, Failure> {
+        Ok(Manner {
             server: found.server.clone(),
             bound: found.bound,
             name: name.to_owned(),
@@ -90,13 +97,15 @@ impl Manner {
             stop: attributes.stop().unwrap_or(found.stop),
             transfer: attributes.transfer().unwrap_or(found.transfer),
             ranks: attributes.ranks().unwrap_or(1),
-        }
+            needs: attributes.needs()?,
+        })
     }
 
     /// As attributes of handles.
     pub fn attributes(&self) -> HandleAttributes {
         let times = (self.start, self.stop);
-        HandleAttributes::of(&self.server, &self.name, times, self.transfer, self.ranks)
+        let Manner { server, name, transfer, ranks, needs, .. } = self;
+        HandleAttributes::of(server, name, times, *transfer, *ranks, needs)
     }
 
     /// As attributes of sessions.
@@ -161,7 +170,7 @@ pub fn make(
     let name = wanted.name(ErrorCode::FunctionNotFound)?;
     let settings = environment.settings();
     let found = settings.function(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes);
+    let manner = Manner::new(name, &found, &wanted.attributes)?;
     let handles: Vec<Handle> = (0..count)
         .map(|_| {
             environment.functions.insert(Arc::new(FunctionHandle {

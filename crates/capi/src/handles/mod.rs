@@ -1,5 +1,6 @@
-//! What handles stand for: functions, objects, and attributes of both and of sessions.
+//! What handles stand for: functions, objects, what their calls ask for, and attributes of both and of sessions.
 
 pub mod attributes;
 pub mod function;
+pub mod needs;
 pub mod object;

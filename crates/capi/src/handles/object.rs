@@ -8,6 +8,7 @@ use gridrpc_core::{Reservation, Standing};
 use gridrpc_runtime::client::invoke::Lending;
 
 use super::function::{Manner, Record, Wanted, check_count};
+use super::needs::Needs;
 use crate::call::arguments::Arguments;
 use crate::call::function::Function;
 use crate::call::outcome;
@@ -80,7 +81,13 @@ pub fn make(
     let name = wanted.name(ErrorCode::ClassNotFound)?;
     let settings = environment.settings();
     let found = settings.class(&environment.grid, wanted.server.as_deref(), name)?;
-    let manner = Manner::new(name, &found, &wanted.attributes);
+    let manner = Manner::new(name, &found, &wanted.attributes)?;
+    if manner.needs != Needs::NOTHING {
+        return Err(Failure::other(format!(
+            "{name}: an object has one worker of its own: its methods cannot ask for cores, memory, \
+             resources or a time"
+        )));
+    }
     let count_of_workers = u32::try_from(count).unwrap_or(u32::MAX);
     let workers = environment.grid.reserve(count_of_workers, found.bound);
     let workers = workers.map_err(|error| outcome::refused(name, &error))?;
@@ -162,6 +169,7 @@ fn run(
         server: None,
         on: Some(object.worker),
         ranks: 1,
+        needs: Needs::NOTHING,
         lending: Lending::Copied,
     };
     let none = Arguments::Addresses(&[]);
