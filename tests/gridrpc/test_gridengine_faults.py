@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import batches
 import remote
 from batches import Everywhere, GridEngineSite, gridengine_of
 from gridrpc import Grid, StartError, WorkerLost
@@ -93,3 +94,28 @@ def test_a_hosts_daemon_is_started_anew_while_its_job_runs(
         assert grid.submit(remote.pid).result(LONG) == pid
     # A new daemon sees a minute later that what it has not started itself has ended.
     site.engine.cancel_all()
+
+
+def test_a_host_that_is_switched_off_loses_its_calls_and_works_again(
+    site: GridEngineSite, tmp_path: Path
+) -> None:
+    # Grid Engine sends a job to a host that it does not yet know to be off, where that one stays.
+    with site.full_grid(tmp_path, nodes=2, workers=1, start_timeout=30) as grid:
+        gate = tmp_path / "gate"
+        started = [tmp_path / f"started{n}" for n in range(2)]
+        lost, again = [
+            grid.submit(batches.tell_node_and_wait, str(file), str(gate), idempotent=n == 1)
+            for n, file in enumerate(started)
+        ]
+        assert until(lambda: all(file.exists() for file in started))
+        waits = grid.submit(remote.add, 1, 1)
+        site.engine.fail_host()
+        try:
+            loss = lost.exception(LONG)
+        finally:
+            site.engine.start_host()
+        assert isinstance(loss, WorkerLost)
+        assert "its agent is gone" in str(loss)
+        gate.touch()
+        assert waits.result(2 * LONG) == 2
+        assert again.result(2 * LONG)

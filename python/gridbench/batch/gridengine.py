@@ -14,6 +14,7 @@ import contextlib
 import getpass
 import os
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -248,8 +249,26 @@ class GridEngine(Rig):
         self._end("sge_execd")
 
     def start_host(self) -> None:
-        """Start sge_execd, after `stop_host`."""
+        """Start sge_execd, after `stop_host` or `fail_host`."""
         self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
+
+    def fail_host(self) -> None:
+        """End sge_execd and all that runs there at once, as when a host is switched off."""
+        daemon = self._daemons.pop("sge_execd")
+        others = {daemon.pid for daemon in self._daemons.values()}
+        off: set[int] = set()
+        # All stand still before the first one ends: nobody is to tell of another's end.
+        while running := set(self._marked()) - others - off:
+            self._signal(running, signal.SIGSTOP)
+            off |= running
+        self._signal(off, signal.SIGKILL)
+        daemon.wait()
+
+    @staticmethod
+    def _signal(pids: set[int], number: signal.Signals) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     @contextlib.contextmanager
     def quota(self, limit: str) -> Iterator[None]:
