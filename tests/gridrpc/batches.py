@@ -10,7 +10,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -48,35 +48,60 @@ def slurm_of(nodes: int, processors: int) -> Iterator[Slurm]:
 
 
 @contextmanager
-def gridengine_of(slots: int) -> Iterator[GridEngine]:
+def gridengine_of(slots: int, spool: Path | None = None) -> Iterator[GridEngine]:
     """A Grid Engine that this process uses, where there can be one."""
     if why := gridengine.why_not():
         pytest.skip(why)
-    with _used(GridEngine(slots)) as rig:
+    with _used(GridEngine(slots, spool)) as rig:
         yield rig
 
 
 @contextmanager
-def htcondor_of(slots: int) -> Iterator[HTCondor]:
+def htcondor_of(slots: int, spool: Path | None = None) -> Iterator[HTCondor]:
     """An HTCondor that this process uses, where there can be one."""
     if why := htcondor.why_not():
         pytest.skip(why)
-    with _used(HTCondor(slots)) as rig:
+    with _used(HTCondor(slots, spool)) as rig:
         yield rig
+
+
+class Disk:
+    """A small file system."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._filler = folder / "filler"
+
+    def fill(self) -> None:
+        """Leave no room on it."""
+        with self._filler.open("wb", buffering=0) as file, suppress(OSError):
+            while file.write(bytes(4096)):
+                pass
+
+    def empty(self) -> None:
+        """Undo `fill`."""
+        self._filler.unlink()
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Disk]:
+    """A file system of so many bytes, such as `4k`, in the place of a folder."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "none", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield Disk(folder)
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @contextmanager
 def full_disk(folder: Path) -> Iterator[None]:
     """A file system without room in the place of a folder."""
-    folder.mkdir(exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "none", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    try:
-        (folder / "filler").write_bytes(bytes(4096))
+    with small_disk(folder, "4k") as disk:
+        disk.fill()
         yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 class BatchSite(ABC):

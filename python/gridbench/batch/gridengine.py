@@ -35,7 +35,7 @@ spooling_method classic
 spooling_lib libspoolc
 spooling_params {spooling}
 binary_path {programs}
-qmaster_spool_dir {folder}/spool/qmaster
+qmaster_spool_dir {spool}
 security_mode none
 listener_threads 2
 worker_threads 2
@@ -184,10 +184,14 @@ class GridEngine(Rig):
 
     _slow = frozenset({"sge_qmaster"})
 
-    def __init__(self, slots: int = 100) -> None:
-        """`slots`: of the queue `all.q`."""
+    def __init__(self, slots: int = 100, spool: Path | None = None) -> None:
+        """`slots`: of the queue `all.q`.
+
+        `spool`: where sge_qmaster keeps jobs, if not in `folder`.
+        """
         super().__init__("gridengine")
         self.slots = slots
+        self._spool = spool or self.folder / "spool" / "qmaster"
         self._host = socket.gethostname().split(".")[0]
         master, execution = free_ports(2)
         self.variables = {
@@ -248,10 +252,6 @@ class GridEngine(Rig):
         """End sge_execd: what runs there goes on."""
         self._end("sge_execd")
 
-    def start_host(self) -> None:
-        """Start sge_execd, after `stop_host` or `fail_host`."""
-        self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
-
     def fail_host(self) -> None:
         """End sge_execd and all that runs there at once, as when a host is switched off."""
         daemon = self._daemons.pop("sge_execd")
@@ -269,6 +269,10 @@ class GridEngine(Rig):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def start_host(self) -> None:
+        """Start sge_execd, after `stop_host` or `fail_host`."""
+        self._start("sge_execd", str(_PROGRAMS / "sge_execd"))
 
     @contextlib.contextmanager
     def quota(self, limit: str) -> Iterator[None]:
@@ -306,8 +310,8 @@ class GridEngine(Rig):
 
     def _make(self) -> None:
         common = self.folder / "root" / "cell" / "common"
-        for place in (common, self.folder / "spool" / "qmaster", self.folder / "spool" / "execd"):
-            place.mkdir(parents=True)
+        for place in (common, self._spool, self.folder / "spool" / "execd"):
+            place.mkdir(parents=True, exist_ok=True)
         (self.folder / "root" / "util").symlink_to(_SHARE / "util")
         architecture = subprocess.run(
             [_SHARE / "util" / "arch"], capture_output=True, text=True, check=True
@@ -317,9 +321,9 @@ class GridEngine(Rig):
         programs = self.folder / "root" / "utilbin" / self.variables["SGE_ARCH"]
         programs.parent.mkdir()
         programs.symlink_to(_PROGRAMS)
-        spooling = f"{common};{self.folder / 'spool' / 'qmaster'}"
+        spooling = f"{common};{self._spool}"
         (common / "bootstrap").write_text(
-            _BOOTSTRAP.format(spooling=spooling, programs=_PROGRAMS, folder=self.folder)
+            _BOOTSTRAP.format(spooling=spooling, programs=_PROGRAMS, spool=self._spool)
         )
         (common / "act_qmaster").write_text(f"{self._host}\n")
         (common / "host_aliases").write_text(f"{self._host} localhost\n")

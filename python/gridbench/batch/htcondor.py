@@ -40,7 +40,7 @@ LIBEXEC = $(RELEASE_DIR)/libexec/condor
 SHARE = $(RELEASE_DIR)/share/condor
 LOCAL_DIR = {folder}
 LOG = {folder}/log
-SPOOL = {folder}/spool
+SPOOL = {spool}
 EXECUTE = {folder}/execute
 RUN = {folder}/run
 LOCK = {folder}/run
@@ -112,6 +112,8 @@ MACHINE_MAX_VACATE_TIME = 2
 JOB_MAX_VACATE_TIME = 2
 KILLING_TIMEOUT = 2
 SHUTDOWN_FAST_TIMEOUT = 10
+MASTER_BACKOFF_CONSTANT = 1
+MASTER_BACKOFF_CEILING = 4
 SHUTDOWN_GRACEFUL_TIMEOUT = 10
 BASE_CGROUP =
 CGROUP_MEMORY_LIMIT_POLICY = none
@@ -141,10 +143,14 @@ def why_not() -> str:
 class HTCondor(Rig):
     """A pool of HTCondor, whose one machine gives each job the processors that it asks for."""
 
-    def __init__(self, slots: int = 400) -> None:
-        """`slots`: processors, as HTCondor is told."""
+    def __init__(self, slots: int = 400, spool: Path | None = None) -> None:
+        """`slots`: processors, as HTCondor is told.
+
+        `spool`: where condor_schedd keeps jobs, if not in `folder`.
+        """
         super().__init__("htcondor")
         self.slots = slots
+        self._spool = spool or self.folder / "spool"
         self._place = place()
         self.variables = {
             "CONDOR_CONFIG": str(self.folder / "condor_config"),
@@ -223,7 +229,8 @@ class HTCondor(Rig):
         self._until(lambda: self.run(*known).strip() == value, "condor_schedd is not told")
 
     def _make(self) -> None:
-        for name in ("spool", "execute", "run", "bin"):
+        self._spool.mkdir(exist_ok=True)
+        for name in ("execute", "run", "bin"):
             (self.folder / name).mkdir()
         other = ["unshare", "--user", f"--map-user={_OTHER}", f"--map-group={_OTHER}", "--"]
         as_other = other if os.geteuid() == 0 else []
@@ -232,8 +239,8 @@ class HTCondor(Rig):
         for name in ("condor_off", "condor_on", "condor_reconfig", "condor_restart"):
             self._command(name, [*as_other, str(self._place / "usr" / "sbin" / name)])
         config = _CONFIG.format(
-            place=self._place, folder=self.folder, port=free_ports(1)[0],
-            slots=self.slots, memory=self.slots * 250,
+            place=self._place, folder=self.folder, spool=self._spool,
+            port=free_ports(1)[0], slots=self.slots, memory=self.slots * 250,
             user=self.run(*as_other, "id", "--user", "--name").strip(),
         )  # fmt: skip
         (self.folder / "condor_config").write_text(config)

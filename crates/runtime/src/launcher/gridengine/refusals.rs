@@ -3,7 +3,11 @@
 use super::super::batch::{Trouble, Words, each_line_has};
 
 /// What `qsub` writes, in small letters, and what to do. The first that fits holds.
-const REMEDIES: [(&[&str], &str); 11] = [
+const REMEDIES: [(&[&str], &str); 12] = [
+    (
+        &["no space left"],
+        "the disk on which its master keeps jobs is full: the site's administrators have to make room",
+    ),
     (
         &["unknown queue"],
         "see by `qconf -sql` what queues there are, and name one by `queue`, or none",
@@ -107,6 +111,8 @@ mod tests {
         assert!(text.contains("unknown queue \"nope\"; see by `qconf -sql`"), "{text}");
         let text = refused("Unable to run job: error: no suitable queues.\nExiting.");
         assert!(text.contains("refused the job: no suitable queues; no host"), "{text}");
+        let full = "Unable to run job: job 3 was rejected because it can't be written: No space left on device.";
+        assert!(refused(full).contains("No space left on device; the disk on which"));
         assert!(refused("Something new").contains("Something new; `gridrpc script`"));
     }
 

@@ -3,7 +3,7 @@
 use super::super::batch::{Trouble, Words, each_line_has};
 
 /// What `condor_submit` writes, in small letters, and what to do. The first that fits holds.
-const REMEDIES: [(&[&str], &str); 5] = [
+const REMEDIES: [(&[&str], &str); 6] = [
     (
         &["requirements", "constraint"],
         "see `constraint` in grid.toml: it is an expression such as \"Arch == \\\"X86_64\\\"\"",
@@ -15,6 +15,10 @@ const REMEDIES: [(&[&str], &str); 5] = [
         "as many jobs are there as may be: ask for fewer `nodes`, or wait until some have ended",
     ),
     (&["parse", "syntax", "invalid", "not a valid"], "see `options` in grid.toml, and `template`"),
+    (
+        &["failed to commit"],
+        "its scheduler could not keep it: the disk may be full on which that has its SPOOL, as its log tells",
+    ),
 ];
 
 const WORDS: Words = Words {
@@ -77,6 +81,9 @@ mod tests {
         let text = refusal(Trouble::Refused(words.to_owned())).to_string();
         assert!(text.contains("HTCondor has refused the job: Parse error"), "{text}");
         assert!(text.contains("see `constraint`"), "{text}");
+        let words = "ERROR: Failed to commit job submission into the queue.\n";
+        let text = refusal(Trouble::Refused(words.to_owned())).to_string();
+        assert!(text.contains("into the queue; its scheduler could not keep it"), "{text}");
         let words = "ERROR: Can't find address of local schedd";
         let trouble = refusal(Trouble::Refused(words.to_owned()));
         assert!(matches!(trouble, Trouble::Silent(_)), "{trouble}");
