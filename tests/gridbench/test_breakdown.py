@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import timelines
@@ -120,6 +120,7 @@ row = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(row, max_size=12), st.integers(1, 5), st.booleans())
 def test_the_sums_hold_for_any_stamps(rows, nnodes, cold):
     # calc-out lies at or after calc-in: both are of one clock.
