@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,10 @@ class Mpirun(BatchSite):
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Mpirun]:
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mpirun]:
+    # What other tests of this process have told Open MPI, such as that slots do not count.
+    for name in [name for name in os.environ if name.startswith("OMPI_MCA_")]:
+        monkeypatch.delenv(name)
     site = Mpirun(tmp_path / "a shared folder")
     yield site
     assert site.is_empty()
