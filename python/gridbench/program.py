@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 #: What the extra `gridbench` of the package installs, as pyproject.toml lists it.
-EXTRA = frozenset({"click", "defusedxml", "plotly", "psutil", "pyarrow", "rich", "scipy"})
+EXTRA = frozenset({"click", "defusedxml", "jinja2", "plotly", "psutil", "pyarrow", "rich", "scipy"})
 
 
 def main() -> None:

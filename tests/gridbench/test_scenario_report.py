@@ -10,6 +10,7 @@ import pytest
 
 from browsing import opened, pixels
 from gridbench.errors import InputError
+from gridbench.pages.colours import engine_colours
 from gridbench.report.screenshot import picture
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.logs import results_of_runs
@@ -186,7 +187,15 @@ def test_all_pictures_are_drawn(driver, tmp_path: Path, scenario: int) -> None: 
         "return [...document.querySelectorAll('[data-chart]')].map(f => f.ariaLabel)"
     )
     assert names == titles
-    assert len(titles) == {1: 6, 2: 4, 3: 2, 4: 6, 5: 6, 6: 4}[scenario]
+    assert len(titles) == {1: 3, 2: 2, 3: 1, 4: 3, 5: 3, 6: 2}[scenario]
+    # Engines are in one plot, with common axes, each in its colour.
+    drawn = driver.execute_script(
+        """return [...document.querySelectorAll(".js-plotly-plot")].map(
+             plot => plot.data.map(line => [line.name.split(",")[0], line.line.color]))"""
+    )
+    for lines in drawn:
+        for engine, colour in engine_colours(engines).items():
+            assert {shown for name, shown in lines if name == engine} == {colour}
     assert min(marks(driver)) > 0
     assert len(set(pixels(picture(driver)))) > 50
 
@@ -236,9 +245,9 @@ def test_other_scenarios_have_what_is_published_of_them() -> None:
     assert span.rows["1MB each"] == {SYMPHONY: 1.09, NINFG: 2.47, "gridrpc-native": 1.01}
     # Before their workers are there, first tasks wait for more than what is published.
     assert comparisons(2, cells_of(all_done(2))) == comparisons(5, cells_of(all_done(5))) == []
-    assert "Add --start warm" in section(5, cells_of(all_done(5)))
+    assert "Add --start warm" in section(5, cells_of(all_done(5))).about
     invalid = [replace(one, status="invalid") for one in all_done(6)]
-    assert "No case counts" in section(6, cells_of(invalid))
+    assert "No case counts" in section(6, cells_of(invalid)).about
 
 
 def test_published_figures_are_on_the_page(driver, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from gridbench.advise.advice import Advice
@@ -14,12 +13,10 @@ from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, t
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.model.terminal import amount, place_told
-from gridbench.report.document import document
-from gridbench.report.files import asset, write_page
-from gridbench.report.text import details, escape, table
-
-_ASSETS = "gridbench.advise"
-_CSS = ".advised > * { font-weight: 600; }\n"
+from gridbench.pages import render as pages
+from gridbench.pages.chart import Chart
+from gridbench.pages.files import write_page
+from gridbench.pages.table import Table
 
 
 def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None:
@@ -30,22 +27,27 @@ def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None
 def render(advice: Advice, trial: Trial | None = None) -> str:
     """The whole page as HTML; with what splits really took, if they were tried."""
     first, *others = sentences(advice)
-    body = Template(asset("advise.html", _ASSETS)).substitute(
-        heading=escape(first),
-        subheading=escape(f"{_asked(advice.work)} · {place_told(advice.model.fit.place)}"),
-        notices=_notices(warnings(advice)),
-        sentences=_paragraphs(others),
+    data = _data(advice) | {"tried": [] if trial is None else _groups(advice, trial)}
+    return pages.render(
+        "advise/advise.html",
+        "gridbench advise",
+        data,
+        scripts=["advise/advise.js"],
+        engines=[advice.model.fit.place.engine],
+        kind="gridbench advise",
+        heading=first,
+        subheading=f"{_asked(advice.work)} · {place_told(advice.model.fit.place)}",
+        navigation=[],
+        notices=warnings(advice),
+        sentences=others,
         cores=f"{advice.split.cores:,}",
-        points=details("As a table", _points(advice)),
-        trial="" if trial is None else _trial(trial),
+        chart=Chart("total", "Total time over the number of tasks", table=_points(advice)),
+        trial=trial and _tried(trial),
         parts=_parts(advice),
         helps=_helps(advice),
-        shape=escape(advice.model.fit.shape.told()),
+        shape=advice.model.fit.shape.told(),
         terms=_terms(advice),
     )
-    data = _data(advice) | {"tried": [] if trial is None else _groups(advice, trial)}
-    scripts = [asset("advise.js", _ASSETS)]
-    return document("gridbench advise", body, data, scripts=scripts, css=_CSS)
 
 
 def _data(advice: Advice) -> dict[str, Any]:
@@ -77,31 +79,16 @@ def _asked(work: Work) -> str:
     return ", ".join([*parts, "warm start" if work.warm else "cold start"])
 
 
-def _paragraphs(texts: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(text)}</p>" for text in texts)
-
-
-def _notices(texts: Iterable[str]) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in texts)
-    if not items:
-        return ""
-    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
-
-
-def _trial(trial: Trial) -> str:
-    without = "".join(f"<li>{escape(text)}</li>" for text in left_out(trial))
-    return Template(asset("trial.html", _ASSETS)).substitute(
-        notices=_notices(trial_warnings(trial)),
-        sentences=_paragraphs(trial_sentences(trial)),
-        rounds=counted(trial.rounds, "time"),
-        splits=_splits(trial) if trial.tried else "",
-        left_out=f"<h3>Left out</h3><ul>{without}</ul>" if without else "",
-    )
-
-
-def _splits(trial: Trial) -> str:
+def _tried(trial: Trial) -> dict[str, Any]:
+    """What the template shows of splits that were run."""
     styles = ["advised" if one.advised else "" for one in trial.tried]
-    return table(HEAD, [row(trial, one) for one in trial.tried], styles=styles)
+    return {
+        "notices": trial_warnings(trial),
+        "sentences": trial_sentences(trial),
+        "rounds": counted(trial.rounds, "time"),
+        "splits": Table(HEAD, [row(trial, one) for one in trial.tried], styles),
+        "left_out": left_out(trial),
+    }
 
 
 def _groups(advice: Advice, trial: Trial) -> list[dict[str, Any]]:
@@ -130,7 +117,7 @@ def _group(name: str, splits: Sequence[Tried]) -> dict[str, Any]:
     }
 
 
-def _points(advice: Advice) -> str:
+def _points(advice: Advice) -> Table:
     rows = [
         [
             f"{point.tasks:,}",
@@ -140,29 +127,26 @@ def _points(advice: Advice) -> str:
         ]
         for point in advice.points
     ]
-    return table(["tasks", "total", "90 % interval", "without overhead"], rows)
+    return Table(["tasks", "total", "90 % interval", "without overhead"], rows)
 
 
-def _parts(advice: Advice) -> str:
+def _parts(advice: Advice) -> Table:
     total = advice.expected.total
     rows = [[what, duration(part), percent(part / total)] for what, part in advice.parts]
-    return table(["part", "time", "share"], [*rows, ["total", duration(total), ""]])
+    return Table(["part", "time", "share"], [*rows, ["total", duration(total), ""]])
 
 
-def _helps(advice: Advice) -> str:
+def _helps(advice: Advice) -> Table:
     total = advice.expected.total
     rows = [[one.what, duration(one.total), percent(1 - one.total / total)] for one in advice.helps]
-    return table(["change", "total", "less"], rows) if rows else "<p>Nothing alone.</p>"
+    return Table(["change", "total", "less"], rows)
 
 
-def _terms(advice: Advice) -> str:
+def _terms(advice: Advice) -> Table:
     rows = []
     for one in advice.model.fit.estimates:
         low, high = amount(one.low, one.term.unit), amount(one.high, one.term.unit)
         value = amount(one.value, one.term.unit) if one.determined else NOTHING
         between = f"{low} to {high}" if one.determined else f"below {high}"
         rows.append([one.term.name, value, between, one.term.meaning])
-    return details(
-        "What this is worked out from",
-        table(["term", "value", "95 % interval", "what it is"], rows),
-    )
+    return Table(["term", "value", "95 % interval", "what it is"], rows)

@@ -20,9 +20,9 @@ from gridbench.bench.table import markdown_of, print_area
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.formats import about
+from gridbench.pages.files import write_page
 from gridbench.progress import Steps
 from gridbench.records import RecordError
-from gridbench.report.files import write_page
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 

@@ -18,8 +18,8 @@ from gridbench.model.observation import Place
 from gridbench.model.ranges import Range
 from gridbench.model.repeated import Repeated
 from gridbench.model.terms import Shape, Unit, terms_of
+from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
-from gridbench.report.files import write_page
 
 _KIND = "gridbench model"
 _FORMAT = 2

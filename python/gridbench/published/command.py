@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from gridbench.pages.files import write_page
 from gridbench.published.catalogue import chosen
 from gridbench.published.cells import summary
 from gridbench.published.figures import Predicted, Reproduced
 from gridbench.published.markdown import markdown
 from gridbench.published.terminal import print_table
-from gridbench.report.files import write_page
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

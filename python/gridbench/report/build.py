@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.report.files import write_page
+from gridbench.pages.files import write_page
 from gridbench.report.page import render
 from gridbench.report.source import load_runs
 from gridbench.report.study import study

@@ -40,7 +40,7 @@ def make_report(sources: Sequence[Path], out: Path | None, *, as_scenario: str |
 
 
 def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
-    from gridbench.report.files import write_page
+    from gridbench.pages.files import write_page
     from gridbench.scenario.grids import parse_scenarios
     from gridbench.scenario.logs import results_of_runs
     from gridbench.scenario.present.page import render

@@ -35,6 +35,7 @@ def _run(study: Study) -> dict[str, Any]:
     cost = study.cost.parts() if study.cost else {}
     return {
         "name": study.run.name,
+        "engine": study.run.engine,
         "end": _number(study.end),
         "workers": study.run.nnodes,
         "cold": study.run.cold,

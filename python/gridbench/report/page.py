@@ -5,40 +5,63 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from string import Template
+from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.pages import render as pages
+from gridbench.pages.chart import Chart
+from gridbench.pages.table import Table, facts
 from gridbench.report.data import page_data
-from gridbench.report.document import document
-from gridbench.report.files import asset
 from gridbench.report.hosts import grid_hosts
-from gridbench.report.prose import Notice, certain, notices, sentences
+from gridbench.report.prose import certain, notices, sentences
 from gridbench.report.source import Run, section
 from gridbench.report.study import Study, label
-from gridbench.report.text import details, escape, table
+from gridbench.report.verdict import verdict
+
+_FIRST = 5
+"""Figures that stand above the others."""
 
 
 def render(studies: Sequence[Study]) -> str:
     """The whole page as HTML."""
     many = len(studies) > 1
-    title = "gridbench report: " + ", ".join(study.run.name for study in studies)
-    body = Template(asset("page.html")).substitute(
-        heading=escape(_heading(studies)),
-        subheading=escape(_subheading(studies)),
-        notices="".join(_notice(study, many=many) for study in studies),
-        sentences="".join(_prose(study) for study in studies),
-        figures=_figures(studies),
-        cost_table=details("As a table", _cost_table(studies)),
-        phases_table=details("As a table", _phases_table(studies)),
-        overhead_table=_overhead_table(studies),
-        runs="".join(run_section(study, number) for number, study in enumerate(studies)),
-        navigation="".join(
-            f'<a href="#run-{number}">{escape(study.run.name)}</a>'
-            for number, study in enumerate(studies)
-        ),
+    rows = list(_figure_rows(studies))
+    head = ["", *(study.run.name for study in studies)]
+    return pages.render(
+        "report/page.html",
+        "gridbench report: " + ", ".join(study.run.name for study in studies),
+        page_data(studies),
+        scripts=["report/report.js"],
+        engines=[study.run.engine for study in studies],
+        kind="gridbench report",
+        heading=_heading(studies),
+        subheading=_subheading(studies),
+        navigation=[
+            ("summary", "Summary"),
+            ("running", "Running"),
+            ("cost", "Cost"),
+            ("overhead", "Overhead"),
+            *((f"run-{number}", study.run.name) for number, study in enumerate(studies)),
+            ("terms", "Terms"),
+        ],
+        notices=[
+            (f"Mind in {study.run.name}" if many else "Mind", notices(study)) for study in studies
+        ],
+        verdict=verdict(studies),
+        told=[_told(study) for study in studies],
+        first=[] if many else [(name, value) for name, value in rows[:_FIRST]],
+        figures=Table(head, rows[:_FIRST]) if many else None,
+        more=Table(head, rows[_FIRST:]),
+        charts={
+            "running": Chart("running", "Tasks running over time"),
+            "cost": Chart("cost", "Cost of the job, per worker", table=_cost_table(studies)),
+            "phases": Chart("phases", "Phases of a task, mean", table=_phases_table(studies)),
+            "overhead": Chart("overhead", "Overhead per task"),
+        },
+        overheads=_overhead_table(studies),
+        runs=[run_section(study, number) for number, study in enumerate(studies)],
     )
-    return document(title, body, page_data(studies), scripts=[asset("report.js")])
 
 
 def _heading(studies: Sequence[Study]) -> str:
@@ -57,31 +80,10 @@ def _subheading(studies: Sequence[Study]) -> str:
     return " · ".join(parts)
 
 
-def _notice(study: Study, *, many: bool) -> str:
-    items = "".join(_notice_item(notice) for notice in notices(study))
-    if not items:
-        return ""
-    head = f"<h3>Mind in {escape(study.run.name)}</h3>" if many else "<h3>Mind</h3>"
-    return f'<aside class="notice" role="note">{head}<ul>{items}</ul></aside>'
-
-
-def _notice_item(notice: Notice) -> str:
-    return f"<li><strong>{escape(notice.what)}</strong> {escape(notice.meaning)}</li>"
-
-
-def _prose(study: Study) -> str:
-    text = escape(" ".join(sentences(study)))
-    name = escape(study.run.name)
-    return f"<p><b>{name}</b>{text.removeprefix(name)}</p>"
-
-
-def _figures(studies: Sequence[Study]) -> str:
-    """One run: a tile per figure. Several: a table with a column per run."""
-    rows = list(_figure_rows(studies))
-    if len(studies) > 1:
-        return table(["", *(study.run.name for study in studies)], rows)
-    tiles = "".join(f"<div><dt>{escape(n)}</dt><dd>{escape(v)}</dd></div>" for n, v in rows)
-    return f'<dl class="tiles">{tiles}</dl>'
+def _told(study: Study) -> tuple[str, str]:
+    """The name of a run, and what follows it in the sentences about it."""
+    name = study.run.name
+    return name, " ".join(sentences(study)).removeprefix(name)
 
 
 def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
@@ -95,9 +97,9 @@ def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
         "Cost per worker",
         lambda s: duration(s.cost.cost) if s.cost else NOTHING,
     )
+    yield row("Handling, median", lambda s: duration(s.handling.percentile(50)))
     yield row("First task computes at", lambda s: duration(s.summary.first_calc_in))
     yield row("Last worker begins at", lambda s: duration(s.summary.last_worker_calc_in))
-    yield row("Handling, median", lambda s: duration(s.handling.percentile(50)))
     yield row("Handling, 99th percentile", lambda s: duration(s.handling.percentile(99)))
     yield row("Tasks per second", lambda s: _rate(s.summary.tasks_per_second))
     yield row("Tasks at once, most", lambda s: f"{s.summary.most_running:,}")
@@ -120,7 +122,7 @@ def _rate(value: float) -> str:
     return f"{value:,.4g}" if math.isfinite(value) else NOTHING
 
 
-def _cost_table(studies: Sequence[Study]) -> str:
+def _cost_table(studies: Sequence[Study]) -> Table:
     parts = [study.cost.parts() if study.cost else {} for study in studies]
     names = next((list(found) for found in parts if found), [])
     rows = [
@@ -134,56 +136,70 @@ def _cost_table(studies: Sequence[Study]) -> str:
         for name in names
     ]
     totals = [duration(s.cost.total) if s.cost else NOTHING for s in studies]
-    return table(
+    return Table(
         ["seconds per worker", *(s.run.name for s in studies)],
         [*rows, ["total = measured time", *totals]],
     )
 
 
-def _phases_table(studies: Sequence[Study]) -> str:
+def _phases_table(studies: Sequence[Study]) -> Table:
     means = [study.phases.means() for study in studies]
     rows = [
         [label(name), *(certain(name, m[name], s) for m, s in zip(means, studies, strict=True))]
         for name in means[0]
     ]
     totals = [duration(sum(found.values())) for found in means]
-    return table(
+    return Table(
         ["mean per task", *(study.run.name for study in studies)],
         [*rows, ["total = submit to retrieve", *totals]],
     )
 
 
-def _overhead_table(studies: Sequence[Study]) -> str:
+def _overhead_table(studies: Sequence[Study]) -> Table:
     rows = []
     for study in studies:
         for name, spread in (("handling", study.handling), ("round trip", study.round_trip)):
             figures = [duration(value) for value in spread.figures().values()]
             rows.append([f"{study.run.name}: {name}", f"{spread.count:,}", *figures])
     head = ["", "tasks", "min", "p50", "p90", "p99", "max", "mean"]
-    return table(head, rows)
+    return Table(head, rows)
 
 
-def run_section(study: Study, number: int) -> str:
-    """One run by itself: what was run, stamps, Gantt chart, tasks; `number` is its place in the
-    page's data."""
-    rows = [[name, value] for name, value in _flat(study.run.record)]
-    return Template(asset("run.html")).substitute(
+@dataclass(frozen=True, slots=True)
+class RunSection:
+    """One run by itself, as assets/run.html shows it."""
+
+    number: int
+    """Its place in the page's data."""
+    name: str
+    brief: str
+    hosts: Table | None
+    """Where the workers were; None if that was the client's machine."""
+    record: Table
+    stamps: Chart
+    gantt: Chart
+    tasks: str
+    path: str
+
+
+def run_section(study: Study, number: int) -> RunSection:
+    """One run by itself: what was run, stamps, Gantt chart, tasks."""
+    return RunSection(
         number=number,
-        name=escape(study.run.name),
-        brief=escape(_brief(study.run)),
+        name=study.run.name,
+        brief=_brief(study.run),
         hosts=_hosts(study),
-        record=details("What was run: set-up, engine, machine, versions", table(["", ""], rows))
-        if rows
-        else "",
-        path=escape(study.run.path),
-        tasks=escape(counted(study.tasks, "task")),
+        record=facts([(name, value) for name, value in _flat(study.run.record)]),
+        stamps=Chart("stamps", "The stamps of each task", run=number),
+        gantt=Chart("gantt", "What each worker did, over time", run=number),
+        tasks=counted(study.tasks, "task"),
+        path=str(study.run.path),
     )
 
 
-def _hosts(study: Study) -> str:
-    """Where the workers were; nothing if that was the client's machine."""
+def _hosts(study: Study) -> Table | None:
     if not grid_hosts(study.run.record):
-        return ""
+        return None
     rows = [
         [
             host.name,
@@ -197,7 +213,7 @@ def _hosts(study: Study) -> str:
         for host in study.hosts
     ]
     head = ["host", "server", "workers", "that ran a task", "tasks", "transport"]
-    return "<h3>Where the workers were</h3>" + table([*head, "clock known within"], rows)
+    return Table([*head, "clock known within"], rows)
 
 
 def _clocks(error: float, *, same: bool) -> str:

@@ -153,6 +153,13 @@ def interrupted(run: Run) -> bool:
     return str(run.record.get("status", "complete")) != "complete"
 
 
+def counts(study: Study) -> bool:
+    """Whether a run is complete, without failures, and valid."""
+    summary, run = study.summary, study.run
+    incomplete = summary.failed or summary.missing or interrupted(run)
+    return not (incomplete or _invalid_because(run))
+
+
 def _invalid_because(run: Run) -> list[str]:
     """Why a run does not count, in the words of its record; empty if it does."""
     reasons = run.record.get("invalid_because")

@@ -34,6 +34,11 @@ class Run:
     remarks: tuple[str, ...]
     """What reading it brought to light, for the reader's attention."""
 
+    @property
+    def engine(self) -> str:
+        """What ran it; of a log, which does not say, the name of the run."""
+        return str(section(self.record, "engine").get("name") or self.name)
+
 
 def load_runs(sources: Iterable[Path]) -> list[Run]:
     """Read all sources; a folder that holds several run folders stands for all of them.

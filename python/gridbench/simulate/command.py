@@ -13,7 +13,7 @@ from rich.console import Console
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
-from gridbench.report.files import write_page
+from gridbench.pages.files import write_page
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import available_memory

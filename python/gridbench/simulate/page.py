@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from gridbench.formats import duration, percent
-from gridbench.report.document import document
-from gridbench.report.files import asset, write_page
-from gridbench.report.text import escape, table
+from gridbench.pages import render as pages
+from gridbench.pages.chart import Chart
+from gridbench.pages.files import write_page
+from gridbench.pages.table import Table
 from gridbench.simulate.account import Account
 from gridbench.simulate.sweep import Swept
 from gridbench.simulate.terminal import SWEEP_HEAD, heading, links, sweep_rows
 
-_ASSETS = "gridbench.simulate"
 _WIDE = 20
 """Values that differ by more than this factor are shown on a logarithmic axis."""
 
@@ -30,12 +29,31 @@ def render(swept: Swept) -> str:
     """The whole page as HTML."""
     first = swept.accounts[0]
     axis = swept.sweep.axis.name
-    body = Template(asset("sweep.html", _ASSETS)).substitute(
-        heading=escape(f"{first.system.title}, simulated"),
-        subheading=escape(f"{axis} varied; first: {heading(first.work)}; {links(first.system)}"),
-        notices=_notices(swept.accounts[-1]),
-        table=table([axis, *SWEEP_HEAD[1:]], sweep_rows(swept)),
-        profile=table(
+    return pages.render(
+        "simulate/sweep.html",
+        f"gridbench simulate: {first.system.name}",
+        _data(swept),
+        scripts=["simulate/sweep.js"],
+        kind="gridbench simulate",
+        heading=f"{first.system.title}, simulated",
+        subheading=f"{axis} varied; first: {heading(first.work)}; {links(first.system)}",
+        navigation=[
+            ("total", "Total time"),
+            ("efficiency", "Efficiency"),
+            ("parts", "Where the time goes"),
+            ("profile", "Profile"),
+        ],
+        notices=[
+            "No run was made: these are figures of a model.",
+            *swept.accounts[-1].notices,
+        ],
+        values=Table([axis, *SWEEP_HEAD[1:]], sweep_rows(swept)),
+        charts={
+            "total": Chart("total", "Total and ideal time"),
+            "efficiency": Chart("efficiency", "Efficiency and use"),
+            "parts": Chart("parts", "Parts of the total time"),
+        },
+        profile=Table(
             ["", "value", "from"],
             [
                 [given.name, f"{given.value:.6g} {given.unit}", given.source]
@@ -43,18 +61,6 @@ def render(swept: Swept) -> str:
             ],
         ),
     )
-    return document(
-        f"gridbench simulate: {first.system.name}",
-        body,
-        _data(swept),
-        scripts=[asset("sweep.js", _ASSETS)],
-    )
-
-
-def _notices(one: Account) -> str:
-    told = ["No run was made: these are figures of a model.", *one.notices]
-    items = "".join(f"<li>{escape(text)}</li>" for text in told)
-    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
 
 
 def _data(swept: Swept) -> dict[str, Any]:

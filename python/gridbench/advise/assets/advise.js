@@ -2,13 +2,12 @@
 // beside it what splits took that were tried.
 "use strict";
 (() => {
-  const { axis, drawAll, layout, plain, show, theme } = plots;
-  const data = JSON.parse(document.getElementById("report-data").textContent);
-  const COLOURS = ["#d97706", "#0f9d76"];
+  const { axis, data, drawAll, engineColour, layout, plain, show, theme } = plots;
+  const [engine] = Object.keys(data.colours.engines);
 
   // Splits that were run on the cores of the plot, and on others: `group` holds one of the two.
   function measured(group, number) {
-    const color = COLOURS[number];
+    const color = theme().ink;
     const above = group.largest.map((one, i) => one - group.median[i]);
     const below = group.smallest.map((one, i) => group.median[i] - one);
     return {
@@ -25,17 +24,18 @@
   };
 
   function total() {
-    const { accent, soft, ink } = theme();
+    const { soft, ink } = theme();
+    const own = engineColour(engine);
     const x = data.tasks;
     const best = x.indexOf(data.best);
     const hidden = { mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
     return {
       traces: [
         { x, y: data.low, ...hidden },
-        { x, y: data.high, ...hidden, fill: "tonexty", fillcolor: "rgba(47,127,214,0.18)" },
+        { x, y: data.high, ...hidden, fill: "tonexty", fillcolor: `${own}2e` },
         { x, y: data.ideal, name: "without overhead", mode: "lines", hoverinfo: "skip",
           line: { color: soft, width: 1.5, dash: "dot" } },
-        { x, y: data.total, name: "expected", mode: "lines+markers", line: { color: accent, width: 2 },
+        { x, y: data.total, name: "expected", mode: "lines+markers", line: { color: own, width: 2 },
           marker: { size: 6 }, text: data.texts.map(plain), hoverinfo: "text" },
         { x: [data.best], y: [data.total[best]], name: `best: ${plain(data.best_text)}`, mode: "markers",
           marker: { size: 14, symbol: "star", color: ink }, text: [plain(data.best_text)], hoverinfo: "text" },

@@ -152,6 +152,7 @@ def _line(drawn: Curve, line: Line, *, x_log: bool, y_log: bool) -> dict[str, An
     ]
     points = [(line.x[n], line.y[n]) for n in kept]
     return {
+        "name": line.engine,
         "engine": line.engine,
         "x": [x for x, _ in points],
         "y": [y for _, y in points],

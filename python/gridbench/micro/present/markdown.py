@@ -31,7 +31,7 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
-from gridbench.report.files import write_page
+from gridbench.pages.files import write_page
 
 ARCHIVE = "benchmarks/micro.json"
 """Where the results lie, as seen from the page, docs/performance.md."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from gridbench.formats import NOTHING, amount, interval, round_amount, times
@@ -40,11 +39,15 @@ from gridbench.micro.present.wording import (
     titled,
     to_reach,
 )
-from gridbench.report.document import document
-from gridbench.report.files import asset, write_page
-from gridbench.report.text import details, escape, table
+from gridbench.pages import render as pages
+from gridbench.pages.chart import Chart
+from gridbench.pages.files import write_page
+from gridbench.pages.table import Cell, Table, facts
 
-_ASSETS = "gridbench.micro.present"
+_LIMIT = (
+    "The limit is what the same machine did in the same rounds without an engine: a bare round"
+    " trip, a copy, a fork."
+)
 
 
 def write_report(results: Results, path: Path) -> None:
@@ -55,37 +58,54 @@ def write_report(results: Results, path: Path) -> None:
 def render(results: Results) -> str:
     """The whole page as HTML."""
     groups = families(results)
-    body = Template(asset("micro.html", _ASSETS)).substitute(
-        subheading=escape(" · ".join(filter(None, [machine_line(results), when(results)]))),
-        navigation='<a href="#ratios">Ratios</a><a href="#honest">Not ahead</a>'
-        + "".join(f'<a href="#{group.name}">{escape(group.title)}</a>' for group in groups),
-        notices=_notice(results),
-        sentences=_paragraphs(headline(results)),
+    told = headline(results)
+    return pages.render(
+        "micro/present/micro.html",
+        "gridbench micro: engines side by side",
+        _data(results),
+        styles=["micro/present/micro.css"],
+        scripts=["pages/curves.js", "micro/present/micro.js"],
+        engines=_engines(results),
+        kind="gridbench micro",
+        heading="Engines side by side",
+        subheading=" · ".join(filter(None, [machine_line(results), when(results)])),
+        navigation=[
+            ("summary", "Summary"),
+            ("each", "Each engine"),
+            ("ratios", "Ratios"),
+            ("honest", "Not ahead"),
+            *((group.name, group.title) for group in groups),
+            ("missing", "Not measured"),
+            ("method", "Method"),
+        ],
+        notices=[text for text in (incomplete(results), disturbed(results)) if text],
+        verdict=told[0] if told else "",
+        sentences=told[1:],
         lead=_lead(results),
         each=_each(results),
-        **_ratio_tables(results),
-        honest=_honest(results),
-        families="".join(map(_family, groups)),
+        ratios=_ratio_charts(results),
+        behind=behind(results),
+        undecided=undecided(results),
+        families=[_family(group) for group in groups],
         missing=_missing(results),
-        method=_paragraphs(method(results)),
-        machine=table(["", ""], [[name, _text(value)] for name, value in results.machine.items()]),
-        versions=table(["", ""], sorted(results.versions.items())),
+        method=method(results),
+        machine=facts([(name, _text(value)) for name, value in results.machine.items()]),
+        versions=facts(sorted(results.versions.items())),
     )
-    return document(
-        "gridbench micro: engines side by side",
-        body,
-        _data(results),
-        css=asset("micro.css", _ASSETS),
-        scripts=[asset("curves.js"), asset("micro.js", _ASSETS)],
-    )
+
+
+def _engines(results: Results) -> list[str]:
+    """Those with a value, gridrpc-python first, then gridrpc's others, then peers."""
+    names = {e.engine for figure in results.figures for e in figure.entries if has_value(e)}
+    names |= {line.engine for curve in results.curves for line in curve.lines}
+    return sorted(names, key=lambda name: (not ours(name), name != MAIN_ENGINE, name))
 
 
 def _data(results: Results) -> dict[str, Any]:
-    names = {e.engine for figure in results.figures for e in figure.entries if has_value(e)}
-    names |= {line.engine for curve in results.curves for line in curve.lines}
+    names = _engines(results)
     return {
-        "ours": sorted(filter(ours, names), key=lambda name: (name != MAIN_ENGINE, name)),
-        "peers": sorted(name for name in names if not ours(name)),
+        "ours": [name for name in names if ours(name)],
+        "peers": [name for name in names if not ours(name)],
         "bars": {figure.id: charts.bars(figure) for figure in results.figures},
         "curve": {curve.id: charts.curve(curve) for curve in results.curves},
         "percentiles": {figure.id: charts.percentiles(figure) for figure in results.figures},
@@ -94,126 +114,97 @@ def _data(results: Results) -> dict[str, Any]:
     }
 
 
-def _notice(results: Results) -> str:
-    told = [text for text in (incomplete(results), disturbed(results)) if text]
-    if not told:
-        return ""
-    items = "".join(f"<li>{escape(text)}</li>" for text in told)
-    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
-
-
-def _lead(results: Results) -> str:
+def _lead(results: Results) -> Table | None:
     """What is to be reached, with a sign and a word for whether it was."""
     if not results.lead:
-        return ""
-    rows = []
+        return None
+    rows: list[list[str | Cell]] = []
     for lead in results.lead:
-        values = "; ".join(compared_values(results, lead))
         style = {True: "yes", False: "no", None: "unknown"}[lead.reached]
-        cells = [
-            escape(to_reach(results, lead)),
-            f"{escape(measured(results, lead))}{_small(values)}",
-            f'<span class="{style}">{escape(reached(lead))}</span>{_small(lead.why)}',
-        ]
-        what = f"{escape(lead.what)}{_small(lead.engine)}"
         rows.append(
-            f'<tr><th scope="row">{what}</th>'
-            + "".join(f"<td>{cell}</td>" for cell in cells)
-            + "</tr>"
+            [
+                Cell(lead.what, lead.engine),
+                to_reach(results, lead),
+                Cell(measured(results, lead), "; ".join(compared_values(results, lead))),
+                Cell(reached(lead), lead.why, style),
+            ]
         )
-    head = "".join(
-        f'<th scope="col">{name}</th>' for name in ("", "to reach", "measured", "reached")
-    )
-    return (
-        '<h2>What is to be reached</h2><div class="scroll"><table class="lead">'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    return Table(["", "to reach", "measured", "reached"], rows, style="lead")
 
 
-def _honest(results: Results) -> str:
-    parts = []
-    for title, lines in (
-        ("A peer is ahead", behind(results)),
-        ("No difference can be claimed", undecided(results)),
-    ):
-        parts.append(f"<h3>{title}</h3>" + (_items(lines) if lines else "<p>Nowhere.</p>"))
-    return "".join(parts)
-
-
-def _missing(results: Results) -> str:
+def _missing(results: Results) -> Table:
     rows = [
         [label(gap.engine), reason(gap.status, gap.why), "; ".join(gap.figures)]
         for gap in gaps(results.figures)
     ]
     rows += [[lead.engine, lead.why, lead.what] for lead in results.lead if lead.why]
-    if not rows:
-        return "<p>Nothing is missing.</p>"
-    return f'<div class="lead">{table(["engine", "why", "figures"], rows)}</div>'
+    return Table(["engine", "why", "figures"], rows, style="lead")
 
 
-def _family(family: Family) -> str:
-    parts = [f'<section id="{escape(family.name)}"><h2>{escape(family.title)}</h2>']
-    parts += [f"<p>{escape(family.about)}</p>" if family.about else ""]
-    parts += map(_percentiles, family.figures)
-    parts += map(_curve, family.curves)
-    parts.append('<div class="figures">')
-    parts += map(_figure, family.figures)
-    parts.append("</div></section>")
-    return "".join(parts)
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """One figure: what is said of it, and its bars."""
+
+    title: str
+    about: str
+    chart: Chart
 
 
-def _picture(kind: str, name: str, title: str) -> str:
-    """Where the script draws; the numbers follow as a table."""
-    return (
-        f'<figure data-chart="{kind}" data-name="{escape(name)}" '
-        f'aria-label="{escape(titled(title))}"></figure>'
-    )
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A section of the page."""
+
+    name: str
+    title: str
+    about: str
+    charts: list[Chart]
+    figures: list[_Figure]
 
 
-def _curve(curve: Curve) -> str:
+def _family(family: Family) -> _Family:
+    wide = [chart for figure in family.figures if (chart := _percentiles(figure))]
+    wide += map(_curve, family.curves)
+    figures = [_figure(figure) for figure in family.figures]
+    return _Family(family.name, family.title, family.about, wide, figures)
+
+
+def _curve(curve: Curve) -> Chart:
     rows = [
         [line.engine, round_amount(x, curve.x.unit), amount(y, curve.y.unit)]
         for line in curve.lines
         for x, y in zip(line.x, line.y, strict=True)
     ]
-    return (
-        f"<h3>{escape(titled(curve.title))}</h3>"
-        + _picture("curve", curve.id, curve.title)
-        + details("As a table", table(["engine", curve.x.name, curve.y.name], rows))
-    )
+    title = titled(curve.title)
+    table = Table(["engine", curve.x.name, curve.y.name], rows)
+    return Chart("curve", title, name=curve.id, title=title, table=table)
 
 
-def _percentiles(figure: Figure) -> str:
+def _percentiles(figure: Figure) -> Chart | None:
     names, rows = percentiles(figure)
     if not rows:
-        return ""
-    return (
-        f"<h3>{escape(titled(figure.title))}: percentiles</h3>"
-        + _picture("percentiles", figure.id, f"{figure.title}: percentiles")
-        + details("As a table", table(["", *names], rows))
-    )
+        return None
+    title = f"{titled(figure.title)}: percentiles"
+    table = Table(["", *names], rows)
+    return Chart("percentiles", title, name=figure.id, title=title, table=table)
 
 
-def _each(results: Results) -> str:
+def _each(results: Results) -> Table | None:
     peers, rows = against_each(results)
-    if not rows:
-        return "<p>No peer was measured.</p>"
-    parts = []
-    for row in rows:
-        cells = "".join(
-            f'<td class="{(cell.claim or "unknown").replace(" ", "-")}">{escape(cell.text)}</td>'
-            for cell in row.cells
-        )
-        parts.append(f'<tr><th scope="row">{escape(row.title)}</th>{cells}</tr>')
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", *peers))
-    return (
-        '<div class="scroll"><table class="each">'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(parts)}</tbody></table></div>"
-    )
+    cells: list[list[str | Cell]] = [
+        [
+            row.title,
+            *(
+                Cell(cell.text, style=(cell.claim or "unknown").replace(" ", "-"))
+                for cell in row.cells
+            ),
+        ]
+        for row in rows
+    ]
+    return Table(["", *peers], cells, style="each") if rows else None
 
 
-def _ratio_tables(results: Results) -> dict[str, str]:
-    """The numbers of the two pictures of ratios."""
+def _ratio_charts(results: Results) -> dict[str, Chart]:
+    """The two pictures of ratios, with their numbers."""
     peers, limits = [], []
     for family in families(results):
         for figure in family.figures:
@@ -223,41 +214,39 @@ def _ratio_tables(results: Results) -> dict[str, str]:
                 first = [titled(figure.title), engine]
                 peers.append([*first, told, figure.best_peer or NOTHING])
                 limits.append([*first, against_limit(figure, engine), label(first_limit(figure))])
-    heads = {"peer": ("against best peer", "best peer"), "limit": ("against limit", "limit")}
     return {
-        f"{name}_table": details(
-            "As a table",
-            table(
-                ["figure", "engine", *heads[name]],
-                [row for row in rows if row[2] != NOTHING],
-            ),
+        kind: Chart(
+            kind,
+            f"Times as good as {what}",
+            title=f"Times as good as {what}",
+            about=about,
+            table=Table(["figure", "engine", *head], [row for row in rows if row[2] != NOTHING]),
         )
-        for name, rows in (("peer", peers), ("limit", limits))
+        for kind, what, about, head, rows in (
+            ("peer", "the best peer", "", ("against best peer", "best peer"), peers),
+            ("limit", "the machine's limit", _LIMIT, ("against limit", "limit"), limits),
+        )
     }
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: Figure) -> _Figure:
     better = "less" if figure.better == "less" else "more"
     absent = [f"{e.engine} ({status_word(e.status)})" for e in figure.entries if not has_value(e)]
     without = f"; without a value: {', '.join(absent)}" if absent else ""
     noise = f"; equals differ by {times(figure.noise)}" if figure.noise > 1 else ""
-    return (
-        f"<div><h3>{escape(titled(figure.title))}</h3>"
-        f'<p class="better">{better} is better{escape(noise + without)}</p>'
-        + _picture("bars", figure.id, figure.title)
-        + details("As a table", _figure_table(figure))
-        + "</div>"
-    )
+    title = titled(figure.title)
+    chart = Chart("bars", title, name=figure.id, table=_figure_table(figure))
+    return _Figure(title, f"{better} is better{noise}{without}", chart)
 
 
-def _figure_table(figure: Figure) -> str:
+def _figure_table(figure: Figure) -> Table:
     entries = best_first(figure)
     rows = [_figure_row(figure, entry, entry.engine) for entry in entries]
     rows += [_figure_row(figure, limit, f"limit: {label(limit.engine)}") for limit in figure.limits]
     styles = ["ours" if ours(entry.engine) else "peer" for entry in entries]
     styles += ["limit"] * len(figure.limits)
     head = ["engine", "median", "95 % interval", "runs", "against best peer", "against limit", ""]
-    return table(head, rows, styles=styles)
+    return Table(head, rows, styles)
 
 
 def _figure_row(figure: Figure, entry: Entry, name: str) -> list[str]:
@@ -275,18 +264,6 @@ def _figure_row(figure: Figure, entry: Entry, name: str) -> list[str]:
         against_limit(figure, entry.engine),
         entry.note,
     ]
-
-
-def _items(lines: Sequence[str]) -> str:
-    return '<ul class="plain">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _paragraphs(sentences: Iterable[str]) -> str:
-    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-
-
-def _small(text: str) -> str:
-    return f"<small>{escape(text)}</small>" if text else ""
 
 
 def _text(value: Any) -> str:

@@ -1,22 +1,15 @@
 // Draws the report's pictures from the data embedded in the page, and makes them downloadable.
 "use strict";
 (() => {
-  const { LEGEND, asCsv, axis, finite, layout, plain, save, show, shortened, theme } = plots;
-  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const { DASHES, LEGEND, asCsv, axis, data, engineColour, finite, layout, plain, save, show, shortened, theme } = plots;
 
-  // Colours mean the same thing in every picture: green is input, red processing, blue output.
-  const COLOURS = {
-    "start-up": "#bcd9c4", submission: "#e3ae45", queue: "#c3c9d2", dispatch: "#8b68c8",
-    input: "#2f9e5a", "extra in task": "#ee9186", output: "#3977d4",
-    "idle at the end": "#9aa4b1", "never used": "#dfe3e8", sleep: "#d64a43",
-  };
+  const COLOURS = data.colours.phases;
   // Column, name, colour, width. Stamps that mostly coincide are drawn wide below narrow.
   const STAMPS = [
-    ["retrieve", "retrieve", "#8fb6ee", 5], ["calc_out", "calc-out", "#d64a43", 1.5],
-    ["calc_in", "calc-in", "#8fcea8", 5], ["queued", "queued", "#b9851c", 1.5],
-    ["submit", "submit", "#8b68c8", 2],
+    ["retrieve", "retrieve", COLOURS.output, 5], ["calc_out", "calc-out", COLOURS.sleep, 1.5],
+    ["calc_in", "calc-in", COLOURS.input, 5], ["queued", "queued", COLOURS.queue, 1.5],
+    ["submit", "submit", COLOURS.dispatch, 2],
   ];
-  const RUN_COLOURS = ["#2563a8", "#d97706", "#0f8a6a", "#b0388f", "#6b7280", "#9b2c2c", "#4d7c0f"];
   const DECADES = [
     [1e-7, "0.1 µs"], [1e-6, "1 µs"], [1e-5, "10 µs"], [1e-4, "100 µs"], [1e-3, "1 ms"],
     [1e-2, "10 ms"], [0.1, "100 ms"], [1, "1 s"], [10, "10 s"], [100, "100 s"], [1e3, "1000 s"],
@@ -26,7 +19,12 @@
   const SHOWN_ROWS = 50;
   const NAMED_LANES = 45;
 
-  const runColour = (index) => RUN_COLOURS[index % RUN_COLOURS.length];
+  // Runs of one engine have its colour, and are told apart by their lines.
+  const runColour = (run) => engineColour(run.engine);
+  const runDash = (run) => {
+    const own = data.runs.filter((other) => other.engine === run.engine);
+    return DASHES[own.indexOf(run) % DASHES.length];
+  };
 
   function duration(seconds) {
     if (!finite(seconds)) return "–";
@@ -79,11 +77,11 @@
       if (!runs.length) return null;
       const several = data.runs.length > 1;
       const traces = runs.map((run) => {
-        const colour = runColour(data.runs.indexOf(run));
+        const colour = runColour(run);
         return {
           name: plain(run.name), x: [0, ...run.running.time], y: [0, ...run.running.running],
-          mode: "lines", line: { shape: "hv", color: colour, width: 1.6 },
-          fill: several ? "none" : "tozeroy", fillcolor: "rgba(37, 99, 168, 0.12)",
+          mode: "lines", line: { shape: "hv", color: colour, width: 1.6, dash: runDash(run) },
+          fill: several ? "none" : "tozeroy", fillcolor: `${colour}1f`,
           showlegend: several, hovertemplate: "%{y} tasks at %{x:.4f} s<extra>%{fullData.name}</extra>",
         };
       });
@@ -108,7 +106,7 @@
       const traces = [];
       const rows = [];
       let hidden = 0;
-      data.runs.forEach((run, index) => {
+      data.runs.forEach((run) => {
         for (const [kind, dash] of [["handling", "solid"], ["round trip", "dot"]]) {
           const { values, share } = run.overhead[kind];
           values.forEach((value, i) => rows.push([run.name, kind, value, share[i]]));
@@ -120,7 +118,7 @@
             name: plain(data.runs.length > 1 ? `${run.name}: ${kind}` : kind),
             x: kept.map((i) => values[i]), y: kept.map((i) => share[i] * 100),
             mode: kept.length > 1 ? "lines" : "markers",
-            line: { color: runColour(index), width: kind === "handling" ? 2.2 : 1.6, dash, shape: "hv" },
+            line: { color: runColour(run), width: kind === "handling" ? 2.2 : 1.6, dash, shape: "hv" },
             hovertemplate: "%{y:.2f} % of the tasks: at most %{x:.4s}s<extra>%{fullData.name}</extra>",
           });
         }

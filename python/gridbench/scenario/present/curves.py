@@ -19,6 +19,10 @@ class Line:
     name: str
     points: list[tuple[str, Interval, bool]] = field(default_factory=list)
     """Where on the x axis, the value, and whether it counts."""
+    engine: str = ""
+    """Which it is of; none for a limit."""
+    variant: str = ""
+    """Lines of one engine are told apart by it."""
     dash: str = ""
     """For what was not measured, such as a limit: how it is drawn."""
 
@@ -84,7 +88,9 @@ class Picture:
         kept = [point for point in line.points if not logarithmic or point[1].value > 0]
         kept.sort(key=lambda point: self.places.index(point[0]))
         made: dict[str, Any] = {
-            "engine": line.name,
+            "name": line.name,
+            "engine": line.engine,
+            "variant": list(dict.fromkeys(one.variant for one in self.lines)).index(line.variant),
             "x": [self.places.index(where) for where, _, _ in kept],
             "y": [value.value for _, value, _ in kept],
             "low": [self._end(value.low, logarithmic=logarithmic) for _, value, _ in kept],

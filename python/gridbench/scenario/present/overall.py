@@ -7,21 +7,21 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from string import Template
+from typing import Any
 
 from gridbench.formats import NOTHING
+from gridbench.pages import render as pages
+from gridbench.pages.files import write_page
+from gridbench.pages.table import Table
 from gridbench.record_file import Header
-from gridbench.report.document import document
-from gridbench.report.files import asset, write_page
-from gridbench.report.text import details, escape, table
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import counts, notices
-from gridbench.scenario.present.page import PACKAGE, notice, show, told
+from gridbench.scenario.present.page import COUNTS_HEAD, SCRIPTS, STYLE, chart
 from gridbench.scenario.present.pictures import pictures_of
-from gridbench.scenario.present.published import comparisons
 from gridbench.scenario.present.published import section as beside_published
+from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, verdict
 from gridbench.scenario.results import REPORT, CaseResult, read_results
 
 
@@ -68,41 +68,45 @@ def _render(parts: Sequence[_Part], base: Path) -> str:
             f"Scenario {part.scenario}: {line}"
             for line in notices(part.header, part.results, part.cells)
         ]
-    body = Template(asset("overall.html", PACKAGE)).substitute(
-        subheading=escape(", ".join(engines_of(results))),
-        navigation="".join(
-            f'<a href="#part-{n}">{part.scenario}. {escape(TITLES[part.scenario])}</a>'
-            for n, part in enumerate(parts)
-        ),
-        notices=notice(_shortened(minded)),
-        counts=table(["engine", "done", "invalid", "skipped", "failed"], counts(results)),
-        scenarios="".join(_section(part, n, base) for n, part in enumerate(parts)),
-        engines=_compared([cell for part in parts for cell in part.cells]),
-    )
-    curve = {part.picture.id: part.picture.data() for part in parts if part.picture}
-    return document(
+    cells = [cell for part in parts for cell in part.cells]
+    return pages.render(
+        "scenario/present/overall.html",
         "gridbench scenarios",
-        body,
-        {"runs": [], "curve": curve},
-        css=asset("scenario.css", PACKAGE),
-        scripts=[asset("curves.js"), asset("scenario.js", PACKAGE), asset("report.js")],
+        {
+            "runs": [],
+            "curve": {part.picture.id: part.picture.data() for part in parts if part.picture},
+        },
+        styles=[STYLE],
+        scripts=SCRIPTS,
+        engines=engines_of(results),
+        kind="gridbench scenarios",
+        heading="What the scenarios say",
+        subheading=", ".join(engines_of(results)),
+        navigation=[
+            *((f"part-{n}", f"{p.scenario}. {TITLES[p.scenario]}") for n, p in enumerate(parts)),
+            ("engines", "Engines"),
+        ],
+        verdict=verdict(cells),
+        notices=_shortened(minded),
+        counts=Table(COUNTS_HEAD, counts(results)),
+        parts=[_section(part, n, base) for n, part in enumerate(parts)],
+        engines_compared=_compared(cells),
     )
 
 
-def _section(part: _Part, number: int, base: Path) -> str:
-    link = os.path.relpath(part.folder / REPORT, base)
-    picture = "" if part.picture is None else show(part.picture)
-    published = ""
-    if comparisons(part.scenario, part.cells):
-        published = details(
-            "Beside the published systems", beside_published(part.scenario, part.cells)
-        )
-    return (
-        f'<section id="part-{number}"><h2>{part.scenario}. {escape(TITLES[part.scenario])}</h2>'
-        f"<p>{escape(QUESTIONS[part.scenario])}</p>"
-        f'<div class="prose">{told(answers(part.scenario, part.cells))}</div>{picture}{published}'
-        f'<p><a href="{escape(link)}">All of scenario {part.scenario}</a></p></section>'
-    )
+def _section(part: _Part, number: int, base: Path) -> dict[str, Any]:
+    """What the template shows of one scenario."""
+    published = beside_published(part.scenario, part.cells)
+    return {
+        "place": f"part-{number}",
+        "number": part.scenario,
+        "title": TITLES[part.scenario],
+        "question": QUESTIONS[part.scenario],
+        "answers": answers(part.scenario, part.cells),
+        "chart": part.picture and chart(part.picture),
+        "published": published if published.comparisons else None,
+        "link": os.path.relpath(part.folder / REPORT, base),
+    }
 
 
 def _shortened(lines: Sequence[str]) -> list[str]:
@@ -117,27 +121,19 @@ def _shortened(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def _compared(cells: Sequence[Cell]) -> str:
+def _compared(cells: Sequence[Cell]) -> Table | None:
     engines = engines_of(cell.one for cell in cells)
     if len(engines) < 2:
-        return "<p>One engine only was measured.</p>"
-    overheads: dict[str, dict[tuple[object, ...], float]] = {name: {} for name in engines}
-    for cell in cells:
-        one = cell.one
-        if cell.counts and cell.overhead().value > 0:
-            key = (one.scenario, one.case, one.transport, one.nodes, one.link_rate, one.start)
-            overheads[one.engine][key] = cell.overhead().value
-    rows = [
-        [name, *(_ratio(overheads[name], overheads[other]) for other in engines)]
-        for name in engines
-    ]
-    return table(["", *(f"against {name}" for name in engines)], rows)
+        return None
+    found = overheads(cells)
+    rows = [[name, *(_ratio(found[name], found[other]) for other in engines)] for name in engines]
+    return Table(["", *(f"against {name}" for name in engines)], rows)
 
 
-def _ratio(mine: dict[tuple[object, ...], float], others: dict[tuple[object, ...], float]) -> str:
+def _ratio(mine: Overheads, others: Overheads) -> str:
     if mine is others:
         return NOTHING
-    ratios = [mine[key] / others[key] for key in mine.keys() & others.keys()]
+    ratios = ratios_of(mine, others)
     if not ratios:
         return NOTHING
     return f"{statistics.median(ratios):.3g} ({len(ratios)} cases)"

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from gridbench.errors import InputError
 from gridbench.formats import NOTHING, duration, percent
+from gridbench.pages import render as pages
+from gridbench.pages.chart import Chart
+from gridbench.pages.files import write_page
+from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header
 from gridbench.report.data import page_data
-from gridbench.report.document import document
-from gridbench.report.files import asset, write_page
 from gridbench.report.page import run_section
 from gridbench.report.source import load_runs
 from gridbench.report.study import Study, study
-from gridbench.report.text import details, escape, table
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import counts, left_out, method, notices
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
+from gridbench.scenario.present.verdict import verdict
 from gridbench.scenario.results import CaseResult, read_results
 
-PACKAGE = "gridbench.scenario.present"
+STYLE = "scenario/present/scenario.css"
+SCRIPTS = ("pages/curves.js", "scenario/present/scenario.js", "report/report.js")
+COUNTS_HEAD = ("engine", "done", "invalid", "skipped", "failed")
 _MOST_TASKS = 5_000
 """Tasks of a run that is shown task by task."""
 
@@ -47,62 +50,50 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
     cells = cells_of(results)
     pictures = pictures_of(scenario, cells)
     studies = single_runs(cells)
-    body = Template(asset("scenario.html", PACKAGE)).substitute(
-        number=scenario,
-        title=escape(TITLES[scenario]),
-        subheading=escape(_subheading(header, results)),
-        question=escape(QUESTIONS[scenario]),
-        notices=notice(notices(header, results, cells)),
-        answers=told(answers(scenario, cells)),
-        counts=table(["engine", "done", "invalid", "skipped", "failed"], counts(results)),
-        pictures="".join(map(show, pictures)) or "<p>No case was measured.</p>",
+    return pages.render(
+        "scenario/present/scenario.html",
+        f"gridbench scenario {scenario}: {TITLES[scenario]}",
+        page_data(studies) | {"curve": {picture.id: picture.data() for picture in pictures}},
+        styles=[STYLE],
+        scripts=SCRIPTS,
+        engines=engines_of(results),
+        kind=f"gridbench scenario {scenario}",
+        heading=TITLES[scenario],
+        subheading=_subheading(header, results),
+        navigation=[
+            ("answer", "Answer"),
+            ("pictures", "Pictures"),
+            ("published", "Published systems"),
+            ("runs", "Single runs"),
+            ("cases", "All cases"),
+            ("method", "Method"),
+        ],
+        verdict=verdict(cells),
+        question=QUESTIONS[scenario],
+        notices=notices(header, results, cells),
+        answers=answers(scenario, cells),
+        counts=Table(COUNTS_HEAD, counts(results)),
+        charts=[chart(picture) for picture in pictures],
         published=beside_published(scenario, cells),
-        runs_about=_runs_about(studies),
-        runs_cost='<figure data-chart="cost"></figure>' if studies else "",
-        runs="".join(run_section(one, number) for number, one in enumerate(studies)),
+        cost=Chart("cost", "Cost of the single runs, per worker") if studies else None,
+        runs=[run_section(one, number) for number, one in enumerate(studies)],
         cases=_cases(results),
-        left_out=_left_out(results),
-        method="".join(f"<p>{escape(sentence)}</p>" for sentence in method(header)),
+        left_out=Table(["engine", "case", "status", "why"], left_out(results), style="left"),
+        method=method(header),
         machine=_facts(header.machine),
         versions=_facts(header.options | header.versions),
     )
-    return document(
-        f"gridbench scenario {scenario}: {TITLES[scenario]}",
-        body,
-        page_data(studies) | {"curve": {picture.id: picture.data() for picture in pictures}},
-        css=asset("scenario.css", PACKAGE),
-        scripts=[asset("curves.js"), asset("scenario.js", PACKAGE), asset("report.js")],
-    )
 
 
-def notice(lines: Sequence[str]) -> str:
-    """What the reader has to mind, as HTML."""
-    if not lines:
-        return ""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f'<aside class="notice" role="note"><h3>Mind</h3><ul>{items}</ul></aside>'
-
-
-def told(found: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """Sentences for each engine, as HTML."""
-    return "".join(
-        f"<h3>{escape(engine)}</h3><ul>"
-        + "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-        + "</ul>"
-        for engine, sentences in found
-    )
-
-
-def show(picture: Picture) -> str:
-    """Where the script draws the picture, with its numbers as a table."""
-    return (
-        f"<h3>{escape(picture.title)}</h3><p>{escape(picture.about)}</p>"
-        f'<figure data-chart="curve" data-name="{escape(picture.id)}"'
-        f' aria-label="{escape(picture.title)}"></figure>'
-        + details(
-            "As a table",
-            table(["line", picture.x_title, picture.y_title, "interval"], picture.rows()),
-        )
+def chart(picture: Picture) -> Chart:
+    """The picture on the page, with its numbers as a table."""
+    return Chart(
+        "curve",
+        picture.title,
+        name=picture.id,
+        title=picture.title,
+        about=picture.about,
+        table=Table(["line", picture.x_title, picture.y_title, "interval"], picture.rows()),
     )
 
 
@@ -137,18 +128,7 @@ def _data_of(one: CaseResult) -> int:
     return one.bytes_in + one.bytes_out + one.bytes_shared
 
 
-def _runs_about(studies: Sequence[Study]) -> str:
-    if not studies:
-        return "<p>No run is there to be shown task by task.</p>"
-    return (
-        "<p>For each engine the case with the least and the one with the most data, on the most"
-        " cores. What the time of their workers went into, besides the tasks themselves; each by"
-        " itself follows below. <code>gridbench report</code> with the folder of any other run"
-        " shows that one in the same way.</p>"
-    )
-
-
-def _cases(results: Sequence[CaseResult]) -> str:
+def _cases(results: Sequence[CaseResult]) -> Table:
     rows, styles = [], []
     ordered = sorted(
         results,
@@ -172,25 +152,12 @@ def _cases(results: Sequence[CaseResult]) -> str:
         )
     head = ["case", "engine", "", "total", "ideal", "total less ideal", "efficiency"]
     head += ["start-up", "dispatch", "input", "return"]
-    whole = table(head, rows, styles=styles)
-    return (
-        "<p>The four last columns are parts of the cost, per worker: see Single runs.</p>"
-        + details(f"{len(rows)} results as a table", whole)
-    )
+    return Table(head, rows, styles)
 
 
 def _part(result: CaseResult, name: str) -> str:
     value = result.figures.get(f"part_{name}")
     return NOTHING if value is None else duration(value)
-
-
-def _left_out(results: Sequence[CaseResult]) -> str:
-    rows = left_out(results)
-    if not rows:
-        return "<p>Every case was measured, and counts.</p>"
-    head = ["engine", "case", "status", "why"]
-    listed = f'<div class="left">{table(head, rows)}</div>'
-    return listed if len(rows) <= 12 else details(f"{len(rows)} cases as a table", listed)
 
 
 def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
@@ -207,9 +174,10 @@ def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _facts(facts: dict[str, Any]) -> str:
-    rows = [
-        [name, value if isinstance(value, str) else json.dumps(value)]
-        for name, value in facts.items()
-    ]
-    return table(["", ""], rows)
+def _facts(known: dict[str, Any]) -> Table:
+    return facts(
+        [
+            (name, value if isinstance(value, str) else json.dumps(value))
+            for name, value in known.items()
+        ]
+    )

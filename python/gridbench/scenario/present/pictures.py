@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gridbench.scenario.cells import Cell, engines_of
+from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.series import (
     Name,
@@ -27,15 +27,10 @@ from gridbench.scenario.present.series import (
 
 
 def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
-    """The pictures of a scenario, those of one engine after the other; only what can be drawn."""
-    engines = engines_of(cell.one for cell in cells)
+    """The pictures of a scenario, all engines in each; only what can be drawn."""
     found: list[Picture] = []
-    for number, engine in enumerate(engines):
-        own = [cell for cell in cells if cell.one.engine == engine]
-        for part, (name, group) in enumerate(groups(scenario, own)):
-            told = ", ".join(filter(None, [engine if len(engines) > 1 else "", name]))
-            mark = f"{number}-{part}" if part else f"{number}"
-            found += _MAKERS[scenario](group, mark, f" ({told})" if told else "")
+    for number, (name, group) in enumerate(groups(scenario, cells)):
+        found += _MAKERS[scenario](group, f"{number}", f" ({name})" if name else "")
     return [picture for picture in found if picture.drawn]
 
 

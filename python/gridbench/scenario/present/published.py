@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gridbench.formats import NOTHING, duration
+from gridbench.pages.table import Table
 from gridbench.published.printed import BINARY, Row, megabytes, table
-from gridbench.report.text import escape
-from gridbench.report.text import table as html_table
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import size_name
@@ -58,17 +57,26 @@ def comparisons(scenario: int, cells: Sequence[Cell]) -> list[Comparison]:
     return [one for one in _MAKERS[scenario](good) if one.compared(engines)]
 
 
-def section(scenario: int, cells: Sequence[Cell]) -> str:
-    """The tables as HTML; a sentence if no case is like a published one."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a page shows of the published systems."""
+
+    about: str
+    comparisons: list[tuple[str, str, Table]] = field(default_factory=list)
+    """Titles, what is said of them, and tables; none if no case is like a published one."""
+
+
+def section(scenario: int, cells: Sequence[Cell]) -> Beside:
+    """The tables of a scenario; a sentence alone if no case is like a published one."""
     found = comparisons(scenario, cells)
     if not found:
-        return f"<p>{escape(_none(scenario, cells))}</p>"
+        return Beside(_none(scenario, cells))
     engines = engines_of(cell.one for cell in cells if cell.counts)
-    parts = [
-        "<p>The published systems ran on clusters of their time, with links of 1 Gbit/s, and the"
+    beside = Beside(
+        "The published systems ran on clusters of their time, with links of 1 Gbit/s, and the"
         " others where the notes on this page say: what differs is machine and network as well as"
-        " system. Only cases like the published ones are shown.</p>"
-    ]
+        " system. Only cases like the published ones are shown."
+    )
     for one in found:
         rows = one.compared(engines)
         systems = [SYMPHONY, NINFG, *engines]
@@ -77,9 +85,8 @@ def section(scenario: int, cells: Sequence[Cell]) -> str:
             [name, *(duration(row[s]) if s in row else NOTHING for s in systems)]
             for name, row in rows.items()
         ]
-        parts += [f"<h3>{escape(one.title)}</h3>", f"<p>{escape(one.about)}</p>"]
-        parts.append(html_table(["", *systems], lines))
-    return "".join(parts)
+        beside.comparisons.append((one.title, one.about, Table(["", *systems], lines)))
+    return beside
 
 
 def _none(scenario: int, cells: Sequence[Cell]) -> str:

@@ -8,7 +8,7 @@ from gridbench.analysis.additive import NINFG, SYMPHONY
 from gridbench.analysis.interval import Interval
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
 from gridbench.formats import compact_size
-from gridbench.scenario.cells import Cell
+from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.curves import Line
 
 Value = Callable[[Cell], Interval | None]
@@ -25,11 +25,11 @@ def by_formula(cells: Sequence[Cell]) -> list[Line]:
     lines = []
     for system in (SYMPHONY, NINFG):
         line = Line(f"{system.name}, by the report's formula, no data", dash="dot")
-        for cell in cells:
-            one = cell.one
-            if one.bytes_in == 0:
-                total = system.total(tasks=one.tasks, cores=one.cores, sleep=one.ideal_s or 0.0)
-                line.add(f"{one.tasks:,}", Interval(total, total, total))
+        # The same holds for all engines.
+        empty = {cell.one.tasks: cell.one for cell in cells if cell.one.bytes_in == 0}
+        for one in empty.values():
+            total = system.total(tasks=one.tasks, cores=one.cores, sleep=one.ideal_s or 0.0)
+            line.add(f"{one.tasks:,}", Interval(total, total, total))
         lines.append(line)
     return lines
 
@@ -133,12 +133,18 @@ def _without(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> 
 
 
 def lines_of(cells: Iterable[Cell], name: Name, place: Name, value: Value) -> list[Line]:
-    """A line for each name, with a point of each cell that has it."""
-    lines: dict[str, Line] = {}
-    for cell in sorted(cells, key=_order):
-        lines.setdefault(name(cell), Line(name(cell))).add(
-            place(cell), value(cell), counts=cell.counts
+    """A line for each engine and name, with a point of each cell that has it."""
+    ordered = sorted(cells, key=_order)
+    engines = engines_of(cell.one for cell in ordered)
+    lines = {
+        (engine, variant): Line(
+            f"{engine}, {variant}" if len(engines) > 1 else variant, engine=engine, variant=variant
         )
+        for engine in engines
+        for variant in dict.fromkeys(map(name, ordered))
+    }
+    for cell in ordered:
+        lines[cell.one.engine, name(cell)].add(place(cell), value(cell), counts=cell.counts)
     return list(lines.values())
 
 

@@ -1,10 +1,8 @@
 // Draws the pictures of a sweep: lines over the value that was varied.
 "use strict";
 (() => {
-  const { axis, drawAll, layout, plain, show, theme } = plots;
-  const data = JSON.parse(document.getElementById("report-data").textContent);
-  const COLOURS = ["#2f7fd6", "#d97706", "#0f9d76", "#c04aa0", "#5b5fd0", "#d0453f", "#8a8f98",
-    "#7ba01d", "#b58a2a", "#4f9a9a"];
+  const { axis, data, drawAll, layout, plain, show, theme } = plots;
+  const COLOURS = data.colours.series;
 
   const across = () => axis(data.axis, {
     type: data.log ? "log" : "linear", tickvals: data.x, ticktext: data.texts.map(plain),

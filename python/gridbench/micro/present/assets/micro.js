@@ -1,19 +1,9 @@
 // Draws the pictures of the micro benchmarks; the numbers' texts come with the data.
 "use strict";
 (() => {
-  const { axis, drawAll, finite, layout, plain, show, shortened, theme } = plots;
+  const { SYMBOLS, axis, data, drawAll, engineColour, finite, layout, plain, show, shortened, theme } = plots;
   const { errors, hovers, scaled } = curves;
-  const data = JSON.parse(document.getElementById("report-data").textContent);
 
-  // An engine has one colour in all pictures: gridrpc's variants are blue, peers are not.
-  const OURS = ["#2f7fd6", "#1fa9c4", "#5b5fd0", "#74b3f5"];
-  const PEERS = ["#d97706", "#0f9d76", "#c04aa0", "#8a8f98", "#d0453f", "#7ba01d", "#8d6fd1",
-    "#b58a2a", "#e08a8a", "#4f9a9a"];
-  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
-  const colours = new Map();
-  for (const [names, palette] of [[data.ours, OURS], [data.peers, PEERS]]) {
-    names.forEach((name, index) => colours.set(name, palette[index % palette.length]));
-  }
   const symbol = (engine) => SYMBOLS[[...data.ours, ...data.peers].indexOf(engine) % SYMBOLS.length];
   const NARROW = 420;
 
@@ -21,7 +11,7 @@
     if (!made.names.length) return null;
     const { ink, soft, axis: line } = theme();
     const narrow = figure.clientWidth < NARROW;
-    const filled = made.kinds.map((kind) => ({ ours: OURS[0], peer: "#8e99a8", limit: "rgba(0,0,0,0)" })[kind]);
+    const filled = made.kinds.map((kind, i) => kind === "limit" ? "rgba(0,0,0,0)" : engineColour(made.names[i]));
     // Bars on a logarithmic axis begin at its end.
     const base = made.axis.log ? made.axis.range[0] : 0;
     const names = made.names.map((name, i) => `${plain(shortened(name, narrow ? 18 : 30))}${made.kinds[i] === "limit" ? " (limit)" : ""}`);
@@ -56,7 +46,7 @@
 
   const curve = (made, figure) => curves.draw(made, figure, (line) => {
     const own = data.ours.includes(line.engine);
-    return { colour: colours.get(line.engine) ?? theme().soft, width: own ? 3 : 1.6, size: own ? 8 : 6, symbol: symbol(line.engine) };
+    return { colour: engineColour(line.engine) ?? theme().soft, width: own ? 3 : 1.6, size: own ? 8 : 6, symbol: symbol(line.engine) };
   });
 
   function ratios(made, figure) {
@@ -66,7 +56,7 @@
     const engines = data.ours.filter((engine) => made.points.some((point) => point.engine === engine));
     const traces = engines.map((engine) => {
       const points = made.points.filter((point) => point.engine === engine);
-      const colour = colours.get(engine);
+      const colour = engineColour(engine);
       const values = points.map((point) => point.value);
       return {
         name: plain(engine), x: values, y: points.map((point) => made.figures.indexOf(point.figure)),

@@ -28,16 +28,16 @@ const curves = (() => {
     arrayminus: values.map((value, i) => finite(low[i]) ? value - low[i] : null),
   });
 
-  // `styled(line)`: its colour, width, and the size and symbol of its marks. A dashed line is a limit
-  // or an expectation, and has none; hollow marks do not count.
+  // `styled(line)`: its colour, width, dash, and the size and symbol of its marks. A line with a dash of
+  // its own is a limit or an expectation, and has no marks; hollow marks do not count.
   function draw(made, figure, styled) {
     const lines = made.lines.filter((line) => line.x.length);
     if (!lines.length) return null;
     const traces = lines.map((line) => {
-      const { colour, width, size, symbol } = styled(line);
+      const { colour, width, size, symbol, dash = "solid" } = styled(line);
       return {
-        name: plain(line.engine), x: line.x, y: line.y, text: hovers(line.hover),
-        mode: line.dash ? "lines" : "lines+markers", line: { color: colour, width, dash: line.dash ?? "solid" },
+        name: plain(line.name), x: line.x, y: line.y, text: hovers(line.hover),
+        mode: line.dash ? "lines" : "lines+markers", line: { color: colour, width, dash: line.dash ?? dash },
         marker: {
           color: colour, size,
           symbol: line.hollow ? line.hollow.map((hollow) => hollow ? `${symbol}-open` : symbol) : symbol,
@@ -46,7 +46,7 @@ const curves = (() => {
         hovertemplate: "%{text}<extra></extra>",
       };
     });
-    const entry = 50 + 7 * Math.max(...lines.map((line) => line.engine.length));
+    const entry = 50 + 7 * Math.max(...lines.map((line) => line.name.length));
     const perRow = Math.max(1, Math.floor((figure.clientWidth - 90) / (entry + 20)));
     const legend = 30 + 20 * Math.ceil(lines.length / perRow);
     return {
@@ -54,8 +54,8 @@ const curves = (() => {
       layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64, { zeroline: false }),
         scaled(made.y, made.y.title, 9, { zeroline: false }),
         { margin: { l: 64, r: 24, t: legend, b: 52 }, legend: { ...LEGEND, entrywidth: entry } }),
-      columns: ["engine", `x [${made.units[0]}]`, `y [${made.units[1]}]`, "low", "high"],
-      rows: lines.flatMap((line) => line.x.map((x, i) => [line.engine, x, line.y[i], line.low?.[i], line.high?.[i]])),
+      columns: ["line", `x [${made.units[0]}]`, `y [${made.units[1]}]`, "low", "high"],
+      rows: lines.flatMap((line) => line.x.map((x, i) => [line.name, x, line.y[i], line.low?.[i], line.high?.[i]])),
     };
   }
 

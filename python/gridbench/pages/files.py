@@ -10,9 +10,12 @@ from pathlib import Path
 from gridbench.errors import InputError
 
 
-def asset(name: str, package: str = "gridbench.report") -> str:
-    """The text of a file in a package's folder `assets`."""
-    return resources.files(package).joinpath("assets", name).read_text(encoding="utf-8")
+def asset(name: str) -> str:
+    """The text of a file that pages are made of: `micro/present/micro.js` is assets/micro.js of the
+    package gridbench.micro.present."""
+    package, _, file = name.rpartition("/")
+    folder = resources.files("gridbench." + package.replace("/", "."))
+    return folder.joinpath("assets", file).read_text(encoding="utf-8")
 
 
 def write_page(out: Path, page: str) -> None:

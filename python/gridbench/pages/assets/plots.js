@@ -1,6 +1,10 @@
 // What the pictures of all pages have in common: how they look, and how they can be saved.
 "use strict";
 const plots = (() => {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const engineColour = (engine) => data.colours.engines[engine];
+  const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
+  const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x", "star", "pentagon"];
   const finite = (value) => value !== null && value !== undefined;
   // Plotly reads a little HTML in texts; names from outside are to be shown as they are.
   const plain = (text) => String(text)
@@ -117,5 +121,7 @@ const plots = (() => {
   // What a page adds to the pictures of report.js: by kind, what makes the picture of a figure.
   const makers = {};
 
-  return { LEGEND, asCsv, axis, drawAll, finite, layout, makers, plain, save, show, shortened, theme };
+  return {
+    DASHES, LEGEND, SYMBOLS, asCsv, axis, data, drawAll, engineColour, finite, layout, makers, plain, save, show, shortened, theme,
+  };
 })();

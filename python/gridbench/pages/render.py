@@ -1,0 +1,73 @@
+"""Makes a page from a template: one file with its style, scripts and data, that asks for nothing.
+
+A template is named by the package it belongs to and its file there, such as `report/page.html` for
+assets/page.html of gridbench.report. All text that is put into it is escaped.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from gridbench.pages.colours import PHASES, SERIES, engine_colours
+from gridbench.pages.files import asset
+
+_STYLE = "pages/page.css"
+_SCRIPT = "pages/plots.js"
+
+
+def render(
+    template: str,
+    title: str,
+    data: dict[str, Any],
+    *,
+    scripts: Sequence[str],
+    styles: Sequence[str] = (),
+    engines: Sequence[str] = (),
+    **values: Any,
+) -> str:
+    """A page as HTML; `values` are what its template shows.
+
+    `scripts` and `styles` are files, named as templates are, that come after those of all pages.
+    The scripts find `data` as JSON in the element `report-data`, with the colours of `engines`.
+    """
+    colours = {"engines": engine_colours(engines), "phases": PHASES, "series": SERIES}
+    page = environment().get_template(template)
+    return page.render(
+        title=title,
+        css=_joined([_STYLE, *styles]),
+        plotly=get_plotlyjs(),
+        data=as_json(data | {"colours": colours}),
+        script=_joined([_SCRIPT, *scripts]),
+        written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        **values,
+    )
+
+
+def as_json(data: dict[str, Any]) -> str:
+    """JSON that can stand inside of a script element: nothing in it can close the element."""
+    encoded = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "\n".join(map(asset, names))
+
+
+@cache
+def environment() -> Environment:
+    """What finds templates and fills them in."""
+    return Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )

@@ -1,0 +1,84 @@
+"""Which engine won, by how much, and how sure that is: the first sentence about scenarios."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from gridbench.formats import counted
+from gridbench.scenario.cells import Cell, engines_of
+
+Overheads = dict[tuple[object, ...], Cell]
+"""The cells of an engine that count and cost something, by what was run."""
+
+_ENOUGH = 2
+"""Runs of a case on each engine, from which on a difference can be claimed."""
+
+
+def overheads(cells: Sequence[Cell]) -> dict[str, Overheads]:
+    """For each engine its cells that can be compared."""
+    found: dict[str, Overheads] = {name: {} for name in engines_of(cell.one for cell in cells)}
+    for cell in cells:
+        one = cell.one
+        if cell.counts and cell.overhead().value > 0:
+            key = (one.scenario, one.case, one.transport, one.nodes, one.link_rate, one.start)
+            found[one.engine][key] = cell
+    return found
+
+
+def ratios_of(mine: Overheads, others: Overheads) -> list[float]:
+    """Overhead of one engine by that of another, in each case that counts on both."""
+    return [
+        mine[key].overhead().value / others[key].overhead().value
+        for key in mine.keys() & others.keys()
+    ]
+
+
+def verdict(cells: Sequence[Cell]) -> str:
+    """One sentence. An engine has won if it cost less than the next one in most cases, by more
+    than their repeated runs differ."""
+    found = {name: own for name, own in overheads(cells).items() if own}
+    if not found:
+        return "Nothing can be claimed: no case counts."
+    if len(found) == 1:
+        (name,) = found
+        return f"No engine won: cases of {name} alone count."
+    medians = {
+        (one, other): statistics.median(ratios)
+        for one in found
+        for other in found
+        if one != other and (ratios := ratios_of(found[one], found[other]))
+    }
+    if not medians:
+        return "Nothing can be claimed: no case counts on two engines."
+    first = max(
+        found, key=lambda one: sum(m < 1 for (name, _), m in medians.items() if name == one)
+    )
+    others = {other: median for (name, other), median in medians.items() if name == first}
+    if not others:
+        return "Nothing can be claimed: no engine has cases in common with all others."
+    second = max(others, key=lambda name: others[name])
+    return _compared(first, second, found)
+
+
+def _compared(first: str, second: str, found: dict[str, Overheads]) -> str:
+    mine, others = found[first], found[second]
+    shared = mine.keys() & others.keys()
+    repeated = [
+        key for key in shared if min(len(mine[key].results), len(others[key].results)) >= _ENOUGH
+    ]
+    sure = sum(mine[key].overhead().high < others[key].overhead().low for key in repeated)
+    ratio = statistics.median(ratios_of(others, mine))
+    told = f"{second} cost {ratio:.3g} times what {first} did beside the tasks (median of"
+    told += f" {counted(len(shared), 'case')})"
+    if not repeated:
+        return f"Nothing can be claimed, as each case ran once; here, {told}."
+    if 2 * sure > len(repeated):
+        return (
+            f"{first} won: {told}, and was clearly worse in {sure} of"
+            f" {counted(len(repeated), 'repeated case')}."
+        )
+    return (
+        f"Nothing can be claimed: {told}, but was clearly worse in only {sure} of"
+        f" {counted(len(repeated), 'repeated case')}."
+    )

@@ -1,0 +1,68 @@
+"""The first sentences of pages: who won, by how much, how sure; or that nothing can be claimed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import timelines
+from gridbench.report.source import Run
+from gridbench.report.study import Study, study
+from gridbench.report.verdict import verdict as of_runs
+from gridbench.scenario.cells import cells_of
+from gridbench.scenario.present.verdict import verdict as of_cells
+from scenario_results import all_done
+
+
+def runs_of(*totals: tuple[str, float], ntasks: int = 1, record: dict | None = None) -> list[Study]:
+    """Studies of runs of one task of 1 s that was back at each total."""
+    studies = []
+    for engine, total in totals:
+        stamps = {"submit": 0.0, "calc_in": 0.5, "calc_out": 1.5, "retrieve": total, "sleep": 1.0}
+        known = {"engine": {"name": engine}} | (record or {})
+        table = timelines.table_of([stamps])
+        studies.append(study(Run(engine, Path(engine), table, ntasks, 1, True, known, ())))
+    return studies
+
+
+def test_two_undisturbed_runs_of_each_engine_can_be_claimed() -> None:
+    told = of_runs(runs_of(("ray", 4.0), ("loky", 2.0), ("ray", 4.2), ("loky", 2.1), ("mpi", 9.0)))
+    assert told == (
+        "loky won, 2.050 s against 4.100 s of ray, 2 times in the medians; its slowest run of 2"
+        " was faster than the fastest of 2."
+    )
+
+
+def test_runs_that_overlap_or_stand_alone_cannot() -> None:
+    told = of_runs(runs_of(("ray", 3.0), ("loky", 2.0), ("ray", 5.0), ("loky", 3.5)))
+    assert told.startswith("Nothing can be claimed: loky was first")
+    assert "nothing can be claimed from it" in of_runs(runs_of(("ray", 3.0), ("loky", 2.0)))
+    assert of_runs(runs_of(("ray", 3.0))) == ""
+    assert of_runs(runs_of(("ray", 3.0), ("ray", 2.0))) == "ray ran 2 times, in 2.000 s to 3.000 s."
+
+
+def test_runs_that_do_not_count_or_differ_are_not_compared() -> None:
+    both = (("ray", 4.0), ("loky", 2.0), ("ray", 4.2), ("loky", 2.1))
+    invalid = runs_of(*both, record={"invalid_because": ["the machine was busy"]})
+    assert "not all of these runs are complete and valid" in of_runs(invalid)
+    assert "not all of these runs are complete and valid" in of_runs(runs_of(*both, ntasks=2))
+    ours, other = runs_of(*both[:2])
+    cold = replace(other, run=replace(other.run, cold=False))
+    assert "differ in their tasks, workers or start" in of_runs([ours, cold])
+
+
+def test_scenarios_are_won_by_repeated_cases_only() -> None:
+    fast, slow = all_done(3), all_done(3, "process-pool", slower=3.0)
+    assert of_cells(cells_of([*fast, *slow])).startswith(
+        "Nothing can be claimed, as each case ran once; here, process-pool cost 3"
+    )
+    again = [replace(one, round=one.round + 1) for one in (*fast, *slow)]
+    told = of_cells(cells_of([*fast, *slow, *again]))
+    assert told.startswith("gridrpc-native won: process-pool cost 3")
+    # Equal engines cannot be told apart, however often they ran.
+    equal = [*fast, *all_done(3, "process-pool")]
+    twice = [*equal, *(replace(one, round=one.round + 1) for one in equal)]
+    assert of_cells(cells_of(twice)).startswith("Nothing can be claimed: ")
+    assert of_cells(cells_of(fast)) == "No engine won: cases of gridrpc-native alone count."
+    invalid = [replace(one, status="invalid") for one in (*fast, *slow)]
+    assert of_cells(cells_of(invalid)) == "Nothing can be claimed: no case counts."
