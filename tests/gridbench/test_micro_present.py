@@ -232,11 +232,25 @@ def test_where_gridrpc_is_not_ahead_is_said() -> None:
     ]
     assert len(undecided(results)) == 2
     assert "ahead of the best of them in 1 and behind in 1; in 2 no" in headline(results)[0]
-    assert headline(results)[1] == "Of 4 aims 2 are reached, 1 is missed, 1 is not measured."
+    assert headline(results)[1].startswith("In the median of these figures it is ")
+    assert headline(results)[2] == "Of 4 aims 2 are reached, 1 is missed, 1 is not measured."
     assert [(gap.engine, gap.why) for gap in gaps(results.figures)] == [
         ("dask", "no first task in 180 s"),
         ("hyperqueue", "reports once a second"),
     ]
+
+
+def test_nothing_is_claimed_from_disturbed_or_single_runs() -> None:
+    results = micro_results.made()
+    for changed in ({"disturbed_runs": 4}, {"runs": 1, "disturbed_runs": 0}):
+        figures = tuple(
+            replace(one, entries=tuple(replace(entry, **changed) for entry in one.entries))
+            for one in results.figures
+        )
+        told = headline(replace(results, figures=figures))
+        assert told[0].startswith("Nothing can be claimed: ")
+        assert told[1].startswith("As far as that tells, gridrpc-python was measured")
+    assert not headline(results)[0].startswith("Nothing")
 
 
 def test_nothing_is_claimed_where_there_was_no_peer() -> None:

@@ -40,6 +40,7 @@ def render(advice: Advice, trial: Trial | None = None) -> str:
         navigation=[],
         notices=warnings(advice),
         sentences=others,
+        first=_first(advice),
         cores=f"{advice.split.cores:,}",
         chart=Chart("total", "Total time over the number of tasks", table=_points(advice)),
         trial=trial and _tried(trial),
@@ -77,6 +78,18 @@ def _asked(work: Work) -> str:
     ):
         parts += [f"{size(value)} {what}"] if value else []
     return ", ".join([*parts, "warm start" if work.warm else "cold start"])
+
+
+def _first(advice: Advice) -> list[tuple[str, str]]:
+    """The figures that stand above all others."""
+    expected = advice.expected
+    return [
+        ("Tasks", f"{advice.split.tasks:,}"),
+        ("Cores", f"{advice.split.cores:,}"),
+        ("Expected total", duration(expected.total)),
+        ("9 of 10 runs take", f"{duration(expected.low)} to {duration(expected.high)}"),
+        ("Without any overhead", duration(expected.ideal)),
+    ]
 
 
 def _tried(trial: Trial) -> dict[str, Any]:

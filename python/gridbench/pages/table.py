@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+_LINE = 36
+"""Characters of a cell that stay on one line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -15,6 +18,11 @@ class Cell:
     """Smaller, below the text."""
     style: str = ""
     """A class of the style sheet."""
+
+    @property
+    def classes(self) -> str:
+        """Its own, and whether it is too long for one line."""
+        return " ".join(filter(None, [self.style, "long" if len(self.text) > _LINE else ""]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ def render(studies: Sequence[Study]) -> str:
             ("terms", "Terms"),
         ],
         notices=[
-            (f"Mind in {study.run.name}" if many else "Mind", notices(study)) for study in studies
+            (f"Caveats of {study.run.name}" if many else "Caveats", notices(study))
+            for study in studies
         ],
         verdict=verdict(studies),
         told=[_told(study) for study in studies],

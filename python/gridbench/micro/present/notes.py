@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from gridbench.formats import amount, counted, times
 from gridbench.micro.figures import Figure, Results
 from gridbench.micro.present.families import has_value, ours
-from gridbench.micro.present.wording import against_peer, status_word, titled
+from gridbench.micro.present.wording import advantage, against_peer, status_word, titled
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words: like all peers, it runs any Python function."""
 FEW_RUNS = 6
 """With fewer no two values hold the median in 95 % of cases."""
+_ENOUGH = 2
+"""Undisturbed runs from which on an engine can be said to be ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,33 @@ def headline(results: Results) -> list[str]:
     """The outcome in a few sentences."""
     if not results.figures:
         return ["Nothing was measured yet that makes a figure."]
-    ratios = [figure.ratios.get(MAIN_ENGINE) for figure in results.figures]
-    claims = [ratio.claim for ratio in ratios if ratio is not None and ratio.to_peer is not None]
+    compared = [
+        (figure, ratio)
+        for figure in results.figures
+        if (ratio := figure.ratios.get(MAIN_ENGINE)) is not None and ratio.to_peer is not None
+    ]
+    claims = [ratio.claim for _, ratio in compared]
     found = []
     if claims:
+        sure = any(_undisturbed(figure) for figure, _ in compared)
+        if not sure:
+            found.append(
+                f"Nothing can be claimed: in no figure {MAIN_ENGINE} and its best peer have"
+                f" {_ENOUGH} undisturbed runs each."
+            )
         found.append(
-            f"{MAIN_ENGINE} was measured beside a peer in {counted(len(claims), 'figure')}: it is "
-            f"ahead of the best of them in {claims.count('faster')} and behind in "
+            ("" if sure else "As far as that tells, ")
+            + f"{MAIN_ENGINE} was measured beside a peer in {counted(len(claims), 'figure')}: it "
+            f"is ahead of the best of them in {claims.count('faster')} and behind in "
             f"{claims.count('slower')}; in {claims.count('no difference')} no difference can be "
             f"claimed."
         )
+        good = [value[0] for pair in compared if (value := advantage(*pair)) is not None]
+        if good:
+            found.append(
+                f"In the median of these figures it is {times(statistics.median(good))} as good as"
+                " the best peer."
+            )
     known = [lead for lead in results.lead if lead.reached is not None]
     if results.lead:
         reached = sum(bool(lead.reached) for lead in known)
@@ -58,6 +77,12 @@ def headline(results: Results) -> list[str]:
             "would scatter."
         )
     return found
+
+
+def _undisturbed(figure: Figure) -> bool:
+    """Whether there are enough runs of both that are compared that other load left alone."""
+    runs = {e.engine: e.runs - e.disturbed_runs for e in figure.entries}
+    return min(runs.get(MAIN_ENGINE, 0), runs.get(figure.best_peer or "", 0)) >= _ENOUGH
 
 
 def incomplete(results: Results) -> str:

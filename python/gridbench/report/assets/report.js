@@ -264,12 +264,8 @@
     },
   };
 
-  // Where the workers were stands below the engine's name.
-  function inLines(name) {
-    const [engine, ...rest] = name.split(" on ");
-    const lines = rest.length ? [engine, `on ${rest.join(" on ")}`] : [engine];
-    return lines.map((line) => plain(shortened(line, 32))).join("<br>");
-  }
+  // A case, its engine and where the workers were have a line each, so that none is cut off.
+  const inLines = (name) => name.split(/, | (?=on )/).map((line) => plain(shortened(line, 40))).join("<br>");
 
   function stacked(key, title) {
     const runs = data.runs.filter((run) => Object.values(run[key]).some((value) => finite(value)));

@@ -21,7 +21,7 @@ from gridbench.scenario.present.notes import counts, notices
 from gridbench.scenario.present.page import COUNTS_HEAD, SCRIPTS, STYLE, chart
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
-from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, verdict
+from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict
 from gridbench.scenario.results import REPORT, CaseResult, read_results
 
 
@@ -87,6 +87,7 @@ def _render(parts: Sequence[_Part], base: Path) -> str:
             ("engines", "Engines"),
         ],
         verdict=verdict(cells),
+        tiles=tiles(cells),
         notices=_shortened(minded),
         counts=Table(COUNTS_HEAD, counts(results)),
         parts=[_section(part, n, base) for n, part in enumerate(parts)],

@@ -25,7 +25,7 @@ from gridbench.scenario.present.curves import Picture
 from gridbench.scenario.present.notes import counts, left_out, method, notices
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
-from gridbench.scenario.present.verdict import verdict
+from gridbench.scenario.present.verdict import tiles, verdict
 from gridbench.scenario.results import CaseResult, read_results
 
 STYLE = "scenario/present/scenario.css"
@@ -69,6 +69,7 @@ def render(header: Header, results: Sequence[CaseResult]) -> str:
             ("method", "Method"),
         ],
         verdict=verdict(cells),
+        tiles=tiles(cells),
         question=QUESTIONS[scenario],
         notices=notices(header, results, cells),
         answers=answers(scenario, cells),

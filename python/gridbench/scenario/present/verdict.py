@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from gridbench.formats import counted
+from gridbench.formats import counted, duration
 from gridbench.scenario.cells import Cell, engines_of
 
 Overheads = dict[tuple[object, ...], Cell]
@@ -13,6 +13,8 @@ Overheads = dict[tuple[object, ...], Cell]
 
 _ENOUGH = 2
 """Runs of a case on each engine, from which on a difference can be claimed."""
+
+_TILES = 5
 
 
 def overheads(cells: Sequence[Cell]) -> dict[str, Overheads]:
@@ -31,6 +33,19 @@ def ratios_of(mine: Overheads, others: Overheads) -> list[float]:
     return [
         mine[key].overhead().value / others[key].overhead().value
         for key in mine.keys() & others.keys()
+    ]
+
+
+def tiles(cells: Sequence[Cell]) -> list[tuple[str, str]]:
+    """What engines cost beside the tasks, in the median of the cases that count on all of them;
+    of one engine alone, of all its cases."""
+    found = {name: own for name, own in overheads(cells).items() if own}
+    shared = set.intersection(*(set(own) for own in found.values())) if found else set()
+    if not shared:
+        return []
+    return [
+        (name, duration(statistics.median(own[key].overhead().value for key in shared)))
+        for name, own in list(found.items())[:_TILES]
     ]
 
 

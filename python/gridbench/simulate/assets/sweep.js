@@ -31,7 +31,7 @@
     return {
       traces: made.lines.map((line, index) => ({
         type: "bar", name: plain(line.name), x: names, y: line.y,
-        marker: { color: COLOURS[index % COLOURS.length] }, text: line.texts.map(plain),
+        marker: { color: data.colours.phases[line.name] ?? COLOURS[index % COLOURS.length] }, text: line.texts.map(plain),
         textposition: "none", hovertemplate: `${plain(line.name)}<br>%{text}<extra></extra>`,
       })),
       layout: layout(420, axis(data.axis, { type: "category" }),
