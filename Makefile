@@ -62,8 +62,8 @@ $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requir
 	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib mpi progress
 	@touch $@
 
-$(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules $(NATIVE_SOURCES) \
-		python/gridbench/native/tasks.idl
+$(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules scripts/fetch-plotly-basic \
+		$(NATIVE_SOURCES) python/gridbench/native/tasks.idl
 	@scripts/build-native $(VENV)
 	@touch $@
 

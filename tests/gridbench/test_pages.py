@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 from importlib.metadata import entry_points
 from itertools import product
 
 import pytest
+from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
+from gridbench.pages import render
 from gridbench.pages.chart import Chart
 from gridbench.pages.colours import PHASES, SERIES, engine_colours
 from gridbench.pages.files import asset
@@ -131,3 +134,20 @@ def test_a_table_has_a_class_and_a_name_for_each_row() -> None:
 def test_what_a_template_names_must_be_given() -> None:
     with pytest.raises(Exception, match="'missing' is undefined"):
         shown("{{ missing }}")
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="it is fetched by npm")
+def test_the_part_of_plotly_is_of_the_version_that_is_the_whole() -> None:
+    part = asset("pages/plotly-basic.min.js")
+    assert f"plotly.js (basic - minified) v{get_plotlyjs_version()}" in part[:200]
+    assert len(part) < len(get_plotlyjs()) / 3
+
+
+def test_without_the_part_a_page_has_all_of_plotly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        if name.endswith("plotly-basic.min.js"):
+            raise FileNotFoundError(name)
+        return asset(name)
+
+    monkeypatch.setattr(render, "asset", missing)
+    assert render._plotly() == get_plotlyjs()

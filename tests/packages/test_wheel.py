@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import tarfile
 import tomllib
@@ -127,6 +128,12 @@ def test_the_wheel_is_for_all_newer_pythons_and_old_systems(wheel: Path) -> None
         assert needed <= allowed, entry
     native = next(name for name in binaries if "_native" in name)
     assert native.endswith("_native.abi3.so")
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="it is fetched by npm")
+def test_the_wheel_has_the_part_of_plotly_that_pages_need(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert "gridbench/pages/assets/plotly-basic.min.js" in archive.namelist()
 
 
 def test_auditwheel_agrees_with_the_tag(wheel: Path, tmp_path: Path) -> None:
