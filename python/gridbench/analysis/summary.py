@@ -53,7 +53,8 @@ class Summary:
     total: float
     """From t = 0 until the last result was in the client's hand."""
     ideal: float
-    """The same tasks in order of submission on `nodes` cores, with no overhead at all."""
+    """The same tasks in order of submission on `nodes` cores, with no overhead at all; if they
+    compute, on the processors that there are."""
     efficiency: float
     """`ideal` over `total`."""
     tasks_per_second: float
@@ -85,8 +86,11 @@ class Summary:
         return {key: _plain(value) for key, value in asdict(self).items()}
 
 
-def summarise(table: pa.Table, ntasks: int, nnodes: int) -> Summary:
-    """The summary of a timeline (`gridbench.timeline.SCHEMA`) of `ntasks` tasks on `nnodes`."""
+def summarise(table: pa.Table, ntasks: int, nnodes: int, processors: int | None = None) -> Summary:
+    """The summary of a timeline (`gridbench.timeline.SCHEMA`) of `ntasks` tasks on `nnodes`.
+
+    `processors`: those that the tasks had to share; None: they had what they needed.
+    """
     ok = [status == "ok" for status in table.column("status").to_pylist()]
     done = table.filter(pa.array(ok, pa.bool_()))
     stamps = {
@@ -101,7 +105,8 @@ def summarise(table: pa.Table, ntasks: int, nnodes: int) -> Summary:
     output = stamps["calc_out"] - stamps["calc_in"] - stamps["slept"]
     back = stamps["retrieve"] - stamps["calc_out"]
     total = _extreme(np.max, stamps["retrieve"])
-    ideal = ideal_time(asked[np.argsort(stamps["submit"], kind="stable")], nnodes)
+    in_order = asked[np.argsort(stamps["submit"], kind="stable")]
+    ideal = ideal_time(in_order, nnodes, processors)
     return Summary(
         tasks=ntasks,
         ok=done.num_rows,
@@ -145,16 +150,21 @@ def distribution(values: Floats) -> Distribution:
     )
 
 
-def ideal_time(times: Floats, nnodes: int) -> float:
+def ideal_time(times: Floats, nnodes: int, processors: int | None = None) -> float:
     """Seconds that tasks of these times take on `nnodes` cores, each going to the first core
-    that is free, with no overhead. NaN if there are none."""
+    that is free, with no overhead. NaN if there are none.
+
+    `processors`: those that the cores stand for, if they are fewer and the tasks compute; then it
+    is the least that they can take.
+    """
     times = times[np.isfinite(times)]
     if not len(times):
         return NAN
     ends = [0.0] * min(nnodes, len(times))
     for seconds in times:
         heapq.heapreplace(ends, ends[0] + float(seconds))
-    return max(ends)
+    shared = float(times.sum()) / processors if processors else 0.0
+    return max(*ends, shared)
 
 
 def _ready(stamps: dict[str, Floats], lane: npt.NDArray[np.int64]) -> tuple[Floats, Any]:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from gridbench.workload.body import SLEEP
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -28,7 +30,7 @@ class Task:
     tid: int
     """Number of the task, from 1."""
     sleep: float
-    """Seconds to sleep, already scaled."""
+    """Seconds to sleep, or for whatever its body is; already scaled."""
     data: Bytes
     """Task data, shape (n,), passed with this task alone."""
     output_bytes: int
@@ -36,6 +38,8 @@ class Task:
     check: bool = False
     """A task of the untimed checksum pass: it does not sleep, and returns the digests of its data
     before its output. See `gridbench.workload.task.check_task`."""
+    body: str = SLEEP
+    """What it does for that time: see `gridbench.workload.body`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,9 @@ class Engine(abc.ABC):
     """Data goes through /dev/shm, whose size then limits a run."""
     patience: float = 180.0
     """Seconds that it may take to bring up the workers; who starts the engine sets it before."""
+
+    bodies: ClassVar[frozenset[str] | None] = frozenset({SLEEP})
+    """Bodies of tasks that it can run; None: any, also a user's Python function."""
 
     takes_namespaces: ClassVar[bool] = False
     """Its workers can live in network namespaces: see `use_namespaces`."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from gridbench.engines.base import Bytes, Cannot, Engine, Outcome, Task
 from gridbench.engines.meeting import Meeting, meet
 from gridbench.engines.python_tasks import failure_of, outcome_of, perform
+from gridbench.workload.body import SLEEP
 from gridbench.workload.task import TaskResult
 
 Chunk = int | Literal["auto"]
@@ -26,6 +27,8 @@ class FunctionEngine(Engine):
 
     What `call` returns is the engine's own future; only the engine looks into it.
     """
+
+    bodies: ClassVar[frozenset[str] | None] = None
 
     cannot: ClassVar[Mapping[str, str]] = {}
     """Workloads that the engine is not made for, by name, each with the reason."""
@@ -103,8 +106,10 @@ class FunctionEngine(Engine):
     def submit(self, task: Task, shared: Any) -> None:
         """Call what does the task. If the engine refuses, broken or closed, the task failed."""
         arguments = (task.sleep, task.data, shared, task.output_bytes, task.check)
+        # The usual body is not sent along: it would take some bytes of each call.
+        more = () if task.body == SLEEP else (task.body,)
         try:
-            future = self.call(perform, *arguments)
+            future = self.call(perform, *arguments, *more)
         except Exception as error:  # whatever kind the engine raises
             self._ended.put((task.tid, None, error))
             return

@@ -19,6 +19,7 @@ from gridbench.engines.python_tasks import perform
 from gridbench.engines.servers import Servers
 from gridbench.micro import work
 from gridbench.native import module
+from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult
 
 _HERE = platform.node()
@@ -146,6 +147,8 @@ class NativeEngine(GridEngine):
 
     name: ClassVar[str] = "gridrpc-native"
 
+    bodies: ClassVar[frozenset[str] | None] = frozenset({SLEEP, SPIN})
+
     functions: ClassVar[Mapping[Callable[..., Any], str]] = {
         work.null: "null",
         work.take: "take",
@@ -165,10 +168,11 @@ class NativeEngine(GridEngine):
         """A call of the module's function; raises Cannot if there is none."""
         if function is not perform:
             return self._callable(function).submit(*args)
-        sleep, data, shared, output_bytes, check = args
+        sleep, data, shared, output_bytes, check, *doing = args
         if check:
             return self._function("check").submit(data, shared, output_size=output_bytes)
-        return self._function("task").submit(sleep, data, shared, output_size=output_bytes)
+        name = "compute" if doing == [SPIN] else "task"
+        return self._function(name).submit(sleep, data, shared, output_size=output_bytes)
 
     def result(self, future: Any) -> Any:
         """What the Python function would return, as far as that of the module does."""
@@ -176,7 +180,7 @@ class NativeEngine(GridEngine):
         match future.function_name.rpartition("/")[2]:
             case "check":
                 return _checked(future.profile, values)
-            case "task":
+            case "task" | "compute":
                 calc_in, calc_out, slept, begun = values.times.tolist()
                 pid = int(values.process[0])
                 return TaskResult(calc_in, calc_out, slept, pid, "", values.output, begun)

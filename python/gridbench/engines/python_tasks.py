@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from gridbench.engines.base import Outcome
+from gridbench.workload.body import SLEEP
 from gridbench.workload.task import TaskResult, check_task, run_task
 
 
-def perform(sleep: float, data: Any, shared: Any, output_bytes: int, check: bool) -> TaskResult:
+def perform(  # noqa: PLR0917 # engines pass arguments by their place
+    sleep: float, data: Any, shared: Any, output_bytes: int, check: bool, doing: str = SLEEP
+) -> TaskResult:
     """What a worker calls for a task, be it timed or one of the checksum pass."""
     if check:
         return check_task(data, shared, output_bytes)
-    return run_task(sleep, data, shared, output_bytes)
+    return run_task(sleep, data, shared, output_bytes, doing)
 
 
 def outcome_of(tid: int, result: TaskResult, *, queued: float = float("nan")) -> Outcome:

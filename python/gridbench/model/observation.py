@@ -19,6 +19,7 @@ from gridbench.errors import InputError
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
+from gridbench.workload.kind import kind_of
 
 Transport = Literal["one host", "links"]
 _LEAST_OVERHEAD = 0.001
@@ -214,6 +215,9 @@ def _record(folder: Path) -> dict[str, Any]:
 def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
     place, setup, start = _place(record), record["setup"], record["start"]
     cores, tasks = int(setup["NNodes"]), int(setup["NTasks"])
+    processors = kind_of(record).processors
+    if processors is not None and processors < cores:
+        return "its tasks compute and share processors, which is no cost of the engine"
     table = pq.read_table(folder / TIMELINE)
     if table.num_rows != tasks or not bool(np.all(succeeded(table))):
         return "not all of its tasks ended well"

@@ -77,7 +77,9 @@ def _subheading(studies: Sequence[Study]) -> str:
     if not same:
         return ", ".join(study.run.name for study in studies)
     start = {"cold start" if study.run.cold else "warm start" for study in studies}
-    parts = [counted(run.ntasks, "task"), counted(run.nnodes, "worker"), *sorted(start)]
+    kinds = {study.run.kind.told for study in studies}
+    tasks = [counted(run.ntasks, "task"), *(kinds if len(kinds) == 1 else ())]
+    parts = [" ".join(filter(None, tasks)), counted(run.nnodes, "worker"), *sorted(start)]
     return " · ".join(parts)
 
 

@@ -25,6 +25,7 @@ def sentences(study: Study) -> list[str]:
     summary, run = study.summary, study.run
     whole = summary.ok == run.ntasks
     tasks = counted(summary.ok, "task") if whole else f"{summary.ok:,} of {run.ntasks:,} tasks"
+    tasks = " ".join(filter(None, [tasks, run.kind.told]))
     ran = f"{run.name}: {tasks} on {counted(run.nnodes, 'worker')}"
     if not study.end > 0:
         return [f"{ran}. No task came back with all its stamps, so there is nothing to measure."]
@@ -55,7 +56,7 @@ def sentences(study: Study) -> list[str]:
         figures = study.handling.figures()
         found.append(
             f"On a free worker a task cost {duration(figures['p50'])} in the median, "
-            f"{duration(figures['p99'])} at the 99th percentile, beyond its sleep."
+            f"{duration(figures['p99'])} at the 99th percentile, beyond its own time."
         )
     if study.clock_error:
         found.append(

@@ -14,6 +14,7 @@ import pyarrow as pa
 from gridbench.errors import InputError
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.tasklog import read_task_log
+from gridbench.workload.kind import Kind, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,11 @@ class Run:
     def engine(self) -> str:
         """What ran it; of a log, which does not say, the name of the run."""
         return str(section(self.record, "engine").get("name") or self.name)
+
+    @property
+    def kind(self) -> Kind:
+        """What its tasks did."""
+        return kind_of(self.record)
 
 
 def load_runs(sources: Iterable[Path]) -> list[Run]:

@@ -124,7 +124,7 @@ def study(run: Run) -> Study:
     done = corrected(done, known)
     done_lanes = lanes if ok.all() else assign_lanes(done)
     phases = task_phases(done, done_lanes, cold=run.cold)
-    summary = summarise(run.table, run.ntasks, run.nnodes)
+    summary = summarise(run.table, run.ntasks, run.nnodes, run.kind.processors)
     return Study(
         run=run,
         summary=summary,

@@ -53,4 +53,4 @@ def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[flo
 
 def _work(study: Study) -> tuple[object, ...]:
     run = study.run
-    return run.ntasks, run.nnodes, run.cold, round(study.summary.ideal, 6)
+    return run.ntasks, run.nnodes, run.cold, run.kind, round(study.summary.ideal, 6)

@@ -14,6 +14,7 @@ from gridbench.run.checksums import digest_inspector, inspect_length
 from gridbench.run.exchange import Exchange, Returned
 from gridbench.run.plan import Plan
 from gridbench.run.rows import OK, Row
+from gridbench.workload.body import keeps_time
 
 GLANCE = 0.1  # seconds between looks at signals and the display
 
@@ -26,6 +27,18 @@ class Facts:
     """Its `Description`."""
     shared_copies: int
     uses_shared_memory: bool
+    bodies: tuple[str, ...] | None = None
+    """What its tasks can do; None: anything. See `gridbench.workload.body`."""
+
+
+def facts_of(engine: Engine, description: dict[str, Any], workers: int, *, warm: bool) -> Facts:
+    """The facts of an engine, as it would run on so many workers."""
+    return Facts(
+        description,
+        engine.shared_copies(workers, warm=warm),
+        engine.uses_shared_memory,
+        None if engine.bodies is None else tuple(sorted(engine.bodies)),
+    )
 
 
 @dataclass(slots=True)
@@ -164,7 +177,7 @@ class LocalClient(Client):
         outcome, start = item.outcome, self.status.start
         return Row(
             tid=item.task.tid,
-            sleep=item.task.sleep,
+            sleep=item.task.sleep if keeps_time(item.task.body) else float("nan"),
             slept=float(outcome.slept),
             submit=item.submit - start,
             queued=float(outcome.queued) - start,

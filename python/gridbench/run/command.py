@@ -20,12 +20,13 @@ from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
-from gridbench.run.feasibility import check_memory, check_workers, most_at_once
+from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.runner import Options, Verdict, run_engine
+from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
 
@@ -42,6 +43,8 @@ class Request:
     folder: Path | None
     """None: one below `runs`, named after the time."""
     time_scale: float = 1.0
+    body: str = SLEEP
+    """What tasks do: see `gridbench.workload.body`."""
     grid: Path | None = None
     """A grid.toml, whose servers have the workers."""
     servers: tuple[str, ...] = ()
@@ -58,7 +61,7 @@ def run_benchmark(request: Request) -> int:
     0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
     2: the input or the output folder cannot be used. 128 + n: ended by signal n.
     """
-    workload = read_workload(request.setup_file, request.time_scale)
+    workload = read_workload(request.setup_file, request.time_scale, request.body)
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
     console = Console(stderr=True, highlight=False)
@@ -92,6 +95,7 @@ def _run(
         if one.environment() is not None:  # which takes seconds
             console.print(f"{one.name}: loading", soft_wrap=True)
         facts[one.name] = one.facts(most_at_once(setup), warm=options.warm)
+    check_body(workload.body, facts)
     if not any(one.servers for one in participants):  # whose memory is for their doctor to look at
         check_memory(setup, facts)
     folder = request.folder or default_folder()

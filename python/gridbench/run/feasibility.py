@@ -50,6 +50,17 @@ def check_workers(setup: Setup) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
+def check_body(body: str, engines: dict[str, Facts]) -> None:
+    """InputError if an engine cannot run tasks of that body (`gridbench.workload.body`)."""
+    for name, facts in engines.items():
+        if facts.bodies is not None and body not in facts.bodies:
+            raise InputError(
+                f"the engine `{name}` cannot run tasks that do `{body.rpartition('/')[2]}`",
+                remedy=f"for it, --task is {' or '.join(facts.bodies)}; gridrpc-python and others"
+                " that run Python take any function",
+            )
+
+
 def most_at_once(setup: Setup) -> int:
     """How many tasks can be computed at the same time."""
     return min(setup.nnodes, setup.ntasks)

@@ -23,7 +23,7 @@ from typing import Any
 from gridbench.engines.leftovers import Leftovers, end_descendants_of
 from gridbench.engines.registry import GROUP, make_engine
 from gridbench.errors import InputError
-from gridbench.run.client import GLANCE, Facts, LocalClient
+from gridbench.run.client import GLANCE, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.messages import Close, Closed, Failed, News, Pass
 
@@ -47,8 +47,7 @@ class _Host:
             self._send(Closed(""))
             return
         client = LocalClient(engine)
-        copies = engine.shared_copies(workers, warm=warm)
-        self._send(Facts(_plain(client.describe()), copies, engine.uses_shared_memory))
+        self._send(facts_of(engine, _plain(client.describe()), workers, warm=warm))
         while isinstance(command := self._commands.get(), Pass):
             try:
                 self._pass(client, command)

@@ -10,6 +10,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.workload.body_option import parse_body, task_option
 
 
 def _time_scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -74,6 +75,7 @@ start_timeout_option = click.option(
         "gridbench run setup.xml --engine process-pool --start warm --out runs/warm",
         "gridbench run setup.xml --engine gridrpc-python --engine process-pool",
         "gridbench run setup.xml --time-scale 0.1     # every task sleeps a tenth",
+        "gridbench run setup.xml --task spin --cores 2    # every task computes",
         "gridbench run setup.xml --grid grid.toml --server lab,here --out runs/many",
     ),
 )
@@ -109,6 +111,7 @@ start_timeout_option = click.option(
     show_default=True,
     help="Check every byte in a second, untimed pass.",
 )
+@task_option
 @start_timeout_option
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
@@ -121,6 +124,7 @@ def run(
     cores: int | None,
     out: Path | None,
     time_scale: float,
+    body_name: str,
     check: bool,
     start_timeout: float,
     force: bool,
@@ -130,6 +134,10 @@ def run(
     DIR then holds run.json (configuration, machine, summary), timeline.parquet (all stamps
     of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
     several engines these lie in DIR/<engine>, and DIR/report.html compares them.
+
+    Tasks sleep unless --task says otherwise: what is measured is then the engine alone, and as many
+    workers as one likes are always at work. Tasks that compute share the processors; the ideal time
+    is that of the processors of this machine.
 
     With --grid or --server the workers of gridrpc's engines are on other machines: the servers are
     asked for their workers first, and NNodes does not count. Runs that were made with different
@@ -148,6 +156,7 @@ def run(
                 engines=engines or (DEFAULT_ENGINE,),
                 folder=out,
                 time_scale=time_scale,
+                body=parse_body(body_name),
                 grid=grid,
                 servers=names_in(servers),
                 cores=cores,

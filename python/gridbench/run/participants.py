@@ -14,7 +14,7 @@ from gridbench.engines.environments import Environment, environment
 from gridbench.engines.registry import find_engine, make_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
-from gridbench.run.client import Client, Facts, LocalClient
+from gridbench.run.client import Client, Facts, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 
@@ -87,11 +87,7 @@ class _Here(Participant):
             raise _no_servers(self.name, str(error)) from error
 
     def facts(self, workers: int, *, warm: bool) -> Facts:
-        return Facts(
-            asdict(self._engine.describe()),
-            self._engine.shared_copies(workers, warm=warm),
-            self._engine.uses_shared_memory,
-        )
+        return facts_of(self._engine, asdict(self._engine.describe()), workers, warm=warm)
 
     def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
         del workers, warm

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridbench.engines.base import Bytes, Task
+from gridbench.workload.body import SLEEP
 
 if TYPE_CHECKING:
     from gridbench.workload.task_times import Seconds
@@ -33,6 +34,8 @@ class Plan:
     """At most so many tasks are in the engine's hands at one time."""
     start_timeout: float
     """Seconds that the engine may take to start."""
+    body: str = SLEEP
+    """What tasks do for their time: see `gridbench.workload.body`."""
 
     def make_data(self) -> tuple[Bytes, Bytes]:
         """The data of every task and the shared data: random bytes that no engine can compress.
@@ -56,4 +59,5 @@ class Plan:
                 data=data,
                 output_bytes=self.output_bytes,
                 check=check,
+                body=self.body,
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gridbench.errors import InputError
 from gridbench.run.rows import JOURNAL, TIMELINE, Row, read_journal
 from gridbench.tasklog_writer import Header, TaskLogWriter
+from gridbench.workload.kind import kind_of
 from gridbench.workload.setup_file import Setup
 
 if TYPE_CHECKING:
@@ -113,7 +114,8 @@ def complete(folder: Path, record: dict[str, Any], setup: Setup) -> Summary:
             partial.replace(folder / TIMELINE)
         finally:
             partial.unlink(missing_ok=True)
-        summary = summarise(pq.read_table(folder / TIMELINE), setup.ntasks, setup.nnodes)
+        table = pq.read_table(folder / TIMELINE)
+        summary = summarise(table, setup.ntasks, setup.nnodes, kind_of(record).processors)
         record["summary"] = summary.to_dict()
         write_record(folder, record)
         (folder / JOURNAL).unlink()

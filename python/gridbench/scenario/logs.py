@@ -50,7 +50,7 @@ def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, lis
 
 
 def _result(run: Run, scenario: int) -> CaseResult:
-    summary = summarise(run.table, run.ntasks, run.nnodes)
+    summary = summarise(run.table, run.ntasks, run.nnodes, run.kind.processors)
     if not math.isfinite(summary.total):
         raise InputError(
             "no task came back, so there is nothing to measure",

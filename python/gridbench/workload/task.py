@@ -12,6 +12,8 @@ import time
 import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gridbench.workload.body import SLEEP, body
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -29,7 +31,7 @@ class TaskResult(NamedTuple):
     calc_in: float
     calc_out: float
     slept: float
-    """Seconds between the stamps around the sleep."""
+    """Seconds that its body took, be it a sleep or not."""
     pid: int
     host: str
     output: npt.NDArray[np.uint8] | None
@@ -40,19 +42,22 @@ class TaskResult(NamedTuple):
     """Seconds by which calc_in and calc_out may be wrong on the client's clock; NaN: not known."""
 
 
-def run_task(sleep: float, data: Any, shared: Any, output_bytes: int) -> TaskResult:
-    """Run one task of the benchmark: touch the data, sleep, make the output.
+def run_task(
+    sleep: float, data: Any, shared: Any, output_bytes: int, doing: str = SLEEP
+) -> TaskResult:
+    """Run one task of the benchmark: touch the data, do its body (`gridbench.workload.body`), which
+    is to take `sleep` seconds, and make the output.
 
     `data` and `shared` are contiguous buffers (arrays, bytes) or None. One byte of each page
     is read before the calc-in stamp, so that data that was only mapped has really come. The
-    output is written in full after the sleep and before the calc-out stamp.
+    output is written in full after the body and before the calc-out stamp.
     """
+    work = body(doing)  # a user's module is imported before the first stamp
     begun = time.monotonic()
     _touch(data)
     _touch(shared)
     calc_in = time.monotonic()
-    if sleep > 0:
-        time.sleep(sleep)
+    work(sleep, data, shared)
     woken = time.monotonic()
     output = _fresh_bytes(output_bytes, int(woken * 1e6) & 0xFF) if output_bytes else None
     calc_out = time.monotonic()

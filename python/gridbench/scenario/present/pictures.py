@@ -29,7 +29,7 @@ from gridbench.scenario.present.series import (
 def pictures_of(scenario: int, cells: Sequence[Cell]) -> list[Picture]:
     """The pictures of a scenario, all engines in each; only what can be drawn."""
     found: list[Picture] = []
-    for number, (name, group) in enumerate(groups(scenario, cells)):
+    for number, (name, group) in enumerate(groups(scenario, cells) if cells else ()):
         found += _MAKERS[scenario](group, f"{number}", f" ({name})" if name else "")
     return [picture for picture in found if picture.drawn]
 
