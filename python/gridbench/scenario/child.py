@@ -36,7 +36,7 @@ from gridbench.workload.workload import Workload, read_workload
 
 def carry_out(order: Order) -> Answer:
     """Run the case, complete its record, and look at it."""
-    workload = read_workload(order.setup, order.time_scale)
+    workload = read_workload(order.setup, order.time_scale, order.body)
     with ExitStack() as stack:
         participant = find_participant(order.engine)
         if order.servers is None:

@@ -9,6 +9,7 @@ from typing import Literal
 from gridbench.engines.servers import Servers
 from gridbench.micro.load import Moment
 from gridbench.run.client import Facts
+from gridbench.workload.body import SLEEP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class Order:
     folder: Path
     """Where the run goes; it must exist and be empty."""
     time_scale: float
+    body: str = SLEEP
+    """What tasks do: see `gridbench.workload.body`."""
     warm: bool
     check: bool
     start_timeout: float

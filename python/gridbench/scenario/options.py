@@ -16,6 +16,7 @@ from gridbench.run.options import (
     start_option,
     start_timeout_option,
 )
+from gridbench.workload.body_option import parse_body, task_option
 
 
 @click.command(
@@ -25,6 +26,7 @@ from gridbench.run.options import (
         "gridbench scenario 3 --time-scale 0.01",
         "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, fewer values, in minutes",
         "gridbench scenario 1 --dry-run             # what it would take",
+        "gridbench scenario 3 --cores 1,2 --task spin --time-scale 0.1   # tasks compute",
         "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
         "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
         "gridbench scenario 1 2 3 4 5 6 --grid grid.toml --server cluster",
@@ -41,6 +43,7 @@ from gridbench.run.options import (
     metavar="F",
     help="Multiply the time of every task by F; nothing else. [default: 1, with --quick 0.01]",
 )
+@task_option
 @click.option("--quick", is_flag=True, help="Every other value of each axis, and short tasks.")
 @click.option(
     "--stddev", metavar="S", help="Uneven task times: seconds, such as 5, or a share, such as 20%."
@@ -104,6 +107,7 @@ def scenario(
     cores: str | None,
     sizes: str | None,
     time_scale: float | None,
+    body_name: str,
     quick: bool,
     stddev: str | None,
     slides: bool,
@@ -165,6 +169,7 @@ def scenario(
                     stddev=seconds,
                     stddev_share=share,
                     seed=seed,
+                    body=parse_body(body_name),
                 ),
                 place=place,
                 grid=grid,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from gridbench.engines.fewer import spread
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.run.client import Facts
+from gridbench.run.feasibility import check_body
 from gridbench.run.machine import available_memory
 from gridbench.run.participants import Participant
 from gridbench.scenario.grids import Case
@@ -25,6 +27,7 @@ from gridbench.scenario.needs import (
 )
 from gridbench.scenario.results import CaseResult, Identity
 from gridbench.scenario.workloads import Times
+from gridbench.workload.body import SPIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Judge:
         self._limits = limits
         self._facts: dict[tuple[str, int], Facts] = {}
         self._ideal: dict[str, float] = {}
+        shared = times.body == SPIN and not place.servers
+        self._processors = len(os.sched_getaffinity(0)) if shared else None
         self.experience = Experience(
             {one.name for one in participants if one.environment() is not None}
         )
@@ -79,7 +84,7 @@ class Judge:
         """What the item is expected to take, by all that is known so far."""
         case = item.case
         if case.key not in self._ideal:
-            self._ideal[case.key] = ideal_time(self._times.draw(case), case.cores)
+            self._ideal[case.key] = ideal_time(self._times.draw(case), case.cores, self._processors)
         return need_of(
             case,
             item.engine,
@@ -91,6 +96,10 @@ class Judge:
 
     def why_not(self, item: Item, need: Need, left: float | None) -> str:
         """Why the item is left out, if it is; `left`: seconds left of the time for all."""
+        try:
+            check_body(self._times.body, {item.engine: self.facts(item)})
+        except InputError as error:
+            return f"tasks: {error.what}"
         why = too_long(need, self._limits.case, left)
         if why or not self._place.servers:  # whose memory is not this machine's
             return why or cannot(item.case, need, item.engine, self.facts(item))

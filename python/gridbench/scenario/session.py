@@ -37,6 +37,7 @@ def header_of(scenario: int, request: Request) -> Header:
         versions=versions(),
         options={
             "scenario": scenario,
+            "task": request.times.body,
             "time_scale": request.times.scale,
             "stddev": request.times.stddev,
             "stddev_share": request.times.stddev_share,
@@ -140,6 +141,7 @@ class Session:
                 setup=setup,
                 folder=place / name,
                 time_scale=request.times.scale,
+                body=request.times.body,
                 warm=request.warm,
                 check=request.check,
                 start_timeout=request.start_timeout,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.scenario.grids import Case
+from gridbench.workload.body import SLEEP
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.task_times import Seconds, draw_task_times, write_task_times
 from gridbench.workload.workload import Workload, read_workload
@@ -27,6 +28,8 @@ class Times:
     stddev_share: float = 0.0
     """The same as a share of the mean."""
     seed: int = 1
+    body: str = SLEEP
+    """What tasks do for their time: see `gridbench.workload.body`."""
 
     def deviation(self, case: Case) -> float:
         """Standard deviation of the case's times, seconds, not scaled."""
@@ -60,7 +63,7 @@ def write_workload(case: Case, times: Times, folder: Path) -> Path:
 
 def workload_of(case: Case, times: Times, folder: Path) -> Workload:
     """Write the workload and read it back: what runs is what the files say."""
-    return read_workload(write_workload(case, times, folder), times.scale)
+    return read_workload(write_workload(case, times, folder), times.scale, times.body)
 
 
 def setup_of(case: Case) -> Setup:

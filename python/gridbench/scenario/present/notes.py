@@ -10,6 +10,8 @@ from gridbench.formats import bit_rate, counted, percent
 from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
+from gridbench.workload.body import SLEEP
+from gridbench.workload.kind import Kind, kind_of
 
 _COUNTING = (
     "A cost has jumped where even the lower end of its interval is above twice the upper end of"
@@ -30,6 +32,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
         found.append(
             f"Task times are multiplied by {scale:g}; starting, data and calls are not. So"
             " overheads are real, and efficiencies lower than with the full times."
+        )
+    kind = tasks_of(header)
+    if "from" not in header.options and kind.body != SLEEP:
+        found.append(
+            f"Tasks {kind.told}. Where there are more workers than processors, they share them; the"
+            " ideal time is that of the processors."
         )
     if "from" not in header.options:
         found.append(place(results))
@@ -60,6 +68,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
             " clocks, not how repetitions would spread."
         )
     return found
+
+
+def tasks_of(header: Header) -> Kind:
+    """What the tasks did."""
+    options = header.options
+    return kind_of({**options, "machine": header.machine, "grid": options.get("servers")})
 
 
 def place(results: Sequence[CaseResult]) -> str:

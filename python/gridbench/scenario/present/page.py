@@ -22,7 +22,7 @@ from gridbench.report.study import Study, study
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
-from gridbench.scenario.present.notes import counts, left_out, method, notices
+from gridbench.scenario.present.notes import counts, left_out, method, notices, tasks_of
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import tiles, verdict
@@ -166,6 +166,7 @@ def _subheading(header: Header, results: Sequence[CaseResult]) -> str:
     machine = header.machine
     parts = [
         engines,
+        f"tasks {tasks_of(header).told}" if "from" not in header.options else "",
         f"{len(results)} results",
         f"on {machine['host']}" if machine.get("host") else "",
         str(machine.get("processor") or ""),
