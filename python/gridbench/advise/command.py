@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -80,8 +81,12 @@ def _made(folder: Path) -> Iterator[None]:
 def _advise(request: Request, folder: Path) -> int:
     console = Console(stderr=True, highlight=False)
     model = find_model(request, console)
+    place = model.fit.place
+    work = request.work
+    if place.transport == "one host":  # elsewhere each worker is taken to have a processor
+        work = work.on_processors(place.processors)
     participant = participant_of(model) if request.effort else None
-    advice = advise(model, request.work)
+    advice = advise(model, work)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
     out = Console(highlight=False)
@@ -103,7 +108,8 @@ def find_model(request: Request, console: Console) -> Model:
     """The model that is asked for, or one of runs that are made now. InputError if there is none,
     or several."""
     if request.source is None:
-        return calibrate(request.engine or DEFAULT_ENGINE, request.work, console)
+        work = request.work.on_processors(len(os.sched_getaffinity(0)))
+        return calibrate(request.engine or DEFAULT_ENGINE, work, console)
     if request.source.is_file():
         models = load_models(request.source)
     else:

@@ -9,6 +9,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.workload.body_option import parse_body, work_option
 
 
 @click.command(
@@ -17,6 +18,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
+        "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
@@ -24,6 +26,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
 @click.option(
     "--cores", required=True, metavar="N", help="Cores that there are; workers, one task each."
 )
+@work_option
 @click.option(
     "--input",
     "bytes_in",
@@ -103,6 +106,7 @@ def advise(
     *,
     work: str,
     cores: str,
+    body_name: str,
     bytes_in: str,
     bytes_in_each: str,
     shared: str,
@@ -123,6 +127,9 @@ def advise(
     It tells the expected time with an interval, where the time goes, what limits, whether data
     should be sent as shared data, and what would help most. DIR then holds report.html, with the
     total time over the number of tasks, and model.json.
+
+    Work is taken to compute: on this machine it gets no more cores than there are processors. With
+    --task sleep it waits, for files or other machines, and can have any number.
 
     With --try, the advice is held against reality on this machine: splits are run in random order,
     and medians tell how close the advised one is to the best of them. Exit status 1 says that a run
@@ -146,6 +153,7 @@ def advise(
                     bytes_out_each=parse_size("--output-per-task", bytes_out_each),
                     warm=start == "warm",
                     most_tasks=most_tasks,
+                    body=parse_body(body_name),
                 ),
                 engine=engine,
                 source=source,

@@ -17,6 +17,7 @@ from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
+from gridbench.workload.body import SLEEP
 
 
 def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None:
@@ -68,7 +69,8 @@ def _data(advice: Advice) -> dict[str, Any]:
 
 
 def _asked(work: Work) -> str:
-    parts = [f"{duration(work.seconds)} of work", f"up to {work.cores:,} cores"]
+    kind = "waits" if work.body == SLEEP else "computes"
+    parts = [f"{duration(work.seconds)} of work that {kind}", f"up to {work.cores:,} cores"]
     for value, what in (
         (work.bytes_in, "of input, divided"),
         (work.bytes_in_each, "of input in each task"),

@@ -28,11 +28,18 @@ def warnings(advice: Advice) -> list[str]:
             f"The runs behind this do not tell each of the model's costs by itself: not"
             f" {', '.join(loose)}. The interval of the expected time allows for that."
         )
-    place = advice.model.fit.place
-    if place.transport == "one host" and advice.split.cores > place.processors:
+    place, work = advice.model.fit.place, advice.work
+    here = f"{counted(place.processors, 'processor')} of {place.host}"
+    if work.cores_asked:
         found.append(
-            f"All of this is for tasks that wait, as those of the benchmark do. Tasks that compute"
-            f" cannot use more than the {place.processors} processors of this machine at a time."
+            f"{work.cores_asked:,} cores were asked for, but work that computes gets no more than"
+            f" the {here}. If it waits instead, for files or other machines, give --task sleep;"
+            " for workers elsewhere, a model of them by --from."
+        )
+    elif place.transport == "one host" and advice.split.cores > place.processors:
+        found.append(
+            "All of this is for tasks that wait, as --task sleep says. Tasks that compute cannot"
+            f" use more than the {here} at a time."
         )
     return found
 

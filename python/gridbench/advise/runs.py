@@ -18,6 +18,7 @@ from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.one import Outcome, run_case
 from gridbench.scenario.workloads import Times, write_workload
+from gridbench.workload.body import SLEEP
 
 SCENARIO = 0
 """Of the cases: they are of none of the six."""
@@ -44,9 +45,11 @@ class Runs:
     """While active, it runs what it is asked to, and shows how far that is. The first signal ends
     the run, its processes, and with them the program."""
 
-    def __init__(self, engine: str, *, warm: bool, progress: Steps) -> None:
+    def __init__(self, engine: str, *, warm: bool, progress: Steps, body: str = SLEEP) -> None:
+        """`body`: what tasks do, see `gridbench.workload.body`."""
         self._engine = engine
         self._warm = warm
+        self._body = body
         self._progress = progress
         self._interrupt = Interrupt()
         self._leftovers = Leftovers()
@@ -85,6 +88,7 @@ class Runs:
             setup=setup,
             folder=place / "run",
             time_scale=1.0,
+            body=self._body,
             warm=self._warm,
             check=False,
             start_timeout=limit,

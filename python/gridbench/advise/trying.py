@@ -84,7 +84,9 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
     InputError if the engine cannot be used.
     """
     engine, warm = participant.name, advice.work.warm
-    judge = Judge([participant], times=Times(), place=Place(), warm=warm, limits=Limits())
+    judge = Judge(
+        [participant], times=Times(body=advice.work.body), place=Place(), warm=warm, limits=Limits()
+    )
     chosen: list[Candidate] = []
     left_out: list[LeftOut] = []
     for one in candidates(advice):
@@ -102,7 +104,7 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
             f" {counted(effort.rounds, 'time')} each: about {about(seconds)}"
         )
     progress = Steps(console, "trying: run", len(items) + more)
-    with Runs(engine, warm=warm, progress=progress) as runs:
+    with Runs(engine, warm=warm, body=advice.work.body, progress=progress) as runs:
         tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE)
         totals = tally.run(items)
         trial = Trial(rounds=effort.rounds, seed=_SEED, tried=_tried(chosen, totals, {}))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.model.observation import Situation
+from gridbench.workload.body import SLEEP
 from gridbench.workload.numbers import shown
 from gridbench.workload.setup_file import LARGEST_KB, MOST_NODES, MOST_TASKS
 
@@ -41,6 +42,10 @@ class Work:
     """Workers are there already when the time begins."""
     most_tasks: int = 100_000
     """Into more it cannot be divided."""
+    body: str = SLEEP
+    """What its tasks do: see `gridbench.workload.body`."""
+    cores_asked: int = 0
+    """Of which `cores` are those that have a processor; 0: all of them have, or need none."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.seconds) and 0 < self.seconds <= LONGEST):
@@ -66,6 +71,12 @@ class Work:
             self.bytes_out,
             self.bytes_out_each,
         )
+
+    def on_processors(self, processors: int) -> Work:
+        """The work on no more cores than there are processors, if it computes."""
+        if self.body == SLEEP or self.cores <= processors:
+            return self
+        return replace(self, cores=processors, cores_asked=self.cores)
 
     def divided(self, tasks: int, cores: int) -> Situation:
         """The work as that many tasks of equal length, on that many cores."""

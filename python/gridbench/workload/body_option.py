@@ -1,4 +1,4 @@
-"""The option that says what tasks do: the same for all commands that have tasks."""
+"""The options that say what tasks do, and what a work does that is divided into tasks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,25 @@ _FUNCTION = re.compile(r"(?:.*/)?[A-Za-z_][\w.]*:[A-Za-z_]\w*\Z")
 
 _TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
 
+_NAMES = f"{SLEEP}|{SPIN}|MODULE:FUNCTION"
+
 task_option = click.option(
     "--task",
     "body_name",
-    metavar=f"{SLEEP}|{SPIN}|MODULE:FUNCTION",
+    metavar=_NAMES,
     default=SLEEP,
     show_default=True,
     help="What a task does for its time: wait; keep a processor busy; or call FUNCTION(seconds,"
     " data, shared) of a Python module, which is also looked for in this folder.",
+)
+work_option = click.option(
+    "--task",
+    "body_name",
+    metavar=_NAMES,
+    default=SPIN,
+    show_default=True,
+    help="What its tasks do: wait, or keep a processor busy. With --try they do so, or call"
+    " FUNCTION(seconds, data, shared) of a Python module, which is also looked for in this folder.",
 )
 
 
