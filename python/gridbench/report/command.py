@@ -9,18 +9,40 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from gridbench.errors import InputError
+from gridbench.formats import percent
 from gridbench.micro.figures import holds_results, load_results
+from gridbench.report.compare import Compared, compared, failing, parse_share
 from gridbench.scenario.results import folders_of_results
 
 
-def make_report(sources: Sequence[Path], out: Path | None, *, as_scenario: str | None) -> None:
-    """Write the page of run folders and task logs, of micro benchmarks, or of scenarios.
+def make_report(
+    sources: Sequence[Path],
+    out: Path | None,
+    *,
+    as_scenario: str | None,
+    fail_above: str | None = None,
+) -> int:
+    """Write the page of run folders and task logs, of micro benchmarks, or of scenarios, and
+    compare two of a kind. The exit status; 1: the second is worse by more than `fail_above`.
 
-    Without `out` it is report.html in the only source, a folder. `as_scenario` is the number of the
-    scenario that runs and logs are taken for. InputError for what cannot stand in one report.
+    Without `out` it is report.html in the only source, a folder; of two no page is written.
+    `as_scenario` is the number of the scenario that runs and logs are taken for. InputError for
+    what cannot stand in one report.
     """
+    tolerated = None if fail_above is None else parse_share("--fail-above", fail_above)
+    if tolerated is not None and (len(sources) != 2 or as_scenario is not None):
+        raise InputError(
+            "--fail-above compares a result with an earlier one",
+            remedy="give two results, the earlier one first, without --scenario",
+        )
+    found: list[Compared] = []
+    if len(sources) == 2 and as_scenario is None:
+        found = _compare(sources, needed=out is None or tolerated is not None)
+    if out is None and found:
+        return _status(found, tolerated)
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
             raise InputError(
@@ -31,12 +53,42 @@ def make_report(sources: Sequence[Path], out: Path | None, *, as_scenario: str |
     if as_scenario is not None:
         _report_as_scenario(sources, as_scenario, out)
     elif any(map(holds_results, sources)):
-        _report_micro(sources, out)
+        _report_micro(sources, out, found)
     elif any(map(folders_of_results, sources)):
         _report_scenarios(sources, out)
     else:
         _report_runs(sources, out)
     click.echo(f"report: {out}")
+    return _status(found, tolerated)
+
+
+def _compare(sources: Sequence[Path], *, needed: bool) -> list[Compared]:
+    """Tell how the second differs from the first. Without anything in common nothing is told, or it
+    is an InputError if a comparison is `needed`."""
+    from gridbench.report.compare_shown import print_compared
+    from gridbench.report.measures import measures
+
+    try:
+        first, second = map(measures, sources)
+        found = compared(first, second)
+    except InputError:
+        if needed:
+            raise
+        return []
+    print_compared(Console(highlight=False), found)
+    return found
+
+
+def _status(found: Sequence[Compared], tolerated: float | None) -> int:
+    """Exit status 1, and why, if the second is worse by more than is tolerated."""
+    worse = [] if tolerated is None else failing(found, tolerated)
+    for one in worse:
+        click.echo(
+            f"gridbench: {one.what}, {one.engine}: {percent(one.loss)} worse, and"
+            f" {percent(tolerated or 0.0)} are tolerated",
+            err=True,
+        )
+    return int(bool(worse))
 
 
 def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
@@ -49,11 +101,17 @@ def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
     write_page(out, render(*results_of_runs(sources, scenario)))
 
 
-def _report_micro(sources: Sequence[Path], out: Path) -> None:
+def _report_micro(sources: Sequence[Path], out: Path, found: Sequence[Compared]) -> None:
+    if found:
+        from gridbench.pages.files import write_page
+        from gridbench.report.compare_shown import render_compared
+
+        write_page(out, render_compared(found, *sources))
+        return
     if len(sources) > 1:
         raise InputError(
             "the results of `gridbench micro` cannot stand in one report with others",
-            remedy="make a report of them alone",
+            remedy="make a report of them alone, or compare two of them",
         )
     from gridbench.micro.present import write_report
 

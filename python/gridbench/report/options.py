@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -14,6 +15,7 @@ from gridbench.command_with_examples import CommandWithExamples
     examples=(
         "gridbench report runs/2031-05-04T10-30-00",
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
+        "gridbench report runs/before runs/now --fail-above 5%",
         "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
@@ -32,14 +34,25 @@ from gridbench.command_with_examples import CommandWithExamples
     metavar="N",
     help="Take the runs and logs for the cases of a scenario, 1 to 6, and answer its question.",
 )
-def report(sources: tuple[Path, ...], out: Path | None, as_scenario: str | None) -> None:
+@click.option(
+    "--fail-above",
+    metavar="SHARE",
+    help="Exit with status 1 if the second of two results is worse by more than that, such as 5%.",
+)
+def report(
+    sources: tuple[Path, ...], out: Path | None, as_scenario: str | None, fail_above: str | None
+) -> None:
     """Make a report, side by side, from run folders and task logs.
 
     A folder can be of a run that was interrupted or killed. A log can come from any program
     that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
     has a report of its own; so has the folder of a scenario, and several of these have one
     together.
+
+    Two results of the same kind are compared in the terminal: the ratio of each figure that both
+    have, and whether it is better or worse, which takes two values of each that do not overlap.
+    With --fail-above a change for the worse is an error, for a build that shall notice it.
     """
     from gridbench.report.command import make_report
 
-    make_report(sources, out, as_scenario=as_scenario)
+    sys.exit(make_report(sources, out, as_scenario=as_scenario, fail_above=fail_above))

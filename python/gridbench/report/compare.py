@@ -1,0 +1,116 @@
+"""Two results side by side: how many times as much the second one has, and what that says."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gridbench.errors import InputError
+from gridbench.formats import counted, percent
+from gridbench.report.measures import Measure, Quantity
+
+ENOUGH = 2
+"""Values of each side from which on a difference can be claimed."""
+
+Verdict = Literal["better", "worse", "no difference", "too few"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One figure in both results."""
+
+    engine: str
+    what: str
+    before: Measure
+    after: Measure
+
+    @property
+    def ratio(self) -> float:
+        """Of the medians, second by first."""
+        return _ratio(statistics.median(self.after.values), statistics.median(self.before.values))
+
+    @property
+    def low(self) -> float:
+        """The smallest ratio that two of the values have."""
+        return _ratio(min(self.after.values), max(self.before.values))
+
+    @property
+    def high(self) -> float:
+        """The largest."""
+        return _ratio(max(self.after.values), min(self.before.values))
+
+    @property
+    def loss(self) -> float:
+        """How much worse the second is, as share; negative: better."""
+        return self.ratio - 1 if self.before.better == "less" else 1 - self.ratio
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether all values of one result are on one side of all those of the other."""
+        if min(len(self.before.values), len(self.after.values)) < ENOUGH:
+            return "too few"
+        if self.low <= 1 <= self.high:
+            return "no difference"
+        return "worse" if self.loss > 0 else "better"
+
+
+def compared(
+    before: Mapping[Quantity, Measure], after: Mapping[Quantity, Measure]
+) -> list[Compared]:
+    """What both have, the worst first. InputError if that is nothing."""
+    common = [
+        Compared(*quantity, before[quantity], after[quantity])
+        for quantity in before.keys() & after.keys()
+        if before[quantity].unit == after[quantity].unit
+    ]
+    if not common:
+        raise InputError(
+            "the two results have nothing in common that was measured in both",
+            remedy="compare results of the same command, engines and sizes",
+        )
+    order = {"worse": 0, "better": 1, "no difference": 2, "too few": 3}
+    return sorted(common, key=lambda c: (order[c.verdict], -abs(c.loss), c.engine, c.what))
+
+
+def failing(found: Sequence[Compared], tolerated: float) -> list[Compared]:
+    """Those of which it can be claimed that they are worse, and by more than is tolerated."""
+    return [one for one in found if one.verdict == "worse" and one.loss > tolerated]
+
+
+def told(found: Sequence[Compared]) -> str:
+    """One sentence on all of them."""
+    worse = [one for one in found if one.verdict == "worse"]
+    better = [one for one in found if one.verdict == "better"]
+    few = sum(one.verdict == "too few" for one in found)
+    if few == len(found):
+        return (
+            f"Nothing can be claimed: that takes {ENOUGH} values of each side at least, and none of"
+            f" {counted(len(found), 'figure')} has them."
+        )
+    parts = []
+    if worse:
+        parts.append(f"{len(worse)} worse, by up to {percent(max(one.loss for one in worse))}")
+    if better:
+        parts.append(f"{len(better)} better, by up to {percent(max(-one.loss for one in better))}")
+    if not parts:
+        parts.append("no difference can be told")
+    rest = f"; {few} measured too seldom to tell" if few else ""
+    return f"Of {counted(len(found), 'figure')}: {', '.join(parts)}{rest}."
+
+
+def parse_share(option: str, text: str) -> float:
+    """A share from `5%` or `0.05`. InputError names `option`."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text)
+    if match is None:
+        raise InputError(f"{option}: `{text[:40]}` is not a share", remedy="give one such as 5%")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def _ratio(one: float, other: float) -> float:
+    if other:
+        return one / other
+    return math.inf if one else 1.0

@@ -1,0 +1,135 @@
+"""Two results are compared: what is better or worse, what cannot be told, and the exit status."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gridbench.errors import InputError
+from gridbench.report.compare import Compared, compared, failing, parse_share, told
+from gridbench.report.measures import Measure, measures
+from micro_results import made
+from running import MakeSetup, Run
+
+
+def one(before: tuple[float, ...], after: tuple[float, ...], better: str = "less") -> Compared:
+    sides = (Measure(values, "s", better) for values in (before, after))  # type: ignore[arg-type]
+    return Compared("engine", "what", *sides)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "better", "verdict"),
+    [
+        ((1.0, 1.1), (1.2, 1.3), "less", "worse"),
+        ((1.0, 1.1), (1.2, 1.3), "more", "better"),
+        ((1.2, 1.3), (1.0, 1.1), "less", "better"),
+        ((1.0, 1.2), (1.1, 1.3), "less", "no difference"),
+        ((1.0, 1.0), (1.0, 1.0), "less", "no difference"),
+        ((1.0,), (5.0, 5.0), "less", "too few"),
+        ((0.0, 0.0), (1.0, 1.0), "less", "worse"),
+        ((0.0, 0.0), (0.0, 0.0), "less", "no difference"),
+    ],
+)
+def test_it_takes_two_values_that_do_not_overlap(
+    before: tuple[float, ...], after: tuple[float, ...], better: str, verdict: str
+) -> None:
+    assert one(before, after, better).verdict == verdict
+
+
+def test_a_loss_is_a_loss_whichever_way_is_better() -> None:
+    assert one((1.0, 1.0), (1.5, 1.5)).loss == pytest.approx(0.5)
+    assert one((1.0, 1.0), (0.5, 0.5), "more").loss == pytest.approx(0.5)
+    assert one((1.0, 1.0), (0.5, 0.5)).loss == pytest.approx(-0.5)
+
+
+def test_only_what_can_be_claimed_fails() -> None:
+    clear, unclear = one((1.0, 1.01), (1.1, 1.11)), one((1.0, 3.0), (2.0, 9.0))
+    assert failing([clear, unclear], 0.05) == [clear]
+    assert failing([clear, unclear], 0.2) == []
+
+
+def test_what_only_one_has_is_left_out_and_nothing_in_common_is_told() -> None:
+    here = {("a", "x"): Measure((1.0,)), ("a", "y"): Measure((1.0,))}
+    there = {("a", "x"): Measure((2.0,)), ("a", "y"): Measure((1.0,), "MB")}
+    assert [found.what for found in compared(here, there)] == ["x"]
+    with pytest.raises(InputError, match="nothing in common"):
+        compared(here, {("b", "x"): Measure((1.0,))})
+
+
+def test_the_sentence_counts() -> None:
+    worse, better = one((1.0, 1.0), (1.2, 1.2)), one((1.0, 1.0), (0.5, 0.5))
+    few = one((1.0,), (1.0,))
+    assert told([worse, better, few]) == (
+        "Of 3 figures: 1 worse, by up to 20.0 %, 1 better, by up to 50.0 %; 1 measured too seldom"
+        " to tell."
+    )
+    assert told([few]).startswith("Nothing can be claimed")
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), (" 12.5 % ", 0.125)])
+def test_shares_are_read(text: str, share: float) -> None:
+    assert parse_share("--fail-above", text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("text", ["", "x", "-5%", "5%%", "nan", "1e5", "٥%" * 30])
+def test_what_is_no_share_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_share("--fail-above", text)
+
+
+def runs(gridbench: Run, setup: Path, folder: str) -> None:
+    for number in (1, 2):
+        options = ("--engine", "process-pool", "--no-check", "--out", f"{folder}/{number}")
+        done = gridbench("run", setup, *options)
+        assert done.returncode == 0, done.stderr
+
+
+def test_slower_runs_fail_a_build(gridbench: Run, make_setup: MakeSetup, tmp_path: Path) -> None:
+    setup = make_setup(tasks=2, nodes=2, sleep=0.05)
+    runs(gridbench, setup, "before")
+    (tmp_path / "times").write_text("6.0\n" * 2)  # the list that the set-up names
+    runs(gridbench, setup, "now")
+    done = gridbench("report", "before", "now", "--fail-above", "5%")
+    assert done.returncode == 1
+    assert "process-pool: 2 tasks that sleep, 2 workers, cold start" in done.stdout
+    assert "1 worse" in done.stdout
+    assert "are tolerated" in done.stderr
+    other = gridbench("report", "now", "before", "--fail-above", "5%", "--out", "both.html")
+    assert other.returncode == 0, other.stderr
+    assert "1 better" in other.stdout
+    assert (tmp_path / "both.html").is_file()
+
+
+def test_micro_benchmarks_have_a_page_of_their_comparison(gridbench, driver, tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results.json").write_text(json.dumps(made().to_record()))
+    done = gridbench("report", "first", "second", "--out", "page.html")
+    assert done.returncode == 0, done.stderr
+    driver.get((tmp_path / "page.html").as_uri())
+    text = driver.find_element("tag name", "main").text
+    assert "A ratio is the median" in text
+    assert "Of " in text or "Nothing can be claimed" in text
+
+
+def test_results_of_two_kinds_have_nothing_in_common(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    (tmp_path / "micro").mkdir()
+    (tmp_path / "micro" / "results.json").write_text(json.dumps(made().to_record()))
+    runs(gridbench, make_setup(tasks=2, nodes=2), "runs")
+    done = gridbench("report", "runs", "micro")
+    assert done.returncode == 2
+    assert "nothing in common" in done.stderr
+
+
+def test_damaged_results_are_told(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text('{"kind": ')
+    with pytest.raises(InputError):
+        measures(tmp_path)
+    shutil.rmtree(tmp_path)
+    with pytest.raises(InputError):
+        measures(tmp_path)
