@@ -62,6 +62,14 @@ def make_report(
     return _status(found, tolerated)
 
 
+def make_trace(sources: Sequence[Path], out: Path) -> None:
+    """Write the trace of a run for Perfetto. InputError as for `write_trace`."""
+    from gridbench.report.trace import write_trace
+
+    write_trace(sources, out)
+    click.echo(f"trace: {out}; ui.perfetto.dev shows it")
+
+
 def _compare(sources: Sequence[Path], *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""

@@ -16,6 +16,7 @@ from gridbench.command_with_examples import CommandWithExamples
         "gridbench report runs/2031-05-04T10-30-00",
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
         "gridbench report runs/before runs/now --fail-above 5%",
+        "gridbench report runs/now --perfetto trace.json",
         "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
@@ -39,8 +40,18 @@ from gridbench.command_with_examples import CommandWithExamples
     metavar="SHARE",
     help="Exit with status 1 if the second of two results is worse by more than that, such as 5%.",
 )
+@click.option(
+    "--perfetto",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the trace of a run instead, which ui.perfetto.dev shows.",
+)
 def report(
-    sources: tuple[Path, ...], out: Path | None, as_scenario: str | None, fail_above: str | None
+    sources: tuple[Path, ...],
+    out: Path | None,
+    as_scenario: str | None,
+    fail_above: str | None,
+    perfetto: Path | None,
 ) -> None:
     """Make a report, side by side, from run folders and task logs.
 
@@ -53,6 +64,11 @@ def report(
     have, and whether it is better or worse, which takes two values of each that do not overlap.
     With --fail-above a change for the worse is an error, for a build that shall notice it.
     """
-    from gridbench.report.command import make_report
+    from gridbench.report.command import make_report, make_trace
 
+    if perfetto is not None:
+        if out or as_scenario or fail_above:
+            raise click.UsageError("--perfetto writes a trace and nothing else.")
+        make_trace(sources, perfetto)
+        return
     sys.exit(make_report(sources, out, as_scenario=as_scenario, fail_above=fail_above))
