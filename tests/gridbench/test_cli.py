@@ -69,7 +69,7 @@ def test_the_version_is_told(gridbench: Run) -> None:
             "hint: make one with `gridbench list-times`, or correct InputFile in the set-up file\n",
         ),
         (
-            ("report", "a", "b"),
+            ("report", "a", "b", "c"),
             "gridbench: several sources or a log need the name of the page to write\n"
             "hint: add --out FILE\n",
         ),

@@ -22,6 +22,7 @@ _ENGINES = {
     "dask-jobqueue": "#4f8f4a",
     "ray": "#c04aa0",
     "mpi": "#7d8590",
+    "null": "#8f8f8f",
     "loky": "#b0603a",
     "parsl": "#6b8f1a",
     "ipyparallel": "#a37b1f",

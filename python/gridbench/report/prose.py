@@ -58,6 +58,12 @@ def sentences(study: Study) -> list[str]:
             f"On a free worker a task cost {duration(figures['p50'])} in the median, "
             f"{duration(figures['p99'])} at the 99th percentile, beyond its own time."
         )
+    harness = run.record.get("harness_seconds")
+    if isinstance(harness, float):
+        found.append(
+            f"The benchmark's own part of that, with an engine that does nothing, is"
+            f" {duration(harness)} for each task."
+        )
     if study.clock_error:
         found.append(
             f"The clocks of its hosts are known to within {duration(study.clock_error)} of the "

@@ -19,6 +19,7 @@ from gridbench.progress import Tasks
 from gridbench.run.client import GLANCE, Client, Facts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
+from gridbench.run.harness import harness_seconds
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant
@@ -97,6 +98,7 @@ def run_engine(
     verdict = Verdict(participant.name, folder, record)
     recorder = Recorder(folder, setup, record)
     status = "failed"
+    record["harness_seconds"] = harness_seconds(plan)
     with Leftovers() as leftovers:
         try:
             client, process = participant.open(plan.workers, warm=plan.warm)
@@ -288,6 +290,7 @@ def _new_record(
             "most_outstanding_tasks": plan.most_outstanding,
         },
         "check": {"wanted": options.check, "tasks": 0, "wrong": 0},
+        "harness_seconds": None,
         "ready_seconds": None,
         "share_seconds": None,
         "left_behind": [],

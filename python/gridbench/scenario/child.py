@@ -92,8 +92,14 @@ def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
         total_s=summary.total,
         ideal_s=summary.ideal,
         returned=summary.ok,
-        figures=figures_of(run),
+        figures=figures_of(run) | _harness(verdict),
     )
+
+
+def _harness(verdict: Verdict) -> dict[str, float]:
+    """What the benchmark itself cost for each task, in seconds."""
+    seconds = verdict.record["harness_seconds"]
+    return {} if seconds is None else {"harness": seconds}
 
 
 def _one_line(text: str) -> str:

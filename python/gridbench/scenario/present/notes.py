@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
-from gridbench.formats import bit_rate, counted, percent
+from gridbench.formats import bit_rate, counted, duration, percent
 from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
@@ -61,6 +62,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
         found.append(
             f"In {counted(full, 'case')} of {len(busy)} all {cores} processors of this machine were"
             " busy: workers stood in each other's way as they would not on as many machines."
+        )
+    own = [r.figures["harness"] for r in results if "harness" in r.figures]
+    if own:
+        found.append(
+            f"The benchmark's own part of each task, with an engine that does nothing, was"
+            f" {duration(median(own))} in the median."
         )
     if cells and max(len(cell.results) for cell in cells) == 1:
         found.append(
