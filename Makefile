@@ -35,6 +35,8 @@ PREFIX ?= /usr/local
 # Where `make conda` takes what it needs from, and whether compilers and Python are this machine's.
 CHANNEL ?= conda-forge
 EXTERNALS ?= no
+# Where `make docs` builds the documentation site.
+SITE ?= target/site
 
 .PHONY: help
 help: ## list what one can do
@@ -98,6 +100,10 @@ deb: $(STAMPS)/packages debian-tools ## build Debian's packages in dist/: the pr
 conda: $(STAMPS)/packages ## build the conda package in dist/ (EXTERNALS=yes: with what this machine has)
 	@EXTERNALS='$(EXTERNALS)' CHANNEL='$(CHANNEL)' scripts/build-packages $(BIN)/python conda
 
+.PHONY: docs
+docs: install $(STAMPS)/docs-packages ## build the documentation site, without a network; dead links are errors
+	@scripts/build-docs $(BIN)/python html '$(SITE)'
+
 # ---- What developers need
 
 # In two processes, one file in one of them, in the order of tests/conftest.py. One that dies is not
@@ -105,7 +111,7 @@ conda: $(STAMPS)/packages ## build the conda package in dist/ (EXTERNALS=yes: wi
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: test
-test: test-rust test-model test-fuzz test-python ## run all tests
+test: docs test-rust test-model test-fuzz test-python ## run all tests
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
@@ -129,7 +135,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	scripts/fuzz idl extents 10
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -137,8 +143,12 @@ test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on 
 	$(BIN)/python -m pytest -m htcondor --durations 15 tests
 
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages mpi ## run all commands and programs of README, docs and examples as printed
+test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
+
+.PHONY: docs-links
+docs-links: install $(STAMPS)/docs-packages ## ask the network whether links of the documents to other sites are alive
+	@scripts/build-docs $(BIN)/python linkcheck target/site-links
 
 .PHONY: browser
 browser: ## see that Chromium and its driver are there
@@ -257,6 +267,10 @@ bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that i
 
 $(STAMPS)/test-packages: $(STAMPS)/packages
 	@scripts/install-packages $(BIN)/python test
+	@touch $@
+
+$(STAMPS)/docs-packages: $(STAMPS)/packages
+	@scripts/install-packages $(BIN)/python docs
 	@touch $@
 
 $(STAMPS)/lint-packages: $(STAMPS)/packages

@@ -1,6 +1,6 @@
 """A grid as a backend of joblib, and so of scikit-learn. Importing this module registers it.
 
-For example:
+For example::
 
     import gridrpc.joblib
     with joblib.parallel_config("gridrpc", n_jobs=8):

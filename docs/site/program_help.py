@@ -1,0 +1,67 @@
+"""The directive `program-help`: what a program says of itself and its commands with `--help`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+#: As click and clap list commands, and as argparse does.
+_COMMANDS = re.compile(r"^(?:Commands:|  COMMAND)\n(?P<lines>(?:  .*\n)+)", re.MULTILINE)
+#: `  run         Measure the workload of SETUP.xml.`; what it says may go on in further lines.
+_COMMAND = re.compile(r"^ {2,4}(?P<name>[\w-]+)(?:  |$)", re.MULTILINE)
+
+
+def help_of(words: list[str]) -> str:
+    """What a command prints, on a terminal of 80 columns."""
+    program = Path(sys.executable).with_name(words[0])
+    # Whatever the terminal of the build, or the reader of the site: no colours and one width.
+    variables = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
+    ran = subprocess.run(
+        [program, *words[1:], "--help"], env=variables, capture_output=True, text=True, check=True
+    )
+    return "\n".join(line.rstrip() for line in ran.stdout.strip().splitlines()) + "\n"
+
+
+def commands_of(text: str) -> list[str]:
+    """The names of the commands that a help lists."""
+    found = _COMMANDS.search(text)
+    names = [command["name"] for command in _COMMAND.finditer(found["lines"])] if found else []
+    return [name for name in names if name != "help"]
+
+
+class ProgramHelp(SphinxDirective):
+    """`.. program-help:: gridbench`: a section for each command, and for those of each group."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        program = self.arguments[0]
+        text = help_of([program])
+        return [self._block(text), *(self._section([program, name]) for name in commands_of(text))]
+
+    def _section(self, words: list[str]) -> nodes.section:
+        text = help_of(words)
+        title = " ".join(words)
+        section = nodes.section(ids=[nodes.make_id(title)], names=[title])
+        section += nodes.title(title, title)
+        section += self._block(text)
+        for name in commands_of(text):
+            section += self._section([*words, name])
+        self.state.document.note_explicit_target(section)
+        return section
+
+    def _block(self, text: str) -> nodes.literal_block:
+        return nodes.literal_block(text, text, language="text")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.add_directive("program-help", ProgramHelp)
+    return {"parallel_read_safe": True}
