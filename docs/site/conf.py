@@ -72,8 +72,8 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#7db8f0", "color-brand-content": "#7db8f0"},
     "navigation_with_keys": True,
 }
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
 
 #: Pages whose lists and tables of pages are the site's table of contents.
 _CONTENTS = ("docs/README", "docs/c/README", "docs/notes/README")

@@ -296,6 +296,13 @@ hosts = ["node[1-4]"]
 """
 
 GIVEN = {
+    "docs/coming-from-mpi4py.md": Given(
+        commands=(
+            # For machines with fewer processors than ranks, on which tests may run as root.
+            "export OMPI_MCA_rmaps_base_oversubscribe=1",
+            "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        )
+    ),
     "docs/many-machines.md": Given({"grid.toml": _TWO_SERVERS}),
     "docs/coming-from-ninf-g.md": Given(
         {"sample.idl": _OLD_MODULE, "client.c": _OLD_CLIENT, "client.conf": _OLD_CONFIGURATION}

@@ -2,7 +2,8 @@
 
 The place is a copy of the checkout as it is after `make install`, except that the fresh environment
 of a test run, which has what the wheel has, stands at `.venv`. The terminal is that of a new login:
-no environment is active until the page says so.
+no environment is active until the page says so. Programs with Dask or Ray run where these are
+installed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ from frames import framed, is_synopsis
 from fresh import Environment, login_variables
 from not_run import FAILS, GIVEN, NOT_RUN, SAYS
 
+from gridbench.engines.environments import launch_of
+from gridbench.errors import InputError
+
 SECONDS = 180
 
 #: Has `gridbench` take its arguments, and do nothing.
 _PARSE = (
     "import click; click.Command.invoke = lambda *_: None; from gridbench.cli import main; main()"
 )
+#: Packages of other engines: programs that import them run in the environments that `gridbench
+#: engines install` makes.
+_ENGINES = ("dask", "ray")
 _OPEN = "import gridrpc; gridrpc.Grid(config='printed.toml').close()"
 
 
@@ -59,6 +66,18 @@ def copy_checkout(environment: Environment, folder: Path) -> None:
     stamps.mkdir()
     for step in ("venv", "packages", "native", "bytecode", "capi"):
         (stamps / step).touch()
+
+
+def _python_for(program: str) -> str:
+    """The command that runs a program: that of the environment which has what it imports."""
+    for engine in _ENGINES:
+        if re.search(rf"^(?:from|import) {engine}\b", program, re.MULTILINE):
+            try:
+                command, _ = launch_of(engine)
+            except InputError as error:
+                raise Wrong(str(error)) from None
+            return shlex.join(command)
+    return "python"
 
 
 class Reader:
@@ -222,7 +241,7 @@ class Reader:
     def _run_python(self, block: Block, earlier: list[Block]) -> str:
         del earlier
         (self.place / "program.py").write_text(block.text)
-        self.printed = self.succeed("python program.py").stdout
+        self.printed = self.succeed(f"{_python_for(block.text)} program.py").stdout
         return "run"
 
     def _configure(self, block: Block, earlier: list[Block]) -> str:
