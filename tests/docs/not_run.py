@@ -47,20 +47,6 @@ _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has i
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
 NOT_RUN: dict[str, dict[str, NotRun]] = {
-    "README.md": {
-        "gridbench engines install ray dask": NotRun(_DOWNLOADS),
-        "gridbench micro --quick": NotRun(
-            "takes minutes: tests/gridbench/test_micro_run.py has it measure less"
-        ),
-        "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray": NotRun(
-            _HAS_NO_ENGINES
-        ),
-        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_FIT),
-        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
-            NotRun(_CALIBRATES)
-        ),
-        "gridbench advise --work 10s --cores 50 --try": NotRun(_TRIES),
-    },
     "docs/advice.md": {
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
             NotRun(_CALIBRATES)
@@ -68,7 +54,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench scenario 3 4 6 --engine gridrpc-native --time-scale 0.01"
         " --sizes 0,100KB,1MB,10MB --out runs/here": NotRun(_MINUTES),
         "gridbench model runs/here --out model.json": NotRun(
-            "takes as long as in README.md, where it is run"
+            "takes as long as in docs/gridbench.md, where it is run"
         ),
         "gridbench advise --work 10s --cores 50 --input 20MB --try": NotRun(_TRIES),
         "make bench-advice": NotRun("takes 20 minutes"),
@@ -88,6 +74,20 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench engines remove ray": NotRun(
             "fresh environments have no Ray: tests/gridbench/test_environments.py removes engines"
         ),
+    },
+    "docs/gridbench.md": {
+        "gridbench engines install ray dask": NotRun(_DOWNLOADS),
+        "gridbench micro --quick": NotRun(
+            "takes minutes: tests/gridbench/test_micro_run.py has it measure less"
+        ),
+        "gridbench run examples/compute/setup.xml --engine gridrpc-python --engine ray": NotRun(
+            _HAS_NO_ENGINES
+        ),
+        "gridbench scenario 1 2 3 4 5 6 --quick --out runs/first": NotRun(_MINUTES, _RUNS_TO_FIT),
+        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
+            NotRun(_CALIBRATES)
+        ),
+        "gridbench advise --work 10s --cores 50 --try": NotRun(_TRIES),
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),
@@ -196,6 +196,8 @@ SAYS: dict[str, dict[str, list[str]]] = {
     "README.md": {
         "make demo": [r"The report is .*/runs/.*/report\.html: open it in a browser\."],
         "python volume.py": [r"^one: 33\.51\d*\nall: \[0\.0, 4\.18\d*, "],
+    },
+    "docs/gridbench.md": {
         "gridbench model runs/first/scenario-4 --out model.json": [
             "gridrpc-native",
             r"start\.constant",
