@@ -21,6 +21,7 @@ LONG = (
     "docs/test_as_printed_gridbench.py",
     "docs/test_as_printed.py",
     "docs/test_reader.py",
+    "docs/test_site.py",
     "packages/test_wheel.py",
     "gridbench/test_bench_cluster.py",
     "gridbench/test_bench_hosts.py",
