@@ -56,7 +56,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench model runs/here --out model.json": NotRun(
             "takes as long as in docs/gridbench.md, where it is run"
         ),
-        "gridbench advise --work 10s --cores 50 --input 20MB --try": NotRun(_TRIES),
+        "gridbench advise --work 10s --cores 50 --task sleep --input 20MB --try": NotRun(_TRIES),
         "make bench-advice": NotRun("takes 20 minutes"),
     },
     "docs/coming-from-ninf-g.md": {
@@ -87,7 +87,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
             NotRun(_CALIBRATES)
         ),
-        "gridbench advise --work 10s --cores 50 --try": NotRun(_TRIES),
+        "gridbench advise --work 10s --cores 50 --task sleep --try": NotRun(_TRIES),
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),

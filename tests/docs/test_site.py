@@ -46,9 +46,13 @@ class Links(HTMLParser):
 
 def build(sources: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Has Sphinx build other sources by this site's rules."""
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", ROOT / "docs/site"]
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going"]
     return subprocess.run(
-        [*command, sources, folder], capture_output=True, text=True, timeout=120, check=False
+        [*sphinx, "-c", ROOT / "docs/site", sources, folder],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 
