@@ -15,6 +15,7 @@ import click
 
 from gridbench.advise.options import advise
 from gridbench.bench.options import bench
+from gridbench.check.options import check
 from gridbench.encodings import replace_missing_signs
 from gridbench.engines.options import engines
 from gridbench.errors import InputError
@@ -31,6 +32,7 @@ from gridbench.workload.options import list_times
 _COMMANDS = (
     advise,
     bench,
+    check,
     engines,
     links,
     list_times,

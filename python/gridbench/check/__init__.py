@@ -1,0 +1,1 @@
+"""`gridbench check`: whether a result keeps the rules of docs/rules.md."""

@@ -1,0 +1,33 @@
+"""The options of `gridbench check`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Judge results by the rules for what may be claimed.",
+    examples=(
+        "gridbench check runs/2031-05-04T10-30-00",
+        "gridbench check runs/first runs/second runs/third --json",
+    ),
+)
+@click.argument(
+    "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR..."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def check(sources: tuple[Path, ...], as_json: bool) -> None:
+    """Judge the runs in folders by the rules of docs/rules.md.
+
+    All figures are worked out again from the stamps. Exit status 1: a rule is broken, so that
+    nothing should be claimed from the result.
+    """
+    from gridbench.check.command import check as check_folders
+
+    sys.exit(check_folders(sources, as_json=as_json))

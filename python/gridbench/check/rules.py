@@ -1,0 +1,198 @@
+"""The rules that a run has to keep before anything is claimed from it: see docs/rules.md.
+
+Nothing is taken from the summary that the record holds: all is worked out again from the stamps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from gridbench.analysis.clocks import errors
+from gridbench.analysis.columns import Floats, seconds, succeeded, text
+from gridbench.analysis.summary import Summary, summarise
+from gridbench.formats import counted, duration, percent
+from gridbench.run.load import load_run
+from gridbench.run.recorder import LOG
+from gridbench.workload.kind import kind_of
+
+Outcome = Literal["kept", "broken", "not known"]
+
+MOST_HARNESS = 0.1
+"""The benchmark's own part of what a run cost beside its tasks, at most."""
+_EXACT = 1e-6
+"""Seconds and shares by which what is worked out again may differ."""
+_NEEDED = ("engine", "machine", "versions", "setup", "started", "ended", "command")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule says of a run."""
+
+    rule: str
+    outcome: Outcome
+    told: str
+    """What was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run, as the rules look at it."""
+
+    folder: Path
+    record: dict[str, Any]
+    table: pa.Table
+    summary: Summary
+
+    @property
+    def tasks(self) -> int:
+        """That were asked for."""
+        return int(self.record["setup"]["NTasks"])
+
+
+def check_run(folder: Path) -> list[Finding]:
+    """All rules of a single run. InputError if there is no run that can be read."""
+    record, table = load_run(folder)
+    setup = record["setup"]
+    kind = kind_of(record)
+    summary = summarise(table, int(setup["NTasks"]), int(setup["NNodes"]), kind.processors)
+    case = Case(folder, record, table, summary)
+    return [Finding(rule, *look(case)) for rule, look in RULES.items()]
+
+
+def check_repetition(cases: Sequence[tuple[str, Path]], least: int = 3) -> Finding:
+    """The rule of several runs: each engine ran often enough. `cases`: engines and folders."""
+    counts = {engine: sum(one == engine for one, _ in cases) for engine, _ in cases}
+    few = [f"{engine} {counted(n, 'time')}" for engine, n in counts.items() if n < least]
+    if few:
+        return Finding(REPEATED, "broken", f"run less than {least} times: {', '.join(few)}")
+    return Finding(REPEATED, "kept", f"{min(counts.values())} runs of each engine at least")
+
+
+def _complete(case: Case) -> tuple[Outcome, str]:
+    done, status = case.summary.ok, case.record.get("status")
+    told = f"{done:,} of {case.tasks:,} tasks came back well, status {status}"
+    return ("kept" if done == case.tasks and status == "complete" else "broken"), told
+
+
+def _data(case: Case) -> tuple[Outcome, str]:
+    check = case.record.get("check") or {}
+    if not check.get("wanted"):
+        return "broken", "no checksum pass: it was left out by --no-check"
+    tasks, wrong = check.get("tasks", 0), check.get("wrong", 0)
+    told = f"{tasks:,} tasks were checked, {wrong:,} were wrong"
+    return ("kept" if tasks == case.tasks and wrong == 0 else "broken"), told
+
+
+def _same_again(case: Case) -> tuple[Outcome, str]:
+    recorded = case.record.get("summary") or {}
+    for name in ("total", "ideal", "efficiency", "ok"):
+        then, now = recorded.get(name), float(getattr(case.summary, name))
+        if then is None or not math.isclose(then, now, rel_tol=_EXACT, abs_tol=_EXACT):
+            return "broken", f"{name} is recorded as {then}, and the stamps say {now:.6g}"
+    return "kept", f"total {duration(case.summary.total)}, worked out again from the stamps"
+
+
+def _log(case: Case) -> tuple[Outcome, str]:
+    try:
+        lines = (case.folder / LOG).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        return "broken", f"{LOG} cannot be read: {error}"
+    rows = sum(bool(line.strip()) and not line.startswith("#") for line in lines)
+    told = f"{LOG} has {rows:,} tasks, and the timeline {case.summary.ok:,}"
+    return ("kept" if rows == case.summary.ok else "broken"), told
+
+
+def _order(case: Case) -> tuple[Outcome, str]:
+    done = case.table.filter(pa.array(succeeded(case.table)))
+    margin = np.nan_to_num(errors(done)) + _EXACT
+    steps = ("submit", "calc_in", "calc_out", "retrieve")
+    wrong = np.zeros(done.num_rows, dtype=bool)
+    for first, second in pairwise(steps):
+        wrong |= seconds(done, second) - seconds(done, first) < -margin
+    return _count(wrong, "have stamps in another order than submit, calc-in, calc-out, retrieve")
+
+
+def _times(case: Case) -> tuple[Outcome, str]:
+    done = case.table.filter(pa.array(succeeded(case.table)))
+    asked, took = seconds(done, "sleep"), seconds(done, "slept")
+    if not np.isfinite(asked).any():
+        return "kept", "tasks take the time that a user's function takes"
+    return _count(took < asked - _EXACT, "took less than their time")
+
+
+def _one_at_a_time(case: Case) -> tuple[Outcome, str]:
+    done = case.table.filter(pa.array(succeeded(case.table)))
+    names = zip(text(done, "host").to_pylist(), text(done, "worker").to_pylist(), strict=True)
+    known: dict[tuple[str, str], int] = {}
+    worker = np.array([known.setdefault(name, len(known)) for name in names], dtype=np.int64)
+    nodes = int(case.record["setup"]["NNodes"])
+    if len(known) > nodes:
+        return "broken", f"{len(known):,} workers did tasks, and {nodes:,} were asked for"
+    begin, end = seconds(done, "calc_in"), seconds(done, "calc_out")
+    order = np.lexsort((begin, worker))
+    same = worker[order][1:] == worker[order][:-1]
+    early = begin[order][1:] < end[order][:-1] - _EXACT
+    return _count(same & early, "began before the one before them on their worker had ended")
+
+
+def _quiet(case: Case) -> tuple[Outcome, str]:
+    load = case.record.get("load")
+    if not isinstance(load, dict):
+        return "not known", "the record does not say what other programs did"
+    judgement, told = load.get("judgement"), str(load.get("told") or "nothing else was at work")
+    if judgement == "undisturbed":
+        return "kept", told
+    return ("broken" if judgement == "disturbed" else "not known"), told
+
+
+def _harness(case: Case) -> tuple[Outcome, str]:
+    each = case.record.get("harness_seconds")
+    cost = case.summary.total - case.summary.ideal
+    if not isinstance(each, float) or not math.isfinite(cost):
+        return "not known", "the record does not say what the benchmark itself costs"
+    if cost <= 0:
+        return "kept", "the run cost nothing beside its tasks"
+    share = each * case.tasks / cost
+    told = f"{percent(share)} of what the run cost beside its tasks, {duration(each)} for each"
+    return ("kept" if share <= MOST_HARNESS else "broken"), told
+
+
+def _recorded(case: Case) -> tuple[Outcome, str]:
+    missing = [name for name in _NEEDED if not case.record.get(name)]
+    engine = case.record.get("engine")
+    if isinstance(engine, dict) and not engine.get("version"):
+        missing.append("the engine's version")
+    if missing:
+        return "broken", f"the record lacks {', '.join(missing)}"
+    hosts = len(set(text(case.table, "host").to_pylist()))
+    return "kept", f"engine, machine, versions and set-up; tasks on {counted(hosts, 'host')}"
+
+
+def _count(wrong: Floats | Any, what: str) -> tuple[Outcome, str]:
+    count = int(np.sum(wrong))
+    return ("broken" if count else "kept"), f"{counted(count, 'task')} {what}"
+
+
+RULES: dict[str, Callable[[Case], tuple[Outcome, str]]] = {
+    "complete": _complete,
+    "data arrived as sent": _data,
+    "figures follow from the stamps": _same_again,
+    "both records agree": _log,
+    "stamps are in order": _order,
+    "tasks took their time": _times,
+    "one task at a time on a worker": _one_at_a_time,
+    "nothing else was at work": _quiet,
+    "the benchmark is not what is measured": _harness,
+    "who measured what, where": _recorded,
+}
+"""The rules of a single run, in the order of docs/rules.md."""
+REPEATED = "repeated"
+"""The rule of several runs."""

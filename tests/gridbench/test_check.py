@@ -1,0 +1,154 @@
+"""Results are judged by rules: each one is kept by a good run, and broken by what it is against."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gridbench.check.rules import RULES, Finding, check_repetition, check_run
+from running import REPOSITORY, MakeSetup, Run
+
+Change = Callable[[Path], None]
+
+
+@pytest.fixture
+def good(gridbench: Run, make_setup: MakeSetup, tmp_path: Path) -> Path:
+    """The folder of a real run, in whose record nothing else was at work."""
+    setup = make_setup(tasks=8, nodes=2, sleep=0.02, task_kb=1, write_kb=1)
+    done = gridbench("run", setup, "--engine", "process-pool", "--out", "good")
+    assert done.returncode == 0, done.stderr
+    # Other tests may run beside this one.
+    record(load={"judgement": "undisturbed", "told": ""}, valid=True, invalid_because=[])(
+        tmp_path / "good"
+    )
+    return tmp_path / "good"
+
+
+def record(**changes: Any) -> Change:
+    def change(folder: Path) -> None:
+        path = folder / "run.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return change
+
+
+def column(name: str, value: Callable[[np.ndarray[Any, Any]], Any]) -> Change:
+    def change(folder: Path) -> None:
+        path = folder / "timeline.parquet"
+        table = pq.read_table(path)
+        new = value(table.column(name).to_numpy(zero_copy_only=False).copy())
+        at = table.schema.get_field_index(name)
+        pq.write_table(table.set_column(at, name, pa.array(new, table.schema.types[at])), path)
+
+    return change
+
+
+def shorter_log(folder: Path) -> None:
+    path = folder / "tasks.log"
+    path.write_text("\n".join(path.read_text().splitlines()[:-1]))
+
+
+def fewer_rows(folder: Path) -> None:
+    path = folder / "timeline.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+
+
+def by_name(findings: list[Finding]) -> dict[str, str]:
+    return {one.rule: one.outcome for one in findings}
+
+
+def test_a_good_run_keeps_all_rules(good: Path) -> None:
+    found = check_run(good)
+    assert [one.rule for one in found] == list(RULES)
+    assert {one.outcome for one in found} == {"kept"}, found
+
+
+@pytest.mark.parametrize(
+    ("rule", "change"),
+    [
+        ("complete", record(status="interrupted")),
+        ("complete", fewer_rows),
+        ("data arrived as sent", record(check={"wanted": False, "tasks": 0, "wrong": 0})),
+        ("data arrived as sent", record(check={"wanted": True, "tasks": 8, "wrong": 1})),
+        ("data arrived as sent", record(check={"wanted": True, "tasks": 7, "wrong": 0})),
+        ("figures follow from the stamps", record(summary=None)),
+        ("figures follow from the stamps", column("retrieve", lambda values: values + 1.0)),
+        ("both records agree", shorter_log),
+        ("stamps are in order", column("retrieve", lambda values: values - 0.5)),
+        ("tasks took their time", column("slept", lambda values: values / 2)),
+        ("one task at a time on a worker", column("worker", lambda v: np.full(len(v), "1"))),
+        (
+            "one task at a time on a worker",
+            column("worker", lambda v: np.arange(len(v)).astype(str)),
+        ),
+        ("nothing else was at work", record(load={"judgement": "disturbed", "told": "others"})),
+        ("the benchmark is not what is measured", record(harness_seconds=1.0)),
+        ("who measured what, where", record(versions={})),
+        ("who measured what, where", record(engine={"name": "process-pool", "version": ""})),
+    ],
+)
+def test_what_a_rule_is_against_breaks_it(good: Path, rule: str, change: Change) -> None:
+    change(good)
+    assert by_name(check_run(good))[rule] == "broken"
+
+
+def test_what_is_not_recorded_is_not_known(good: Path) -> None:
+    record(load=None, harness_seconds=None)(good)
+    found = by_name(check_run(good))
+    assert found.pop("nothing else was at work") == "not known"
+    assert found.pop("the benchmark is not what is measured") == "not known"
+    assert set(found.values()) == {"kept"}
+
+
+def test_each_engine_runs_three_times() -> None:
+    here = Path()
+    assert check_repetition([("a", here)] * 3).outcome == "kept"
+    few = check_repetition([("a", here)] * 3 + [("b", here)])
+    assert few.outcome == "broken"
+    assert "b 1 time" in few.told
+    assert "a 3" not in few.told
+
+
+def test_the_command_tells_and_exits(good: Path, gridbench: Run, tmp_path: Path) -> None:
+    once = gridbench("check", "good")
+    assert once.returncode == 1
+    assert "run less than 3 times: process-pool 1 time" in once.stdout
+    assert "1 rule broken" in once.stdout
+    for number in (2, 3):
+        shutil.copytree(good, tmp_path / "all" / f"{number}")
+    shutil.move(good, tmp_path / "all" / "1")
+    done = gridbench("check", "all")
+    assert done.returncode == 0, done.stdout
+    assert "All rules are kept." in done.stdout
+    found = json.loads(gridbench("check", "all", "--json").stdout)
+    assert len(found["runs"]) == 3
+    assert found["all"]["outcome"] == "kept"
+
+
+def test_an_engine_that_does_nothing_is_caught(
+    gridbench: Run, make_setup: MakeSetup, tmp_path: Path
+) -> None:
+    setup = make_setup(tasks=8, nodes=2, sleep=0.02)
+    assert gridbench("run", setup, "--engine", "null", "--out", "out").returncode == 0
+    assert by_name(check_run(tmp_path / "out"))["tasks took their time"] == "broken"
+
+
+def test_folders_without_a_run_are_told(gridbench: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = gridbench("check", "empty")
+    assert done.returncode == 2
+    assert "holds no run" in done.stderr
+
+
+def test_all_rules_have_their_reasons() -> None:
+    page = (REPOSITORY / "docs/rules.md").read_text(encoding="utf-8")
+    told = [row.split("|")[1].strip() for row in page.splitlines() if row.startswith("| ")]
+    assert told[1:] == [*RULES, "repeated"]
