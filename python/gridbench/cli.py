@@ -47,14 +47,15 @@ _COMMANDS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: exit status 2 for bad input, with one message and no traceback."""
+    """Entry point: exit status 2 for bad input and 3 for a busy machine, with one message and no
+    traceback."""
     for stream in (sys.stdout, sys.stderr):
         replace_missing_signs(stream)
     try:
         cli.main(args=arguments, prog_name="gridbench")
     except InputError as error:
         print(f"gridbench: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.exit_status)
 
 
 class _Program(click.Group):

@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 class InputError(Exception):
-    """Bad input: what is wrong, where, and what to do. The program prints it and exits with 2."""
+    """Bad input: what is wrong, where, and what to do. The program prints it, and exits with
+    `exit_status`."""
+
+    exit_status = 2
 
     def __init__(
         self,
@@ -28,3 +31,9 @@ class InputError(Exception):
             where = f"{self.file}:{self.line}: "
         hint = f"\nhint: {self.remedy}" if self.remedy else ""
         return f"{where}{self.what}{hint}"
+
+
+class BusyMachine(InputError):
+    """Other programs use the machine, so that what is measured on it could claim nothing."""
+
+    exit_status = 3

@@ -27,7 +27,7 @@ from gridbench.run.hosting import HostedClient
 from gridbench.run.load import load_run
 from gridbench.run.plan import Plan
 from gridbench.run.rows import JOURNAL, Row
-from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
+from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until, went_well
 
 ENGINE = "loky"
 
@@ -159,7 +159,7 @@ def test_what_an_engine_leaves_behind_is_ended_and_told(
     assert not alive(pid)
     record = record_of(tmp_path / "out")
     # What was measured is right all the same.
-    assert (record["status"], record["valid"]) == ("complete", True)
+    assert went_well(record)
     assert record["left_behind"] == [f"sleep (process {pid})"]
 
 
@@ -185,7 +185,7 @@ def test_a_run_elsewhere_leaves_the_same_record(
     done = gridbench("run", setup, *options, env=hosted)
     assert done.returncode == 0, done.stderr
     record, table = load_run(tmp_path / "out")
-    assert (record["status"], record["valid"]) == ("complete", True)
+    assert went_well(record)
     assert record["engine"]["configuration"]["max_workers"] == 4  # known only after the start
     assert record["environment"]["folder"] == str(tmp_path / "engines" / ENGINE)
     assert record["environment"]["packages"]["loky"]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gridbench.micro.load import reading
+from gridbench.machine.load import reading
 
 _BURNING = """
 import os, signal, sys, time

@@ -13,24 +13,29 @@ import pytest
 from gridbench.errors import InputError
 from gridbench.model.observation import Measured, Observation, observe, together
 from gridbench.model.source import read_source
-from running import MakeSetup, Run
+from running import MakeSetup, Run, accept
 from synthetic import observations, situations
 
 
 def run_some(
-    gridbench: Run, make_setup: MakeSetup, cores: tuple[int, ...], blocks: tuple[int, ...]
+    gridbench: Run,
+    make_setup: MakeSetup,
+    tmp_path: Path,
+    cores: tuple[int, ...],
+    blocks: tuple[int, ...],
 ) -> None:
     for nodes in cores:
         for block in blocks:
             setup = make_setup(nodes=nodes, tasks=nodes * block, sleep=0.01)
             done = gridbench("run", setup, "--no-check", "--out", f"runs/{nodes}-{block}")
             assert done.returncode == 0, done.stderr
+    accept(tmp_path / "runs")
 
 
 def test_a_model_is_fitted_to_real_runs(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path
 ) -> None:
-    run_some(gridbench, make_setup, (1, 2, 3, 4), (1, 2, 3, 5))
+    run_some(gridbench, make_setup, tmp_path, (1, 2, 3, 4), (1, 2, 3, 5))
     done = gridbench("model", "runs", "--no-test", "--out", "model.json", timeout=600)
     assert done.returncode == 0, done.stderr
     assert "fit 1 of 1: to all runs" in done.stderr
@@ -46,7 +51,7 @@ def test_a_model_is_fitted_to_real_runs(
 
 
 def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_path: Path) -> None:
-    run_some(gridbench, make_setup, (2,), (1,))
+    run_some(gridbench, make_setup, tmp_path, (2,), (1,))
     done = gridbench("model", "runs")
     assert done.returncode == 2
     assert "1 runs are too few to fit a model to; missing are 12 more runs" in done.stderr

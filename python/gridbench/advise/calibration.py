@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import Console
 
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
-from gridbench.errors import InputError
-from gridbench.formats import percent
+from gridbench.errors import BusyMachine, InputError
+from gridbench.machine.policy import Policy
+from gridbench.machine.words import disturbed_count, no_claim, remedy
 from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
@@ -17,7 +19,6 @@ from gridbench.model.observation import Observation, observe
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case
-from gridbench.scenario.one import OVERLOADED
 
 _MOST_CORES = 400
 """That are tried on the way to advice; more are extrapolated, and that is said."""
@@ -31,10 +32,12 @@ _LIMIT = 60.0
 """Seconds that a run may take."""
 
 
-def calibrate(engine: str, work: Work, console: Console) -> Model:
+def calibrate(engine: str, work: Work, console: Console, policy: Policy) -> Model:
     """Run the engine on this machine and fit its model: about one second for each run.
 
-    InputError if the engine cannot be used, or if too many of the runs fail.
+    Runs that other programs disturbed do not go into the fit; where most are, and the user accepts
+    that, all do, and the model says so. Raises BusyMachine if that is not accepted, InputError if
+    the engine cannot be used or if too many of the runs fail.
     """
     participant = find_participant(engine)
     cases = list(dict.fromkeys(calibrating(work)))
@@ -43,31 +46,34 @@ def calibrate(engine: str, work: Work, console: Console) -> Model:
     found: list[Observation] = []
     problems: list[str] = []
     progress = Steps(console, "calibrating: run", len(cases))
-    others = 0.0
+    disturbed: list[Observation] = []
+    used = 0
     with Runs(engine, warm=work.warm, progress=progress) as runs:
         for case in cases:
             ran = runs.run(case, facts=facts, limit=_LIMIT)
-            others = max(others, ran.outcome.load["others"])
-            one = ran.problem or observe(ran.folder)
+            one = ran.problem or observe(ran.folder, disturbed=ran.disturbed)
             if isinstance(one, Observation):
-                found.append(one)
+                (disturbed if ran.disturbed else found).append(one)
             else:
                 problems.append(f"{case.told()}: {one}")
     for problem in problems:
         console.print(f"a run was left out: {problem}", soft_wrap=True, markup=False)
-    if not found:
+    if not found and not disturbed:
         raise InputError(
             f"the engine `{engine}` could not be calibrated: {problems[0]}",
             remedy="try it with `gridbench run examples/compute/setup.xml`",
         )
-    if others > OVERLOADED:
-        console.print(
-            f"Other programs used up to {percent(others)} of the processors meanwhile: what is"
-            " advised may be wrong. Calibrate again when the machine has nothing else to do."
-        )
+    if disturbed:
+        count = disturbed_count(len(disturbed), len(found) + len(disturbed), "calibrating runs")
+        few = len(disturbed) > len(found)
+        if few and not policy.accept:
+            raise BusyMachine(no_claim(count), remedy=remedy())
+        console.print(count, soft_wrap=True, markup=False)
+        if few:
+            found, used = found + disturbed, len(disturbed)
     console.print(f"{participant.name}: fitting a model to {len(found)} runs")
     with workers_for(found) as executor:
-        return model_of(found, test=False, executor=executor)
+        return replace(model_of(found, test=False, executor=executor), disturbed=used)
 
 
 def calibrating(work: Work) -> Iterator[Case]:

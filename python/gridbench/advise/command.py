@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -24,6 +24,8 @@ from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
 from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
@@ -48,11 +50,14 @@ class Request:
     folder: Path | None = None
     """None: one below `runs`, named after the time."""
     as_json: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
 
 
 def give_advice(request: Request) -> int:
     """Find a model, think, tell, write the page, and try it if that is wanted. The exit status; 1:
-    a run failed. InputError for what makes no sense."""
+    a run failed; 3: other programs disturbed it, so that nothing can be claimed, and that was not
+    accepted. InputError for what makes no sense."""
     folder = request.folder or Path("runs", time.strftime("advice-%Y-%m-%dT%H-%M-%S"))
     with _made(folder):
         return _advise(request, folder)
@@ -80,12 +85,16 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _advise(request: Request, folder: Path) -> int:
     console = Console(stderr=True, highlight=False)
+    if request.source is None:
+        settle(request.policy, console)
     model = find_model(request, console)
     place = model.fit.place
     work = request.work
     if place.transport == "one host":  # elsewhere each worker is taken to have a processor
         work = work.on_processors(place.processors)
     participant = participant_of(model) if request.effort else None
+    if request.effort:
+        settle(request.policy, console)
     advice = advise(model, work)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
@@ -94,14 +103,17 @@ def _advise(request: Request, folder: Path) -> int:
         print_advice(out, advice)
     trial = None
     if request.effort and participant:
-        trial = try_out(advice, participant, request.effort, console)
+        trial = try_out(advice, participant, request.effort, console, request.policy)
         write_advice(advice, folder / _PAGE, trial)
         if not request.as_json:
             print_trial(out, trial)
     if request.as_json:
         click.echo(json.dumps(to_record(advice, trial), indent=1, allow_nan=False))
     print(f"results: {folder}", file=sys.stderr)
-    return int(trial is not None and bool(trial.failed))
+    if trial is not None and trial.failed:
+        return 1
+    claims = not model.disturbed and (trial is None or trial.claims)
+    return request.policy.exit_status(claims=claims)
 
 
 def find_model(request: Request, console: Console) -> Model:
@@ -109,7 +121,7 @@ def find_model(request: Request, console: Console) -> Model:
     or several."""
     if request.source is None:
         work = request.work.on_processors(len(os.sched_getaffinity(0)))
-        return calibrate(request.engine or DEFAULT_ENGINE, work, console)
+        return calibrate(request.engine or DEFAULT_ENGINE, work, console, request.policy)
     if request.source.is_file():
         models = load_models(request.source)
     else:

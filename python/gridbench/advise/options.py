@@ -9,6 +9,8 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
 from gridbench.workload.body_option import parse_body, work_option
 
 
@@ -95,6 +97,7 @@ from gridbench.workload.body_option import parse_body, work_option
     metavar="S",
     help="With --try: splits that are expected to take more seconds are left out.  [default: 60]",
 )
+@load_options
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
 @click.option(
     "--out",
@@ -121,6 +124,7 @@ def advise(
     try_limit: float | None,
     as_json: bool,
     out: Path | None,
+    policy: Policy,
 ) -> None:
     """Say into how many tasks to divide a work, and how many cores to ask for.
 
@@ -133,7 +137,7 @@ def advise(
 
     With --try, the advice is held against reality on this machine: splits are run in random order,
     and medians tell how close the advised one is to the best of them. Exit status 1 says that a run
-    failed.
+    failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
@@ -160,6 +164,7 @@ def advise(
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,
                 as_json=as_json,
+                policy=policy,
             )
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gridbench.advise.advice import COMPUTING, Advice, Point
 from gridbench.formats import counted, duration, percent, size
+from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Prediction
 
 _WORTH = 0.02
@@ -22,13 +23,18 @@ def warnings(advice: Advice) -> list[str]:
         f"This is beyond what was measured, and may be far off: {text}."
         for text in advice.expected.extrapolated
     ]
-    loose = [one.term.name for one in advice.model.fit.estimates if not one.determined]
+    fit = advice.model.fit
+    if advice.model.disturbed:
+        found.insert(
+            0, no_claim(disturbed_count(advice.model.disturbed, fit.runs, "runs behind this"))
+        )
+    loose = [one.term.name for one in fit.estimates if not one.determined]
     if loose:
         found.append(
             f"The runs behind this do not tell each of the model's costs by itself: not"
             f" {', '.join(loose)}. The interval of the expected time allows for that."
         )
-    place, work = advice.model.fit.place, advice.work
+    place, work = fit.place, advice.work
     here = f"{counted(place.processors, 'processor')} of {place.host}"
     if work.cores_asked:
         found.append(

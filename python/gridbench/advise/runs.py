@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from gridbench.engines.leftovers import Leftovers
+from gridbench.machine.rule import judged
 from gridbench.progress import Steps
 from gridbench.run.client import Facts
 from gridbench.run.interrupt import Interrupt
@@ -33,12 +34,20 @@ class Ran:
     """Of the run, as `gridbench run` leaves it."""
 
     @property
+    def disturbed(self) -> bool:
+        """Other programs used the machine meanwhile, and that is all that is wrong with it."""
+        load = self.outcome.answer.load
+        ended = self.outcome.ended_for or self.outcome.answer.status == "failed"
+        return not ended and load is not None and judged(load) == "disturbed"
+
+    @property
     def problem(self) -> str:
-        """Why it does not count; empty if it does."""
+        """Why it does not count; empty if it does, or is disturbed."""
         answer = self.outcome.answer
         if self.outcome.ended_for:
             return self.outcome.ended_for
-        return "" if answer.status == "done" else answer.reason or answer.status
+        sound = answer.status == "done" or self.disturbed
+        return "" if sound else answer.reason or answer.status
 
 
 class Runs:

@@ -79,8 +79,12 @@ class Trial:
     """Splits without any run that counts."""
     failed: tuple[LeftOut, ...] = ()
     """Splits of which a run failed; with others that count, they are among `tried` as well."""
-    others: float = 0.0
-    """The largest share of all processors that other programs used during a run."""
+    runs: int = 0
+    """That did not fail."""
+    disturbed: int = 0
+    """Of these, by other programs."""
+    accepted: bool = False
+    """Disturbed runs count, and so nothing is claimed."""
     model_host: str = ""
     """The machine that the model is of, if it is another."""
 
@@ -121,11 +125,19 @@ class Trial:
         return max(_spread(advised.compared), _spread(rival.compared))
 
     @property
+    def claims(self) -> bool:
+        """Whether what can be said is not for other programs' sake less than it would be."""
+        return not self.disturbed or self.close is not None
+
+    @property
     def close(self) -> Verdict | None:
         """Whether the advised split is at most 5 % behind its rival. If it is further behind, but
-        the intervals in which their medians lie overlap, they cannot be told apart."""
+        the intervals in which their medians lie overlap, they cannot be told apart. None if that
+        takes runs that are not there: two of each at least, that nothing disturbed."""
         advised, rival, ratio = self.advised, self.rival, self.ratio
-        if advised is None or rival is None or ratio is None:
+        if advised is None or rival is None or ratio is None or self.noise is None:
+            return None
+        if self.accepted and self.disturbed:
             return None
         if ratio <= CLOSE:
             return "yes"

@@ -6,7 +6,7 @@ import statistics
 
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
 from gridbench.formats import NOTHING, counted, duration, percent
-from gridbench.scenario.one import OVERLOADED
+from gridbench.machine.words import disturbed_count, no_claim
 
 HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")
 """Of the columns of `row`: medians, smallest and largest total, ratio to the best."""
@@ -52,11 +52,9 @@ def trial_warnings(trial: Trial) -> list[str]:
     ]
     if trial.model_host:
         found.append(f"The model is of another machine, {trial.model_host}: so is what it expects.")
-    if trial.others > OVERLOADED:
-        found.append(
-            f"Other programs used up to {percent(trial.others)} of the processors meanwhile:"
-            " differences may be theirs."
-        )
+    if trial.disturbed:
+        count = disturbed_count(trial.disturbed, trial.runs, "runs")
+        found.append(f"{count}." if trial.claims else no_claim(count))
     return found
 
 
@@ -72,8 +70,10 @@ def split_told(one: Tried | LeftOut) -> str:
 
 def _noise(trial: Trial, advised: Tried) -> list[str]:
     noise, close = trial.noise, trial.close
-    if noise is None or close is None:
+    if noise is None:
         return ["Each was run only once: how far runs of the same split differ is not known."]
+    if close is None:  # the warnings say why
+        return []
     more = f"These are medians of {len(advised.again)} more runs of each. " if advised.again else ""
     within = percent(CLOSE - 1)
     verdict = {

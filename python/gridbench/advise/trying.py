@@ -14,6 +14,8 @@ from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.errors import InputError
 from gridbench.formats import about, counted, duration
+from gridbench.machine.policy import Policy
+from gridbench.machine.words import DISTURBED
 from gridbench.model.model import Model
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
@@ -30,6 +32,7 @@ _CALM = 0.02
 """Range of the runs of a split, as share of their median, in which luck makes no difference."""
 _LONGER = 2.0
 """Times the limit that a run may take: what is expected to be shorter may be longer."""
+_ALL_DISTURBED = f"{DISTURBED}: other programs used the machine during each of its runs"
 _BESIDE = 10.0
 """Seconds more for that: processes start, and what they measured is looked at."""
 
@@ -77,9 +80,16 @@ def candidates(advice: Advice) -> list[Candidate]:
     return found
 
 
-def try_out(advice: Advice, participant: Participant, effort: Effort, console: Console) -> Trial:
+def try_out(
+    advice: Advice,
+    participant: Participant,
+    effort: Effort,
+    console: Console,
+    policy: Policy,
+) -> Trial:
     """Run the splits that fit, interleaved in random order; then the advised one and the best of
-    the others again. A split of which a run failed is not run again.
+    the others again. A split of which a run failed is not run again. Runs that other programs
+    disturbed do not count; if that is accepted, they do, and nothing is claimed.
 
     InputError if the engine cannot be used.
     """
@@ -105,15 +115,19 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
         )
     progress = Steps(console, "trying: run", len(items) + more)
     with Runs(engine, warm=warm, body=advice.work.body, progress=progress) as runs:
-        tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE)
+        tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE, policy)
         totals = tally.run(items)
         trial = Trial(rounds=effort.rounds, seed=_SEED, tried=_tried(chosen, totals, {}))
         pair = [one.case for one in chosen if one.case not in tally.failed and _is_of(one, trial)]
         if len(pair) == 2 and (trial.noise is None or trial.noise > _CALM):
             again = tally.run(items_of(pair, [engine], _AGAIN * effort.rounds, _SEED))
-            if not tally.failed.keys() & set(pair):
+            if again.keys() >= set(pair) and not tally.failed.keys() & set(pair):
                 trial = replace(trial, tried=_tried(chosen, totals, again))
-    left_out += [_left_out(one, tally.failed[one.case]) for one in chosen if one.case not in totals]
+    left_out += [
+        _left_out(one, tally.failed.get(one.case, _ALL_DISTURBED))
+        for one in chosen
+        if one.case not in totals
+    ]
     host = advice.model.fit.place.host
     return replace(
         trial,
@@ -121,7 +135,9 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
         failed=tuple(
             _left_out(one, tally.failed[one.case]) for one in chosen if one.case in tally.failed
         ),
-        others=tally.others,
+        runs=tally.runs,
+        disturbed=tally.disturbed,
+        accepted=policy.accept,
         model_host="" if host == platform.node() else host,
     )
 
@@ -129,15 +145,20 @@ def try_out(advice: Advice, participant: Participant, effort: Effort, console: C
 class _Tally:
     """Runs cases, and notes what went wrong."""
 
-    def __init__(self, runs: Runs, judge: Judge, progress: Steps, limit: float) -> None:
+    def __init__(
+        self, runs: Runs, judge: Judge, progress: Steps, limit: float, policy: Policy
+    ) -> None:
         self.failed: dict[Case, str] = {}
         """The first failure of each."""
-        self.others = 0.0
-        """The largest share of all processors that other programs used."""
+        self.runs = 0
+        """That did not fail."""
+        self.disturbed = 0
+        """Of these, by other programs."""
         self._runs = runs
         self._judge = judge
         self._progress = progress
         self._limit = limit
+        self._policy = policy
 
     def run(self, items: Sequence[Item]) -> dict[Case, tuple[float, ...]]:
         """The totals of each case of which at least one run counts, in seconds."""
@@ -147,11 +168,13 @@ class _Tally:
                 self._progress.skip()
                 continue
             ran = self._runs.run(item.case, facts=self._judge.facts(item), limit=self._limit)
-            self.others = max(self.others, ran.outcome.load["others"])
             total = ran.outcome.answer.total_s
             if ran.problem or total is None:
                 self.failed[item.case] = ran.problem or "its total is not known"
-            else:
+                continue
+            self.runs += 1
+            self.disturbed += ran.disturbed
+            if self._policy.accept or not ran.disturbed:
                 totals[item.case] = (*totals.get(item.case, ()), total)
         return totals
 

@@ -168,6 +168,8 @@ class Run:
     """How long it took."""
     others: float = 0.0
     """Processors that other work on the machine took meanwhile."""
+    disturbed: bool = False
+    """That was more than is tolerated."""
 
 
 class Samples:

@@ -11,7 +11,8 @@ from typing import Protocol
 from gridbench.bench.child import CaseFailed, Stopped, run_in_child
 from gridbench.bench.figures import Area, Case, Run, Samples
 from gridbench.engines.leftovers import Leftovers
-from gridbench.micro.load import reading
+from gridbench.machine.load import reading
+from gridbench.machine.rule import judged
 
 
 class Watcher(Protocol):
@@ -112,5 +113,7 @@ def _run(case: Case, limit: float, stopped: Callable[[], bool], *, adopts: bool)
             if leftovers is not None:
                 leftovers.end()
     after = reading(os.getpid())
-    run.seconds, run.others = after.at - before.at, after.others_since(before)
+    load = after.load_since(before)
+    run.seconds, run.others = load.seconds, load.others
+    run.disturbed = judged(load) != "undisturbed"
     return run

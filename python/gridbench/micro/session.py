@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gridbench.engines.leftovers import Leftovers, told
+from gridbench.machine.load import Load, reading
+from gridbench.machine.rule import judged
 from gridbench.micro.launch import Launch
-from gridbench.micro.load import DISTURBED, reading
 from gridbench.micro.plan import Item, Session
 from gridbench.micro.points import Point
 from gridbench.micro.sizes import Sizes
@@ -112,10 +113,10 @@ class Runner:
                     before = reading(os.getpid())
                 elif "item" in message:
                     assert before is not None
-                    load = reading(os.getpid()).others_since(before)
+                    load = reading(os.getpid()).load_since(before)
                     if attempts[position] > 1:
                         self._repeats.spend(message["seconds"])
-                    disturbed = load > DISTURBED
+                    disturbed = judged(load) != "undisturbed"
                     index, item = items[position]
                     done.add(index)
                     if disturbed and not item.repeatable and message["status"] == "ok":
@@ -254,7 +255,7 @@ class _Process:
             raise _Failed(f"{last}(the client process ended with {how})")
 
 
-def _point(item: Item, number: int, message: dict[str, Any], load: float) -> Point:
+def _point(item: Item, number: int, message: dict[str, Any], load: Load) -> Point:
     values = message.get("values", {})
     if any(not math.isfinite(value) for value in values.values()):
         return _failure(item, number, "gave a value that is no number")
@@ -267,8 +268,8 @@ def _point(item: Item, number: int, message: dict[str, Any], load: float) -> Poi
         samples=message.get("samples", {}),
         status=message["status"],
         why=message.get("why", ""),
-        disturbed=load > DISTURBED,
-        load={"others_cpu": round(load, 3)},
+        disturbed=judged(load) != "undisturbed",
+        load={"others_cpu": round(load.others, 3), "stolen_cpu": round(load.stolen, 3)},
         seconds=round(message["seconds"], 3),
         at=_now(),
         version=message.get("version", ""),

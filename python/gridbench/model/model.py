@@ -50,6 +50,9 @@ class Model:
     held_out: tuple[HeldOut, ...] = ()
     repeated: Repeated | None = None
     """None: no case was run more than once."""
+    disturbed: int = 0
+    """So many of the runs that it is fitted to were disturbed by other programs, as the user
+    accepted; what it predicts then claims nothing."""
 
     def total(self, situation: Situation, changed: Mapping[str, float] | None = None) -> float:
         """Seconds that it takes, with some terms changed if wanted."""

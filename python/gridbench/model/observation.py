@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.summary import ideal_time, summarise
 from gridbench.errors import InputError
+from gridbench.machine.rule import is_quiet
+from gridbench.machine.words import DISTURBED
 from gridbench.report.hosts import grid_hosts, place
 from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
@@ -24,8 +26,6 @@ from gridbench.workload.kind import kind_of
 Transport = Literal["one host", "links"]
 _LEAST_OVERHEAD = 0.001
 """Seconds. Less than this counts as this, where runs are compared."""
-_QUIET = 0.03
-"""Share of a machine. Runs during which others used 4 to 11 % were a fifth longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +125,8 @@ def together(observations: Sequence[Observation]) -> list[Observation]:
 def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
     """Runs of the same situation beside each other; in order of the first.
 
-    If others used next to nothing of the machine during at least half of them, only these. If in
-    fewer, it is the case itself that keeps the system busy, and those that it happened to leave
-    alone are no better than the rest.
+    If at least half of them were undisturbed, only these. If fewer, it is the case itself that
+    keeps the system busy, and those that it happened to leave alone are no better than the rest.
     """
     found: dict[tuple[object, ...], list[Observation]] = {}
     for one in observations:
@@ -139,7 +138,7 @@ def alike(observations: Sequence[Observation]) -> list[list[Observation]]:
 
 
 def _undisturbed(several: list[Observation]) -> list[Observation]:
-    quiet = [one for one in several if one.others < _QUIET]
+    quiet = [one for one in several if is_quiet(one.others, one.place.processors)]
     return quiet if 2 * len(quiet) >= len(several) else several
 
 
@@ -166,14 +165,18 @@ def _uncertainty(overheads: Sequence[float]) -> float:
     return float(spread) / math.sqrt(len(overheads))
 
 
-def observe(folder: Path) -> Observation | str:
+def observe(folder: Path, *, disturbed: bool = False) -> Observation | str:
     """The run in `folder`; or why it cannot serve: not valid, not complete, without all stamps.
+
+    `disturbed`: it may be one that is not valid as other programs disturbed it.
 
     InputError for what is no run.
     """
     record = _record(folder)
-    if record.get("status") != "complete" or not record.get("valid"):
-        return "it is not complete or not valid"
+    if record.get("status") != "complete" or not (record.get("valid") or disturbed):
+        load = record.get("load") or {}
+        was = record.get("status") == "complete" and load.get("judgement") == DISTURBED
+        return DISTURBED if was else "it is not complete or not valid"
     try:
         return _observation(folder, record)
     except (OSError, pa.ArrowException) as error:
@@ -242,7 +245,12 @@ def _observation(folder: Path, record: dict[str, Any]) -> Observation | str:
     measured = measure(table, situation)
     if not math.isfinite(measured.total):
         return "its stamps are not complete"
-    return Observation(str(folder), place, situation, measured)
+    return Observation(str(folder), place, situation, measured, others=_others(record))
+
+
+def _others(record: dict[str, Any]) -> float:
+    load = (record.get("load") or {}).get("judged")
+    return float(load["others"]) / int(record["load"]["processors"]) if load else math.nan
 
 
 def _place(record: dict[str, Any]) -> Place:

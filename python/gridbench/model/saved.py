@@ -59,6 +59,7 @@ class _Model:
     held_out: tuple[HeldOut, ...]
     repeated: Repeated | None
     tried: tuple[_Tried, ...]
+    disturbed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ def _saved(model: Model) -> _Model:
         held_out=model.held_out,
         repeated=model.repeated,
         tried=tuple(_Tried(shape=shape, cost=cost) for shape, cost in fit.tried),
+        disturbed=model.disturbed,
     )
 
 
@@ -173,6 +175,7 @@ def _model(saved: _Model) -> Model:
         measured=saved.measured,
         held_out=saved.held_out,
         repeated=saved.repeated,
+        disturbed=saved.disturbed,
     )
 
 

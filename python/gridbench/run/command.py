@@ -19,6 +19,8 @@ from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
@@ -52,6 +54,8 @@ class Request:
     cores: int | None = None
     """Workers, instead of as many as the set-up or the servers say."""
     replace: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
     options: Options = field(default_factory=Options)
 
 
@@ -59,7 +63,8 @@ def run_benchmark(request: Request) -> int:
     """Run it all; the exit status. InputError if the input cannot be used.
 
     0: all is well. 1: tasks failed, data was altered, an engine failed, or there is no report.
-    2: the input or the output folder cannot be used. 128 + n: ended by signal n.
+    2: the input or the output folder cannot be used. 3: a run was disturbed, and that was not
+    accepted. 128 + n: ended by signal n.
     """
     workload = read_workload(request.setup_file, request.time_scale, request.body)
     _refuse_doubles(request.engines)
@@ -99,7 +104,12 @@ def _run(
     if not any(one.servers for one in participants):  # whose memory is for their doctor to look at
         check_memory(setup, facts)
     folder = request.folder or default_folder()
-    places = prepare(folder, list(request.engines), replace=request.replace)
+    places = prepare(
+        folder,
+        list(request.engines),
+        replace=request.replace,
+        settled=lambda: settle(request.policy, console),
+    )
 
     verdicts: list[Verdict] = []
     with Interrupt() as interrupt:
@@ -119,7 +129,8 @@ def _run(
                 break
         statuses = [verdict.exit_status for verdict in verdicts]
         statuses.append(_conclude(folder, verdicts, setup))
-    return max(statuses)
+    claims = not any(verdict.disturbed for verdict in verdicts)
+    return max(statuses) or request.policy.exit_status(claims=claims)
 
 
 def _refuse_doubles(engines: Sequence[str]) -> None:

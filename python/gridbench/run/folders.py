@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from gridbench.errors import InputError
@@ -23,29 +24,44 @@ def default_folder() -> Path:
     return folder
 
 
-def prepare(folder: Path, engines: list[str], *, replace: bool) -> dict[str, Path]:
+def prepare(
+    folder: Path,
+    engines: list[str],
+    *,
+    replace: bool,
+    settled: Callable[[], object] = lambda: None,
+) -> dict[str, Path]:
     """Make the folder of a run; where each engine's results go.
 
     InputError if it holds something already: an older run is removed only if `replace`, and
-    files that are not of a run never.
+    files that are not of a run never. `settled` is called when the folder can be used; if it
+    raises, all is as it was before.
     """
     try:
         if folder.exists() and not folder.is_dir():
             raise InputError(
                 "the output folder is a file", file=folder, remedy="choose another --out"
             )
-        if folder.is_dir() and any(folder.iterdir()):
-            _make_room(folder, replace=replace)
+        is_new = not folder.exists()
+        held = _held(folder, replace=replace)
+        folder.mkdir(parents=True, exist_ok=True)
+        # Whether it can be written is known only after writing.
+        probe = folder / ".probe"
+        probe.touch()
+        probe.unlink()
+        try:
+            settled()
+        except BaseException:
+            if is_new:
+                folder.rmdir()
+            raise
+        _remove(held, folder)
         if len(engines) == 1:
             places = {engines[0]: folder}
         else:
             places = {engine: folder / engine for engine in engines}
         for place in places.values():
-            place.mkdir(parents=True, exist_ok=True)
-            # Whether it can be written is known only after writing.
-            probe = place / ".probe"
-            probe.touch()
-            probe.unlink()
+            place.mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot use the output folder: {error.strerror}",
@@ -71,8 +87,11 @@ def _started(folder: Path) -> str:
         return ""
 
 
-def _make_room(folder: Path, *, replace: bool) -> None:
-    """Remove the run in `folder`, if it holds nothing else."""
+def _held(folder: Path, *, replace: bool) -> list[Path]:
+    """The folders of the run that `folder` holds. InputError if it holds anything else, or one that
+    is not to be replaced."""
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return []
     held = [folder, *run_folders(folder)]
     if not any((place / RECORD).exists() for place in held):
         raise InputError(
@@ -86,6 +105,10 @@ def _make_room(folder: Path, *, replace: bool) -> None:
             file=folder,
             remedy="choose another --out, or add --force to replace that run",
         )
+    return held
+
+
+def _remove(held: list[Path], folder: Path) -> None:
     for place in reversed(held):
         for name in _FILES:
             (place / name).unlink(missing_ok=True)

@@ -10,6 +10,8 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
 from gridbench.workload.body_option import parse_body, task_option
 
 
@@ -113,6 +115,7 @@ start_timeout_option = click.option(
 )
 @task_option
 @start_timeout_option
+@load_options
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,
@@ -128,6 +131,7 @@ def run(
     check: bool,
     start_timeout: float,
     force: bool,
+    policy: Policy,
 ) -> None:
     """Measure the workload of SETUP.xml.
 
@@ -142,6 +146,9 @@ def run(
     With --grid or --server the workers of gridrpc's engines are on other machines: the servers are
     asked for their workers first, and NNodes does not count. Runs that were made with different
     servers, and of other engines, are put side by side by `gridbench report`.
+
+    Nothing is measured while other programs use the machine: it is waited for, and they are named.
+    A run that they disturb does not count, and the exit status is then 3.
 
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """
@@ -161,6 +168,7 @@ def run(
                 servers=names_in(servers),
                 cores=cores,
                 replace=force,
+                policy=policy,
                 options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
             )
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +16,8 @@ from rich.console import Console
 
 from gridbench.engines.leftovers import Leftovers, told
 from gridbench.errors import InputError
+from gridbench.machine.load import Moment
+from gridbench.machine.watch import Watch
 from gridbench.progress import Tasks
 from gridbench.run.client import GLANCE, Client, Facts
 from gridbench.run.exchange import EngineFailure
@@ -44,8 +47,11 @@ class Options:
     """Add the untimed checksum pass."""
     start_timeout: float = 180.0
     """Seconds that an engine may take to start, beside the time of the first task itself."""
-    when_measured: Callable[[], object] = lambda: None
-    """Called when the timed pass is over, while the engine still runs."""
+    family: int | None = None
+    """The process whose descendants are ours, when it is told what others do meanwhile; None: this
+    one."""
+    began: Moment | None = None
+    """A reading of that process from before the run; None: there is none yet."""
 
 
 @dataclass(slots=True)
@@ -59,10 +65,24 @@ class Verdict:
     exit_status: int = 0
     messages: list[str] = field(default_factory=list)
     """What the user has to know, one message each."""
+    disturbed: bool = False
+    """Other programs used the machine meanwhile."""
 
     def worsen(self, exit_status: int, message: str) -> None:
         """Note that something went wrong; the run is then not valid."""
         self.exit_status = max(self.exit_status, exit_status)
+        self._invalidate(message)
+
+    def see(self, watch: Watch) -> None:
+        """Note what others did meanwhile: a run that they disturbed is not valid."""
+        self.record["load"] = watch.record()
+        self.disturbed = watch.judgement == "disturbed"
+        if self.disturbed:
+            self._invalidate(watch.told)
+        elif watch.told:
+            self.messages.append(watch.told)
+
+    def _invalidate(self, message: str) -> None:
         self.messages.append(message)
         self.record["valid"] = False
         self.record["invalid_because"].append(message)
@@ -99,6 +119,8 @@ def run_engine(
     recorder = Recorder(folder, setup, record)
     status = "failed"
     record["harness_seconds"] = harness_seconds(plan)
+    family = options.family or os.getpid()
+    watch = Watch(family, options.began)
     with Leftovers() as leftovers:
         try:
             client, process = participant.open(plan.workers, warm=plan.warm)
@@ -113,9 +135,13 @@ def run_engine(
                 recorder=recorder,
                 interrupt=interrupt,
                 console=console,
+                watch=watch,
             )
             status = run.run(verdict)
             record["left_behind"] = leftovers.end(process)
+    if family == os.getpid() and not interrupt.came:
+        watch.look_after()
+    verdict.see(watch)
     if record["left_behind"]:
         verdict.messages.append(told(record["left_behind"]))
     if interrupt.came:
@@ -143,6 +169,7 @@ class _Run:
         recorder: Recorder,
         interrupt: Interrupt,
         console: Console,
+        watch: Watch,
     ) -> None:
         self._name = name
         self._client = client
@@ -151,6 +178,7 @@ class _Run:
         self._recorder = recorder
         self._interrupt = interrupt
         self._console = console
+        self._watch = watch
         self._started = False  # a task has come back
         self._hangs = False  # it has not started in time
         self._failed = 0  # tasks of this pass
@@ -160,7 +188,6 @@ class _Run:
         """All of it; the status at the end."""
         try:
             status = self._measure(verdict)
-            self._options.when_measured()
             if status == "complete" and self._options.check:
                 status = self._check(verdict)
             return status
@@ -180,11 +207,13 @@ class _Run:
     def _measure(self, verdict: Verdict) -> str:
         """The timed pass; the status after it."""
         record = self._recorder.record
+        self._watch.begin()
         try:
             with closing(self._passing(self._name, check=False)) as passing:
                 for rows in passing:
                     self._recorder.add(rows)
         finally:
+            self._watch.end()
             record["ready_seconds"] = self._client.status.ready_seconds
             record["share_seconds"] = self._client.status.share_seconds
         # Again, as some of its configuration may be settled only by running.
@@ -296,6 +325,7 @@ def _new_record(
         "left_behind": [],
         "machine": machine_facts(),
         "versions": versions(),
+        "load": None,
         "summary": None,
     }
 

@@ -15,14 +15,14 @@ import os
 import sys
 import threading
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from rich.console import Console
 
 from gridbench.engines.fewer import limited
 from gridbench.engines.leftovers import end_descendants_of
 from gridbench.errors import InputError
-from gridbench.micro.load import Moment, reading
+from gridbench.machine.load import Load
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
 from gridbench.run.interrupt import Interrupt
@@ -50,12 +50,13 @@ def carry_out(order: Order) -> Answer:
 def _measure(order: Order, workload: Workload, participant: Participant) -> Answer:
     if order.namespaces:
         participant.use_namespaces(order.namespaces)
-    measured: list[Moment] = []
     options = Options(
         warm=order.warm,
         check=order.check,
         start_timeout=order.start_timeout,
-        when_measured=lambda: measured.append(reading(os.getppid())),
+        # What is waiting for the answer works for us too.
+        family=os.getppid(),
+        began=order.began,
     )
     with open(os.devnull, "w", encoding="utf-8") as nowhere, Interrupt() as interrupt:
         verdict = run_engine(
@@ -67,8 +68,7 @@ def _measure(order: Order, workload: Workload, participant: Participant) -> Answ
             interrupt=interrupt,
             console=Console(file=nowhere),
         )
-    answer = _answer(verdict, workload.setup, interrupted=interrupt.came)
-    return replace(answer, measured=measured[0]) if measured else answer
+    return _answer(verdict, workload.setup, interrupted=interrupt.came)
 
 
 def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
@@ -85,7 +85,8 @@ def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
     from gridbench.scenario.figures import figures_of, measured_in, why_invalid
 
     run = measured_in(verdict.folder)
-    reason = why_invalid(run, summary)
+    load = verdict.record["load"]
+    reason = load["told"] if verdict.disturbed else why_invalid(run, summary)
     return Answer(
         status="invalid" if reason else "done",
         reason=reason,
@@ -93,6 +94,7 @@ def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
         ideal_s=summary.ideal,
         returned=summary.ok,
         figures=figures_of(run) | _harness(verdict),
+        load=load["judged"] and from_record(Load, load["judged"]),
     )
 
 

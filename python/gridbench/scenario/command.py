@@ -15,6 +15,8 @@ from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
+from gridbench.machine.quiet import settle
+from gridbench.machine.words import DISTURBED
 from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
@@ -22,15 +24,15 @@ from gridbench.scenario.linked import open_place, refuse_links
 from gridbench.scenario.listing import print_listing
 from gridbench.scenario.plan import Item, Judge, items_of
 from gridbench.scenario.request import Request
-from gridbench.scenario.results import REPORT, folders_of_results
+from gridbench.scenario.results import REPORT, folders_of_results, read_cases
 from gridbench.scenario.session import Session
 
 
 def run_scenarios(request: Request) -> int:
     """Run what is missing, and report; the exit status. InputError for bad input.
 
-    0: every case was run or skipped. 1: a case failed. 128 + n: ended by signal n; what was
-    measured is kept.
+    0: every case was run or skipped. 1: a case failed. 3: other programs disturbed all that were
+    run, and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
     """
     grids = {number: cases_of(number, request.choice) for number in request.scenarios}
     for number, engine in enumerate(request.engines):
@@ -64,6 +66,7 @@ def run_scenarios(request: Request) -> int:
     base = request.folder or _default_folder(request.scenarios)
     folders = {n: base if len(grids) == 1 else base / f"scenario-{n}" for n in grids}
     console = Console(stderr=True, highlight=False)
+    settle(request.policy, console)
     statuses = [0]
     with Interrupt() as interrupt, Leftovers() as leftovers, open_place(request.place) as spaces:
         session = Session(
@@ -88,7 +91,14 @@ def run_scenarios(request: Request) -> int:
             )
             return interrupt.exit_status
     print(f"results: {base}", file=sys.stderr)
-    return max(statuses)
+    return max(statuses) or request.policy.exit_status(claims=_claims(base))
+
+
+def _claims(base: Path) -> bool:
+    """Whether any case counts, or none was disturbed."""
+    results = [result for folder in folders_of_results(base) for result in read_cases(folder)]
+    disturbed = any(result.reason_kind == DISTURBED for result in results)
+    return not disturbed or any(result.status == "done" for result in results)
 
 
 def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:

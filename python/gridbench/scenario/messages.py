@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from gridbench.engines.servers import Servers
-from gridbench.micro.load import Moment
+from gridbench.machine.load import Load, Moment
 from gridbench.run.client import Facts
 from gridbench.workload.body import SLEEP
 
@@ -30,6 +30,8 @@ class Order:
     """What the engine has said of itself."""
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""
+    began: Moment | None = None
+    """The machine's clocks before the process was started that is to run it."""
     servers: Servers | None = None
     """Servers that have the workers, of which as many as the case has cores are used."""
 
@@ -45,5 +47,5 @@ class Answer:
     returned: int = 0
     """Tasks that came back."""
     figures: dict[str, float] = field(default_factory=dict)
-    measured: Moment | None = None
-    """The machine's clocks when the timed pass was over, and the engine not closed."""
+    load: Load | None = None
+    """What others did while it was measured; None: it was not."""

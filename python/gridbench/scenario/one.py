@@ -11,20 +11,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import IO
 
 import psutil
 
 from gridbench.engines.leftovers import Leftovers
 from gridbench.formats import size
-from gridbench.micro.load import Moment, reading
+from gridbench.machine.load import Load, Moment, reading
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory
 from gridbench.scenario.messages import Answer, Order
 
-OVERLOADED = 0.1
-"""Share of all processors that others may use; more makes a run invalid."""
 _GLANCE = 0.1  # seconds between looks at signals, the clock and the memory
 _LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
 _NO_MEMORY = 0.02  # the same: it is ended at once
@@ -69,7 +67,7 @@ def run_case(
             os.close(write_end)
         watch = _Watch(process, began, limit)
         try:
-            _send(process, order)
+            _send(process, replace(order, began=began))
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_GLANCE)
@@ -82,7 +80,7 @@ def run_case(
     return Outcome(
         answer=answer,
         took=time.monotonic() - began.at,
-        load=watch.load(answer.measured),
+        load=watch.load(answer.load),
         ended_for=watch.why,
     )
 
@@ -120,21 +118,18 @@ class _Watch:
             self.why = f"memory: it was ended when only {size(free)} were left"
             self._end(now)
 
-    def load(self, measured: Moment | None) -> dict[str, float]:
+    def load(self, measured: Load | None) -> dict[str, float]:
         """Others' and all work as shares of all processors, and the memory it took, in bytes.
 
-        Once all processes are gone, their times are exact; but those that nobody has waited for are
-        missing then, and would count as others' work. So `measured`, a reading from before the
-        engine was closed, counts if it tells less.
+        `measured`: what the run itself has seen of others. Once all processes are gone, those that
+        nobody has waited for are missing, and would count as others' work.
         """
         now = reading(os.getpid())
-        others = now.others_since(self._began)
-        if measured is not None:
-            others = min(others, measured.others_since(self._began))
+        others = measured or now.load_since(self._began)
         processors = os.cpu_count() or 1
         passed = max(now.at - self._began.at, 1e-9)
         return {
-            "others": others / processors,
+            "others": others.others / processors,
             "busy": max(0.0, now.not_idle - self._began.not_idle) / passed / processors,
             "memory_used": float(max(0, self._before - self._least)),
         }

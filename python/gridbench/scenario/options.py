@@ -9,6 +9,8 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
 from gridbench.run.options import (
     engines_option,
     grid_option,
@@ -83,6 +85,7 @@ from gridbench.workload.body_option import parse_body, task_option
 )
 @click.option("--case-limit", type=float, metavar="S", help="Seconds that a case may take.")
 @click.option("--limit", type=float, metavar="S", help="Seconds that all of it may take.")
+@load_options
 @click.option("--check", is_flag=True, help="Check every byte in a second, untimed pass.")
 @click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit.")
 @click.option(
@@ -127,6 +130,7 @@ def scenario(
     seed: int,
     out: Path | None,
     fresh: bool,
+    policy: Policy,
 ) -> None:
     """Run the cases of one or more scenarios, and report what they tell.
 
@@ -140,6 +144,10 @@ def scenario(
     why. Each result is saved at once: the same command with the same --out goes on where the one
     before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios,
     a folder for each of them, and a report on all.
+
+    Nothing is begun while other programs use the machine: it is waited for, and they are named.
+    Cases that they disturb do not count (invalid). Exit status 1 says that a case failed, 3 that
+    no case counts for that reason.
     """
     from gridbench.engines.servers import names_in
     from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev
@@ -184,6 +192,7 @@ def scenario(
                 folder=out,
                 fresh=fresh,
                 dry_run=dry_run,
+                policy=policy,
             )
         )
     )

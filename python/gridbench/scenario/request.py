@@ -10,6 +10,7 @@ from pathlib import Path
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
+from gridbench.machine.policy import Policy
 from gridbench.scenario.grids import Choice
 from gridbench.scenario.needs import Place
 from gridbench.scenario.plan import Limits
@@ -43,6 +44,8 @@ class Request:
     """None: one below `runs`, named after the time."""
     fresh: bool = False
     dry_run: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
 
 
 def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> Place:

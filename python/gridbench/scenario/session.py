@@ -11,7 +11,7 @@ from rich.console import Console
 from gridbench.engines.fewer import spread
 from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
-from gridbench.formats import duration, percent
+from gridbench.formats import duration
 from gridbench.progress import Steps
 from gridbench.record_file import Header
 from gridbench.run.interrupt import Interrupt
@@ -19,7 +19,7 @@ from gridbench.run.machine import machine_facts, versions
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.needs import Need
-from gridbench.scenario.one import OVERLOADED, Outcome, run_case
+from gridbench.scenario.one import Outcome, run_case
 from gridbench.scenario.plan import Item, Judge, missing
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import RUNS, CaseResult, CasesFile, Status, open_cases
@@ -252,11 +252,6 @@ def _judged(outcome: Outcome, item: Item) -> tuple[Status, str]:
         return "skipped", outcome.ended_for + told
     if answer.status == "interrupted":
         return "failed", "the run was interrupted"
-    if answer.status == "done" and outcome.load["others"] > OVERLOADED:
-        return "invalid", (
-            f"overloaded machine: other programs used {percent(outcome.load['others'], 0)} of its"
-            f" processors, and {percent(OVERLOADED, 0)} are tolerated"
-        )
     return answer.status, answer.reason
 
 

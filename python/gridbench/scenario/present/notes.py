@@ -8,6 +8,8 @@ from statistics import median
 from typing import Any
 
 from gridbench.formats import bit_rate, counted, duration, percent
+from gridbench.machine.rule import tolerated
+from gridbench.machine.words import DISTURBED, disturbed_count
 from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
@@ -55,6 +57,12 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
             f"Marked invalid, so that they do not count: {len(invalid)} of {len(cells)} measured"
             " cases. They are drawn with hollow marks, and the words leave them out."
         )
+    disturbed = sum(result.reason_kind == DISTURBED for result in results)
+    if disturbed:
+        count = disturbed_count(
+            disturbed, len(results), "runs of cases", header.machine.get("cores")
+        )
+        found.append(f"{count[0].upper()}{count[1:]}.")
     busy = [result.load["busy"] for result in results if "busy" in result.load]
     full = sum(share >= _FULL for share in busy)
     if full:
@@ -144,9 +152,10 @@ def method(header: Header) -> list[str]:
     found = [
         "Each case ran in a process of its own, in random order"
         f" (seed {header.seed}), engines mixed. {start}",
-        "A run does not count (invalid) if other programs used more than a tenth of all processors,"
-        " if fewer than nine tenths of its tasks have all stamps, or if the client's stamps are"
-        " less exact than the time that it cost beside its tasks.",
+        "A run does not count (invalid) if other programs used more than"
+        f" {tolerated(header.machine.get('cores')):.2f} processors meanwhile, if fewer than nine"
+        " tenths of its tasks have all stamps, or if the client's stamps are less exact than the"
+        " time that it cost beside its tasks.",
         *_COUNTING,
     ]
     if options.get("stddev") or options.get("stddev_share"):

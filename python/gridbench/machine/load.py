@@ -1,0 +1,89 @@
+"""How many processors others used while something was measured.
+
+Counted is the time for which processors were not idle, less what our own processes used. What
+the hypervisor took away is not idle time either, so it counts as others' work, and is told apart.
+The kernel's work for the network does not count: a run behind links makes most of it, and no
+process is charged for it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gridbench.machine.processes import processes, seconds_of, whose
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_GRAIN = 0.03  # seconds; the clocks tick in hundredths, so that less says nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What others did meanwhile, in processors."""
+
+    seconds: float
+    """How long that was looked at."""
+    others: float
+    """All that was not idle, and is not known to be ours."""
+    stolen: float = 0.0
+    """The part of it that the hypervisor gave to other machines."""
+    at_least: float = 0.0
+    """What is known to be others': processes that are still there, and the hypervisor."""
+    apart: bool = False
+    """We have, or may have, workers on this machine that do not descend from us, so that the truth
+    is between `at_least` and `others`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A reading of the machine's clocks, in seconds."""
+
+    at: float
+    """Monotonic clock."""
+    not_idle: float
+    """All processors together; only differences mean something."""
+    own: float
+    """Processor time of the process asked for and all that work for it, ended ones too."""
+    stolen: float = 0.0
+    """What the hypervisor took away."""
+    seen: float = 0.0
+    """Processor time of others' processes that there are now."""
+    apart: bool = False
+    """See `Load`."""
+
+    def load_since(self, before: Moment) -> Load:
+        """Others' work since then."""
+        passed = self.at - before.at
+        stolen = self.stolen - before.stolen
+        others = (self.not_idle - before.not_idle) - (self.own - before.own)
+        apart = self.apart or before.apart
+        if passed <= 0 or others < _GRAIN:
+            return Load(seconds=max(0.0, passed), others=0.0, apart=apart)
+        at_least = max(0.0, self.seen - before.seen) + stolen
+        return Load(
+            seconds=passed,
+            others=others / passed,
+            stolen=min(others, stolen) / passed,
+            at_least=min(others, at_least) / passed,
+            apart=apart,
+        )
+
+
+def reading(pid: int) -> Moment:
+    """The clocks now; `pid` is the process whose family is ours."""
+    fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    # Idle, waiting for a disk, and the network's soft interrupts.
+    idle = (int(fields[4]) + int(fields[5]) + int(fields[7])) / _TICKS
+    at = time.monotonic()
+    table = processes()
+    known = whose(table, pid)
+    return Moment(
+        at=at,
+        not_idle=at * (os.cpu_count() or 1) - idle,
+        own=seconds_of(table, known.ours),
+        stolen=int(fields[8]) / _TICKS if len(fields) > 8 else 0.0,
+        seen=sum(table[one].used + table[one].waited_for for one in known.others),
+        apart=known.apart,
+    )

@@ -1,0 +1,55 @@
+"""The options of all commands that measure: what to do if other programs use the machine."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gridbench.machine.policy import WAIT, Policy
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    del context, parameter
+    try:
+        seconds = None if value is None else float(value)
+    except ValueError:
+        seconds = math.nan
+    if seconds is not None and not seconds >= 0:
+        raise click.BadParameter(
+            f"`{value}` is not a time: write --wait-for-quiet=60, or put it last without a value."
+        )
+    return seconds
+
+
+_accept = click.option(
+    "--accept-load",
+    is_flag=True,
+    envvar="GRIDBENCH_ACCEPT_LOAD",
+    help="Measure although other programs use the machine; what they disturb then claims nothing.",
+)
+_wait = click.option(
+    "--wait-for-quiet",
+    is_flag=False,
+    flag_value="inf",
+    metavar="[S]",
+    callback=_seconds,
+    help="Wait until no other programs use the machine, for S seconds at most, or as long as it"
+    f" takes. [default: {WAIT:g} s, then stop with exit status 3]",
+)
+
+
+def load_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command both options, as its argument `policy`."""
+
+    @functools.wraps(command)
+    def with_policy(*, accept_load: bool, wait_for_quiet: float | None, **others: Any) -> None:
+        wait = wait_for_quiet
+        if wait is None:
+            wait = 0.0 if accept_load else WAIT
+        command(policy=Policy(accept=accept_load, wait=wait), **others)
+
+    return _accept(_wait(with_policy))

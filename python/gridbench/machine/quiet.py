@@ -1,0 +1,60 @@
+"""Looking at the machine before anything is measured: going on, waiting, or stopping."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+
+from rich.console import Console
+from rich.markup import escape
+
+from gridbench.errors import BusyMachine
+from gridbench.machine.busiest import Look, look
+from gridbench.machine.policy import Policy
+from gridbench.machine.processes import mark
+from gridbench.machine.rule import judged
+from gridbench.machine.words import accepted, busy, remedy
+
+_LOOK = 1.0  # seconds
+_GLANCE = 0.25  # the same where the answer changes nothing
+
+
+def settle(policy: Policy, console: Console) -> Look:
+    """Return what was seen when the machine was quiet, or was accepted as it is.
+
+    Raises BusyMachine, with who uses it, if it is still busy when the time to wait is over.
+    """
+    mark()
+    found = look(_GLANCE if policy.accept and not policy.wait else _LOOK)
+    if judged(found.load) == "undisturbed":
+        return found
+    if policy.wait:
+        found = _wait(found, policy.wait, console)
+    if judged(found.load) == "undisturbed":
+        return found
+    if not policy.accept:
+        raise BusyMachine(busy(found), remedy=remedy(policy.wait))
+    _say(console, accepted(found))
+    return found
+
+
+def _wait(found: Look, seconds: float, console: Console) -> Look:
+    """What is seen in the end; the busiest are shown meanwhile."""
+    until = time.monotonic() + seconds
+    limit = "" if math.isinf(seconds) else f" for up to {seconds:.0f} s"
+    head = f"waiting{limit} until the machine is quiet; "
+    with contextlib.ExitStack() as stack:
+        if console.is_terminal:
+            status = stack.enter_context(console.status(escape(head + busy(found))))
+        else:
+            _say(console, head + busy(found))
+        while judged(found.load) != "undisturbed" and time.monotonic() < until:
+            found = look(min(_LOOK, max(_GLANCE, until - time.monotonic())))
+            if console.is_terminal:
+                status.update(escape(head + busy(found)))
+    return found
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,33 @@
+"""The one rule by which a measurement counts as disturbed, whatever was measured."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from gridbench.machine.load import Load
+
+Judgement = Literal["undisturbed", "disturbed", "not known"]
+
+_LEAST = 0.15
+_SHARE = 0.02
+
+
+def tolerated(processors: int | None = None) -> float:
+    """Processors that others may use of so many (this machine's) while something is measured."""
+    return max(_LEAST, _SHARE * (processors or os.cpu_count() or 1))
+
+
+def judged(load: Load) -> Judgement:
+    """Whether it disturbed what was measured meanwhile on this machine."""
+    if load.others <= tolerated():
+        return "undisturbed"
+    if load.apart and load.at_least <= tolerated():
+        return "not known"
+    return "disturbed"
+
+
+def is_quiet(share: float, processors: int) -> bool:
+    """The same of a record that has only the share of so many processors that others used; False
+    if that is NaN, not known."""
+    return share * processors <= tolerated(processors)

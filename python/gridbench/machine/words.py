@@ -1,0 +1,86 @@
+"""What is said of a busy machine, in terminals, records and pages alike."""
+
+from __future__ import annotations
+
+import os
+
+from gridbench.machine.busiest import Look
+from gridbench.machine.load import Load
+from gridbench.machine.rule import tolerated
+
+DISTURBED = "disturbed"
+"""What a measurement is called of which the rule says so."""
+NOTHING = "Nothing can be claimed"
+_LITTLE = 0.005  # processors; shown as none
+
+
+def busy(look: Look) -> str:
+    """How much others use, and who they are."""
+    return (
+        f"other programs use {_of_all(look.load.others)}, and {tolerated():.2f} are tolerated:"
+        f" {_who(look)}"
+    )
+
+
+def remedy(seconds: float = 0.0) -> str:
+    """What to do about a busy machine, or about one that stayed so for so long."""
+    waited = f"it was waited for {seconds:.0f} s; " if seconds else ""
+    return (
+        f"{waited}end what uses the machine, or wait longer by --wait-for-quiet; --accept-load"
+        " measures nevertheless, and what is disturbed then claims nothing"
+    )
+
+
+def accepted(look: Look) -> str:
+    """That it goes on, as the user wants."""
+    return f"--accept-load: {busy(look)}. What is measured meanwhile claims nothing."
+
+
+def disturbed(load: Load) -> str:
+    """Why a measurement does not count; the figures stand behind the colon."""
+    stolen = f", {load.stolen:.2f} of them taken by the hypervisor" if _tells(load.stolen) else ""
+    return (
+        f"{DISTURBED}: other programs used {_of_all(load.others)} meanwhile{stolen}, and"
+        f" {tolerated():.2f} are tolerated"
+    )
+
+
+def not_known(load: Load) -> str:
+    """Why a measurement is not judged."""
+    return (
+        "whether it was disturbed is not known: servers or batch systems have workers on this"
+        f" machine that cannot all be told from other programs; these used {load.at_least:.2f} to"
+        f" {_of_all(load.others)} meanwhile"
+    )
+
+
+def disturbed_count(disturbed: int, of: int, noun: str, processors: int | None = None) -> str:
+    """How many measurements the rule does not let count; empty if all do."""
+    if not disturbed:
+        return ""
+    return (
+        f"other programs disturbed {disturbed:,} of {of:,} {noun}, as they used more than"
+        f" {tolerated(processors):.2f} processors meanwhile"
+    )
+
+
+def no_claim(why: str) -> str:
+    """The sentence that stands where a claim would."""
+    return f"{NOTHING}: {why}."
+
+
+def _of_all(processors: float) -> str:
+    return f"{processors:.2f} of {os.cpu_count() or 1} processors"
+
+
+def _who(look: Look) -> str:
+    parts = [f"{one.name} (process {one.pid}) {one.processors:.2f}" for one in look.users]
+    if _tells(look.load.stolen):
+        parts.append(f"the hypervisor, for other machines {look.load.stolen:.2f}")
+    if look.rest >= 0.02 or not parts:
+        parts.append(f"the kernel, and processes that ended or use little {look.rest:.2f}")
+    return ", ".join(parts)
+
+
+def _tells(processors: float) -> bool:
+    return processors >= _LITTLE
