@@ -19,10 +19,11 @@ from rich.console import Console
 
 from gridbench.bench import grain, journal, large, libraries
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
+from gridbench.bench.figures import Run as CaseRun
 from gridbench.bench.measuring import measure
 from gridbench.bench.processes import footprint, tree
 from gridbench.bench.runner import as_record
-from gridbench.bench.table import print_area
+from gridbench.bench.table import markdown_of, print_area
 from running import PROGRAM, Run
 
 MB = 1_000_000
@@ -165,6 +166,23 @@ def test_ratios_pair_the_rounds_that_both_have() -> None:
     assert ours.ratio_to(peer) == 0.5
     assert math.isnan(ours.ratio_to(Measured({})))
     assert ours.difference_to(peer).by_round == peer.difference_to(ours).by_round == {0: 2, 1: 2}
+
+
+def test_a_ratio_is_claimed_from_undisturbed_rounds_alone() -> None:
+    def row(*ours: float, disturbed: int | None = None) -> Row:
+        samples = Samples()
+        for number, value in enumerate(ours):
+            run = CaseRun(values={"s": value}, seconds=1.0, disturbed=number == disturbed)
+            samples.keep("ours", number, run)
+            samples.add("peer", number, {"s": 2.0})
+        return Row(what="x", unit="s", ours=samples.of("ours", "s"), peer=samples.of("peer", "s"))
+
+    assert row(1.0, 1.5).claimed
+    assert row(1.0, 1.5, 9.0, disturbed=2).claimed
+    assert "not claimed" not in markdown_of("x", [row(1.0, 1.5)])
+    for unsure in (row(1.0), row(1.0, 3.0), row(1.0, 1.5, disturbed=0)):
+        assert not unsure.claimed
+        assert ", not claimed" in markdown_of("x", [unsure])
 
 
 @pytest.mark.parametrize(

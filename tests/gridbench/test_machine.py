@@ -15,6 +15,7 @@ from rich.console import Console
 from gridbench.errors import BusyMachine
 from gridbench.machine import busiest, quiet, watch
 from gridbench.machine.busiest import Look, User, look
+from gridbench.machine.claims import excludes_equality
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.policy import Policy
 from gridbench.machine.processes import mark, processes, whose
@@ -209,6 +210,34 @@ def test_what_is_measured_on_a_busy_machine_does_not_count(
     # The same words in the terminal and on the page.
     assert load["told"] in done.stderr
     assert load["told"] in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("advise", "--work", "1s", "--cores", "2"),
+        ("bench", "journal", "--quick"),
+        ("micro", "null_call", "--engine", "process-pool", "--quick"),
+        ("scenario", "3", "--quick"),
+    ],
+)
+def test_all_that_measure_refuse_a_busy_machine(
+    gridbench: Run, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    with stranger():
+        done = gridbench(*command, "--wait-for-quiet=0", "--out", "out")
+    assert done.returncode == 3, done.stderr
+    assert "gridbench: other programs use " in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.rglob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "claimed"),
+    [((), False), ((2.0,), False), ((2.0, 1.1), True), ((0.5, 0.9), True), ((2.0, 1.0), False)],
+)
+def test_two_rounds_on_one_side_can_be_claimed(ratios: tuple[float, ...], claimed: bool) -> None:
+    assert excludes_equality(ratios) is claimed
 
 
 def test_nonsense_is_refused(gridbench: Run, make_setup: MakeSetup) -> None:

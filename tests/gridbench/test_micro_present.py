@@ -23,7 +23,7 @@ from gridbench.micro.present.charts import bars, curve
 from gridbench.micro.present.each import against_each
 from gridbench.micro.present.families import best_first, engines_best_first, families
 from gridbench.micro.present.markdown import markdown
-from gridbench.micro.present.notes import behind, gaps, headline, undecided, when
+from gridbench.micro.present.notes import behind, claims_something, gaps, headline, undecided, when
 from gridbench.micro.present.page import render
 from gridbench.micro.present.wording import (
     advantage,
@@ -249,6 +249,9 @@ def test_nothing_is_claimed_from_disturbed_or_single_runs() -> None:
         )
         told = headline(replace(results, figures=figures))
         assert told[0].startswith("Nothing can be claimed: ")
+        # Single runs are what the user has asked for.
+        was = replace(results, figures=figures)
+        assert claims_something(was) is ("runs" in changed)
         assert told[1].startswith("As far as that tells, gridrpc-python was measured")
     assert not headline(results)[0].startswith("Nothing")
 
@@ -315,7 +318,7 @@ def test_the_terminal_shows_values_marks_and_reasons() -> None:
     mark = re.search(r"^ dask +failed (\[\d\])", text, re.MULTILINE)
     assert mark
     assert f"{mark[1]} failed: no first task in 180 s" in text
-    assert "* other load disturbed some of its runs" in text
+    assert "* other programs disturbed some of its runs" in text
     assert re.search(r"limit: ping-pong, +10\.0 µs ±20 %", text)
     assert "20.0× faster" in text
     assert "1.25×" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,22 @@ def test_no_claim_is_made_below_what_lies_between_equals() -> None:
     assert figure.noise == pytest.approx(1.3)
     assert figure.ratios[PYTHON].to_peer == pytest.approx(1 / 1.2)
     assert figure.ratios[PYTHON].claim == "no difference"
+
+
+def test_claims_rest_on_two_undisturbed_rounds_that_agree() -> None:
+    pool = _points("null_call", POOL, "us", [200, 200, 200])
+
+    def claim(values: list[float], *disturbed: int) -> str:
+        ours = _points("null_call", PYTHON, "us", values)
+        ours = [replace(one, disturbed=one.round in disturbed) for one in ours]
+        return _figure(_results(ours, pool), "null_call").ratios[PYTHON].claim
+
+    assert claim([20, 22, 24]) == claim([20, 22, 24], 0) == "faster"
+    # What a disturbed round tells does not count, for a claim or against it.
+    assert claim([20, 22, 900], 2) == "faster"
+    assert claim([20, 22, 24], 0, 1) == "no difference"
+    assert claim([20, 22, 900]) == "no difference"
+    assert claim([20]) == "no difference"
 
 
 def test_the_lead_is_judged_against_peer_limit_and_bound() -> None:

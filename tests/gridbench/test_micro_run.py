@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from gridbench.engines.leftovers import Leftovers
+from gridbench.machine.policy import Policy
 from gridbench.micro.command import Request, make_plan, run_micro, tell
 from gridbench.micro.figures import Results, load_results
 from gridbench.micro.launch import Launch
@@ -48,10 +49,13 @@ TINY = Sizes(
 )
 
 
+ACCEPTED = Policy(accept=True, wait=0)
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results]:
     folder = tmp_path_factory.mktemp("micro")
-    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder)
+    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED)
     assert run_micro(request) == 0
     return folder, load_results(folder)
 
@@ -118,7 +122,7 @@ def test_what_was_measured_is_not_measured_again(
 ) -> None:
     folder, results = measured
     before = (folder / POINTS).read_bytes()
-    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder)
+    request = Request(engines=(PYTHON, NATIVE, POOL, C), sizes=TINY, folder=folder, policy=ACCEPTED)
     assert run_micro(request) == 0
     assert (folder / POINTS).read_bytes() == before
     assert "this takes about" not in capsys.readouterr().err
@@ -127,7 +131,9 @@ def test_what_was_measured_is_not_measured_again(
 
 
 def test_another_round_adds_to_what_is_there(tmp_path: Path) -> None:
-    request = Request(workloads=("null_call",), engines=(POOL,), sizes=TINY, folder=tmp_path)
+    request = Request(
+        workloads=("null_call",), engines=(POOL,), sizes=TINY, folder=tmp_path, policy=ACCEPTED
+    )
     assert run_micro(request) == 0
     assert run_micro(replace(request, rounds=2)) == 0
     _, points = load_points(tmp_path / POINTS)
@@ -143,7 +149,11 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
 ) -> None:
     monkeypatch.setenv("GRIDBENCH_ENGINES", str(tmp_path / "none"))
     request = Request(
-        workloads=("null_call",), engines=(POOL, "ray"), sizes=TINY, folder=tmp_path / "out"
+        workloads=("null_call",),
+        engines=(POOL, "ray"),
+        sizes=TINY,
+        folder=tmp_path / "out",
+        policy=ACCEPTED,
     )
     assert run_micro(request) == 0
     figure = load_results(tmp_path / "out").figures[0]

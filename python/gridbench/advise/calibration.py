@@ -11,7 +11,7 @@ from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.work import Work
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
-from gridbench.machine.words import disturbed_count, no_claim, remedy
+from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
 from gridbench.model.command import model_of
 from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
@@ -68,7 +68,7 @@ def calibrate(engine: str, work: Work, console: Console, policy: Policy) -> Mode
         few = len(disturbed) > len(found)
         if few and not policy.accept:
             raise BusyMachine(no_claim(count), remedy=remedy())
-        console.print(count, soft_wrap=True, markup=False)
+        console.print(sentence(count), soft_wrap=True, markup=False)
         if few:
             found, used = found + disturbed, len(disturbed)
     console.print(f"{participant.name}: fitting a model to {len(found)} runs")

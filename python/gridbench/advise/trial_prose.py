@@ -6,7 +6,7 @@ import statistics
 
 from gridbench.advise.trial import CLOSE, LeftOut, Trial, Tried
 from gridbench.formats import NOTHING, counted, duration, percent
-from gridbench.machine.words import disturbed_count, no_claim
+from gridbench.machine.words import disturbed_count, no_claim, sentence
 
 HEAD = ("tasks", "cores", "expected", "measured", "from", "to", "off by", "ratio")
 """Of the columns of `row`: medians, smallest and largest total, ratio to the best."""
@@ -54,7 +54,7 @@ def trial_warnings(trial: Trial) -> list[str]:
         found.append(f"The model is of another machine, {trial.model_host}: so is what it expects.")
     if trial.disturbed:
         count = disturbed_count(trial.disturbed, trial.runs, "runs")
-        found.append(f"{count}." if trial.claims else no_claim(count))
+        found.append(sentence(count) if trial.claims else no_claim(count))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from gridbench.machine.claims import excludes_equality
 from gridbench.records import from_record
 
 Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
@@ -45,6 +46,8 @@ class Measured:
     """Why values are missing; empty if none are."""
     at_limit: bool = False
     """They are missing because the case did not end within its limit."""
+    disturbed: frozenset[int] = frozenset()
+    """The rounds that other programs disturbed."""
 
     @classmethod
     def exactly(cls, value: float) -> Measured:
@@ -64,14 +67,19 @@ class Measured:
     def scaled(self, factor: float) -> Measured:
         """The same in another unit."""
         scaled = {number: value * factor for number, value in self.by_round.items()}
-        return Measured(scaled, self.problem, self.at_limit)
+        return replace(self, by_round=scaled)
 
     def difference_to(self, twin: Measured) -> Measured:
         """How many times the larger of the two is the smaller, for each round that both have."""
         common = self.by_round.keys() & twin.by_round.keys()
         pairs = {n: sorted((self.by_round[n], twin.by_round[n])) for n in common}
         differences = {n: high / low for n, (low, high) in pairs.items() if low}
-        return Measured(differences, self.problem or twin.problem, self.at_limit or twin.at_limit)
+        return Measured(
+            differences,
+            self.problem or twin.problem,
+            self.at_limit or twin.at_limit,
+            self.disturbed | twin.disturbed,
+        )
 
     def ratios_to(self, other: Measured) -> Measured:
         """How many times the other value this one is, for each round that both have.
@@ -81,8 +89,14 @@ class Measured:
         """
         common = sorted(self.by_round.keys() & other.by_round.keys())
         return Measured(
-            {n: self.by_round[n] / other.by_round[n] for n in common if other.by_round[n]}
+            {n: self.by_round[n] / other.by_round[n] for n in common if other.by_round[n]},
+            disturbed=self.disturbed | other.disturbed,
         )
+
+    @property
+    def undisturbed(self) -> list[float]:
+        """What a claim may rest on."""
+        return [self.by_round[n] for n in sorted(self.by_round.keys() - self.disturbed)]
 
     def ratio_to(self, other: Measured) -> float:
         """Median of the ratios of those rounds that both have; NaN if there are none."""
@@ -134,6 +148,13 @@ class Row:
         """Those of single rounds to the peer's and the limit's values, in the order of rounds."""
         parts = {"peer": self.peer, "limit": self.limit}
         return {name: self.ours.ratios_to(part).values for name, part in parts.items() if part}
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it can be claimed that ours and the peer's differ."""
+        return self.peer is not None and excludes_equality(
+            self.ours.ratios_to(self.peer).undisturbed
+        )
 
     @property
     def reached(self) -> bool | None:
@@ -213,11 +234,17 @@ class Samples:
             problem = f"{case}, round {failed[-1] + 1}: {runs[failed[-1]].problem}"
         elif not values:
             problem = f"{case}: was not run"
-        return Measured(values, problem, bool(failed) and runs[failed[-1]].hopeless)
+        disturbed = frozenset(n for n in values if runs[n].disturbed)
+        return Measured(values, problem, bool(failed) and runs[failed[-1]].hopeless, disturbed)
 
     def others(self) -> list[float]:
         """What other work took during each run, in processors."""
         return [run.others for runs in self._runs.values() for run in runs.values() if run.seconds]
+
+    @property
+    def disturbed(self) -> int:
+        """How many runs other programs disturbed."""
+        return sum(run.disturbed for runs in self._runs.values() for run in runs.values())
 
     def as_record(self) -> dict[str, Any]:
         """For the file: all runs."""

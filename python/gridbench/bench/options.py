@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
 
 
 @click.command(
@@ -40,6 +42,7 @@ from gridbench.command_with_examples import CommandWithExamples
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
 )
+@load_options
 @click.option("--fresh", is_flag=True, help="Forget what FILE.json has of a call cut off.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
@@ -54,6 +57,7 @@ def bench(
     out: Path | None,
     fresh: bool,
     markdown: Path | None,
+    policy: Policy,
 ) -> None:
     """Measure what only gridrpc does, beside the limits of this machine.
 
@@ -67,7 +71,9 @@ def bench(
     and what is to be reached. Each run is saved in FILE.json as it ends: the same command goes on
     where one that was cut off stopped. A part of cluster takes five minutes at most, with as many
     rounds as that has room for, and of what reaches its limit it is told how far it came.
-    Exit status 1 says that something could not be measured.
+    A ratio to a peer is claimed if two undisturbed rounds at least were all on one side of 1.
+    Exit status 1 says that something could not be measured, 3 that other programs used the machine,
+    so that nothing can be claimed.
     `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.extent import Extent
@@ -78,6 +84,7 @@ def bench(
         raise InputError("--full and --quick are contraries", remedy="leave one of them out")
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
     request = Request(
-        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh
-    )
+        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,
+        policy=policy,
+    )  # fmt: skip
     sys.exit(run_bench(request))

@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,10 @@ from gridbench.bench.table import markdown_of, print_area
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.formats import about
+from gridbench.machine.claims import ENOUGH
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
+from gridbench.machine.words import disturbed_count, sentence
 from gridbench.pages.files import write_page
 from gridbench.progress import Steps
 from gridbench.records import RecordError
@@ -56,10 +60,13 @@ class Request:
     markdown: Path | None = None
     fresh: bool = False
     """Forget what `out` holds of a call that was cut off."""
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
 
 
 def run_bench(request: Request) -> int:
-    """Measure, print, keep. Returns the exit status: 1 if something could not be measured."""
+    """Measure, print, keep. Returns the exit status: 1 if something could not be measured, 3 if
+    other programs disturbed it, so that nothing can be claimed, and that was not accepted."""
     unknown = [name for name in request.areas if name not in AREAS]
     if unknown:
         raise InputError(
@@ -86,7 +93,8 @@ def run_bench(request: Request) -> int:
     page: list[str] = []
     save()  # a file that cannot be written is told before
     save_page(request.markdown, [_head(record, samples)])
-    missing = False
+    settle(request.policy, errors)
+    missing, measured = False, list[Row]()
     with Interrupt() as interrupt:
         for number, area in enumerate(chosen):
             with Steps(errors, f"{area.name}: run") as steps:
@@ -100,12 +108,30 @@ def run_bench(request: Request) -> int:
             record["complete"] = not interrupt.came and number + 1 == len(chosen)
             save()
             save_page(request.markdown, [_head(record, samples), *page])
+            measured += rows
             missing |= any(row.problems for row in rows)
             if interrupt.came:
                 kept = f"; --out {request.out} goes on with the rest" if request.out else ""
                 console.print(f"stopped: what was measured stands above{kept}", soft_wrap=True)
                 return interrupt.exit_status
-    return 1 if missing else 0
+    if count := _disturbed(record, samples):
+        console.print(sentence(count), soft_wrap=True, highlight=False)
+    if missing:
+        return 1
+    return request.policy.exit_status(claims=_claims(measured, samples))
+
+
+def _claims(rows: Sequence[Row], samples: Samples) -> bool:
+    """Whether other programs have left anything that can be claimed."""
+    if not samples.disturbed:
+        return True
+    if any(row.peer for row in rows):
+        return any(row.claimed for row in rows)
+    return any(row.ours.undisturbed for row in rows)
+
+
+def _disturbed(record: dict[str, Any], samples: Samples) -> str:
+    return disturbed_count(samples.disturbed, samples.count, "runs", record["machine"].get("cores"))
 
 
 class _Watcher:
@@ -207,6 +233,11 @@ def _head(record: dict[str, Any], samples: Samples) -> str:
         lines.append(
             f"Other work on the machine took {statistics.median(others):.2f} processors during a "
             f"run (median; from {min(others):.2f} to {max(others):.2f})."
+        )
+    if count := _disturbed(record, samples):
+        lines.append(
+            f"{sentence(count)} No ratio to a peer is claimed from these, nor from fewer than"
+            f" {ENOUGH} others, nor where they are on both sides of 1."
         )
     return f"# {title}\n\n{' '.join(lines)}\n"
 

@@ -137,7 +137,8 @@ def _ratio(row: Row) -> str:
         if not math.isnan(median):
             ratios = row.ratios.get(name, [])
             spread = f" ({min(ratios):.3g}-{max(ratios):.3g})" if len(ratios) > 1 else ""
-            lines.append(f"{median:.3g}× {name}{spread}")
+            sure = "" if name != "peer" or row.claimed else ", not claimed"
+            lines.append(f"{median:.3g}× {name}{spread}{sure}")
     return _BREAK.join(lines) or "-"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections.abc import Callable
 
 from rich.console import Console
 from rich.markup import escape
@@ -20,8 +21,11 @@ _LOOK = 1.0  # seconds
 _GLANCE = 0.25  # the same where the answer changes nothing
 
 
-def settle(policy: Policy, console: Console) -> Look:
-    """Return what was seen when the machine was quiet, or was accepted as it is.
+def settle(
+    policy: Policy, console: Console, *, stopped: Callable[[], bool] = lambda: False
+) -> Look:
+    """Return what was seen when the machine was quiet, or was accepted as it is, or when the user
+    has `stopped` it.
 
     Raises BusyMachine, with who uses it, if it is still busy when the time to wait is over.
     """
@@ -30,8 +34,8 @@ def settle(policy: Policy, console: Console) -> Look:
     if judged(found.load) == "undisturbed":
         return found
     if policy.wait:
-        found = _wait(found, policy.wait, console)
-    if judged(found.load) == "undisturbed":
+        found = _wait(found, policy.wait, console, stopped)
+    if judged(found.load) == "undisturbed" or stopped():
         return found
     if not policy.accept:
         raise BusyMachine(busy(found), remedy=remedy(policy.wait))
@@ -39,7 +43,7 @@ def settle(policy: Policy, console: Console) -> Look:
     return found
 
 
-def _wait(found: Look, seconds: float, console: Console) -> Look:
+def _wait(found: Look, seconds: float, console: Console, stopped: Callable[[], bool]) -> Look:
     """What is seen in the end; the busiest are shown meanwhile."""
     until = time.monotonic() + seconds
     limit = "" if math.isinf(seconds) else f" for up to {seconds:.0f} s"
@@ -49,8 +53,11 @@ def _wait(found: Look, seconds: float, console: Console) -> Look:
             status = stack.enter_context(console.status(escape(head + busy(found))))
         else:
             _say(console, head + busy(found))
-        while judged(found.load) != "undisturbed" and time.monotonic() < until:
-            found = look(min(_LOOK, max(_GLANCE, until - time.monotonic())))
+        while judged(found.load) != "undisturbed" and not stopped():
+            left = until - time.monotonic()
+            if left <= 0:
+                break
+            found = look(min(_LOOK, max(_GLANCE, left)))
             if console.is_terminal:
                 status.update(escape(head + busy(found)))
     return found

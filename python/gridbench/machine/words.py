@@ -64,6 +64,11 @@ def disturbed_count(disturbed: int, of: int, noun: str, processors: int | None =
     )
 
 
+def sentence(text: str) -> str:
+    """Where one of these stands by itself."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def no_claim(why: str) -> str:
     """The sentence that stands where a claim would."""
     return f"{NOTHING}: {why}."

@@ -9,7 +9,7 @@ import json
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +22,8 @@ from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import installed_engines
 from gridbench.errors import InputError
 from gridbench.formats import about
+from gridbench.machine.policy import Policy
+from gridbench.machine.quiet import settle
 from gridbench.micro.figures import RESULTS, Results
 from gridbench.micro.launch import Launch
 from gridbench.micro.plan import (
@@ -34,6 +36,7 @@ from gridbench.micro.plan import (
     order_of,
 )
 from gridbench.micro.points import Header, Point, PointsFile, open_points
+from gridbench.micro.present.notes import claims_something
 from gridbench.micro.probe import ProbeFailed, asked
 from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
@@ -65,6 +68,8 @@ class Request:
     """Instead of what the sizes say, for all sessions alike."""
     folder: Path = Path("runs", "micro")
     fresh: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,9 @@ class Plan:
 def run_micro(request: Request) -> int:
     """Measure what is missing, print, keep. Returns the exit status.
 
-    0: all was measured. 1: something failed. 128 + n: ended by signal n; what was measured is
-    kept. InputError for bad input.
+    0: all was measured. 1: something failed. 3: other programs disturbed it, so that nothing can be
+    claimed, and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
+    InputError for bad input.
     """
     console = Console(stderr=True, highlight=False)
     workloads = check_workloads(request.workloads)
@@ -102,6 +108,7 @@ def run_micro(request: Request) -> int:
                     " command goes on with what is missing",
                     soft_wrap=True,
                 )
+                settle(request.policy, console, stopped=lambda: interrupt.came)
             progress = Steps(console, "session", seconds=seconds)
             runner = Runner(
                 request.sizes,
@@ -118,7 +125,9 @@ def run_micro(request: Request) -> int:
         if interrupt.came:
             console.print("stopped: what was measured is kept")
             return interrupt.exit_status
-        return 1 if Points(points.points + plan.refusals).failed else 0
+        if Points(points.points + plan.refusals).failed:
+            return 1
+        return request.policy.exit_status(claims=claims_something(results))
     finally:
         points.close()
 

@@ -44,7 +44,7 @@ class Entry:
     note: str = ""
     """What has to be known of the value, such as the chunk size that was best."""
     disturbed_runs: int = 0
-    """How many of the runs other load on the machine disturbed."""
+    """How many of the runs other programs disturbed."""
     percentiles: dict[str, float] | None = None
     """By name ("50", "99.9"), from the merged samples of all runs."""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
 
 
 @click.command(
@@ -43,6 +45,7 @@ from gridbench.command_with_examples import CommandWithExamples
     metavar="DIR",
     help="Folder for the results.",
 )
+@load_options
 @click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
 @click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
 def micro(
@@ -54,6 +57,7 @@ def micro(
     out: Path,
     fresh: bool,
     list_only: bool,
+    policy: Policy,
 ) -> None:
     """Measure calls, arrays, start-up and memory on all installed engines.
 
@@ -63,7 +67,9 @@ def micro(
 
     Every result is saved at once: the same command goes on where the one before stopped. DIR
     then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
-    something could not be measured.
+    something could not be measured, 3 that other programs used the machine, so that nothing can be
+    claimed. What they disturb is repeated, as far as time allows; a claim takes two undisturbed
+    rounds at least, in all of which the same engine is ahead.
     """
     if list_only:
         from gridbench.micro.listing import listing
@@ -82,6 +88,7 @@ def micro(
                 rounds=rounds,
                 folder=out,
                 fresh=fresh,
+                policy=policy,
             )
         )
     )

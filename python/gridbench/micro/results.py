@@ -105,12 +105,12 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
         for name, one in sorted(series.items(), key=lambda pair: _place(pair[0]))
         if not name.endswith(AGAIN) and (one.values or one.trouble)
     }
-    measured = {name: one.values for name, one in shown.items() if one.values}
+    measured = {name: one for name, one in shown.items() if one.values}
     peers = [name for name in measured if not name.startswith(_OURS) and name not in _BESIDE]
     pick = min if kind.better == "less" else max
     peer = None
     if peers and kind.compared:
-        peer = pick(peers, key=lambda name: _median(measured[name]))
+        peer = pick(peers, key=lambda name: _median(measured[name].values))
     first = next((one.values for one in limits.values() if one.values), {})
     return Figure(
         id=kind.id,
@@ -126,8 +126,8 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
         noise=noise,
         best_peer=peer,
         ratios={
-            name: _ratio(kind, values, measured[peer] if peer else {}, first, noise)
-            for name, values in measured.items()
+            name: _ratio(kind, one, measured[peer] if peer else Series(), first, noise)
+            for name, one in measured.items()
         },
     )
 
@@ -150,7 +150,7 @@ def _entry(name: str, series: Series) -> Entry:
         high=high,
         runs=len(values),
         values=tuple(values),
-        disturbed_runs=series.disturbed,
+        disturbed_runs=len(series.disturbed),
         note=series.note,
         percentiles={p: series.samples.percentile(float(p)) for p in PERCENTILES}
         if series.samples.count
@@ -158,13 +158,14 @@ def _entry(name: str, series: Series) -> Entry:
     )
 
 
-def _ratio(kind: FigureOf, ours: ByRound, peer: ByRound, limit: ByRound, noise: float) -> Ratio:
-    to_peer = paired_ratios(ours, peer)
-    to_limit = paired_ratios(ours, limit)
+def _ratio(kind: FigureOf, ours: Series, peer: Series, limit: ByRound, noise: float) -> Ratio:
+    to_peer = paired_ratios(ours.values, peer.values)
+    to_limit = paired_ratios(ours.values, limit)
     middle = statistics.median(to_peer) if to_peer else None
     interval = bootstrap_interval(to_peer)
     claim: Claim = "no difference"
-    if middle and ours is not peer and stands_out(middle, interval, noise):
+    sound = paired_ratios(ours.undisturbed, peer.undisturbed)
+    if middle and ours is not peer and stands_out(sound, noise):
         claim = "faster" if (middle < 1) == (kind.better == "less") else "slower"
     return Ratio(
         to_peer=middle,

@@ -17,14 +17,19 @@ class Series:
     """What the points tell of one quantity of one engine."""
 
     values: ByRound = field(default_factory=dict)
-    disturbed: int = 0
-    """How many of the rounds other load disturbed."""
+    disturbed: set[int] = field(default_factory=set)
+    """The rounds that other programs disturbed."""
     trouble: Point | None = None
     """The last point that has no value, if any."""
     note: str = ""
     """What has to be known of the values, such as the parameter that was chosen."""
     samples: Histogram = field(default_factory=Histogram)
     """Of all rounds."""
+
+    @property
+    def undisturbed(self) -> ByRound:
+        """The values that a claim may rest on."""
+        return {n: value for n, value in self.values.items() if n not in self.disturbed}
 
 
 class Points:
@@ -61,7 +66,8 @@ class Points:
                 series.trouble = point
             elif source.quantity in point.values:
                 series.values[point.round] = point.values[source.quantity] * source.factor
-                series.disturbed += point.disturbed
+                if point.disturbed:
+                    series.disturbed.add(point.round)
                 counts = point.samples.get(source.quantity)
                 if isinstance(counts, dict):
                     series.samples = series.samples.merged(Histogram.from_record(counts))

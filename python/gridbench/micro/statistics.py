@@ -7,6 +7,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from math import comb
 
+from gridbench.machine.claims import excludes_equality
+
 _RESAMPLES = 2000
 _SURE = 0.95
 
@@ -73,8 +75,9 @@ def noise_between(one: Mapping[int, float], other: Mapping[int, float]) -> float
     return float(max(by_round, first / second, second / first))
 
 
-def stands_out(ratio: float, interval: tuple[float, float] | None, noise: float) -> bool:
-    """Whether a ratio says more than that the machine is noisy."""
-    if max(ratio, 1 / ratio) <= noise:
+def stands_out(ratios: Sequence[float], noise: float) -> bool:
+    """Whether the ratios of undisturbed rounds say more than that the machine is noisy."""
+    if not excludes_equality(ratios):
         return False
-    return interval is None or interval[0] > 1 or interval[1] < 1
+    ratio = statistics.median(ratios)
+    return max(ratio, 1 / ratio) > noise

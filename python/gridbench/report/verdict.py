@@ -6,11 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from gridbench.formats import duration
+from gridbench.machine.claims import ENOUGH
 from gridbench.report.prose import counts
 from gridbench.report.study import Study
-
-_ENOUGH = 2
-"""Runs of an engine, from which on a difference to another one can be claimed."""
 
 
 def verdict(studies: Sequence[Study]) -> str:
@@ -38,10 +36,10 @@ def verdict(studies: Sequence[Study]) -> str:
 def _compared(first: str, fast: Sequence[float], second: str, slow: Sequence[float]) -> str:
     ahead, behind = statistics.median(fast), statistics.median(slow)
     told = f"{duration(ahead)} against {duration(behind)} of {second}, {behind / ahead:.3g} times"
-    if min(len(fast), len(slow)) < _ENOUGH:
+    if min(len(fast), len(slow)) < ENOUGH:
         return (
             f"{first} was fastest here, {told}, but nothing can be claimed from it: that takes"
-            f" {_ENOUGH} runs of each engine at least."
+            f" {ENOUGH} runs of each engine at least."
         )
     if max(fast) < min(slow):
         return (

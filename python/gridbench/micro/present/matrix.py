@@ -21,7 +21,7 @@ from gridbench.micro.present.wording import (
 
 RowKind = Literal["ours", "peer", "limit", "named", "against peer", "against limit"]
 CellText = Callable[[Figure, Entry], str]
-_DISTURBED = "other load disturbed some of its runs"
+_DISTURBED = "other programs disturbed some of its runs"
 
 
 @dataclass(frozen=True, slots=True)

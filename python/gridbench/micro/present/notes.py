@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gridbench.formats import amount, counted, times
+from gridbench.machine.claims import ENOUGH
+from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.micro.figures import Figure, Results
 from gridbench.micro.present.families import has_value, ours
 from gridbench.micro.present.wording import advantage, against_peer, status_word, titled
@@ -16,8 +18,6 @@ MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words: like all peers, it runs any Python function."""
 FEW_RUNS = 6
 """With fewer no two values hold the median in 95 % of cases."""
-_ENOUGH = 2
-"""Undisturbed runs from which on an engine can be said to be ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,10 @@ def headline(results: Results) -> list[str]:
         sure = any(_undisturbed(figure) for figure, _ in compared)
         if not sure:
             found.append(
-                f"Nothing can be claimed: in no figure {MAIN_ENGINE} and its best peer have"
-                f" {_ENOUGH} undisturbed runs each."
+                no_claim(
+                    f"in no figure {MAIN_ENGINE} and its best peer have {ENOUGH} undisturbed runs"
+                    " each"
+                )
             )
         found.append(
             ("" if sure else "As far as that tells, ")
@@ -80,9 +82,19 @@ def headline(results: Results) -> list[str]:
 
 
 def _undisturbed(figure: Figure) -> bool:
-    """Whether there are enough runs of both that are compared that other load left alone."""
+    """Whether there are enough undisturbed runs of both that are compared."""
     runs = {e.engine: e.runs - e.disturbed_runs for e in figure.entries}
-    return min(runs.get(MAIN_ENGINE, 0), runs.get(figure.best_peer or "", 0)) >= _ENOUGH
+    return min(runs.get(MAIN_ENGINE, 0), runs.get(figure.best_peer or "", 0)) >= ENOUGH
+
+
+def claims_something(results: Results) -> bool:
+    """Whether other programs have left anything that can be claimed."""
+    entries = [entry for figure in results.figures for entry in figure.entries]
+    if not any(entry.disturbed_runs for entry in entries):
+        return True
+    if any(figure.best_peer for figure in results.figures):
+        return any(_undisturbed(figure) for figure in results.figures if figure.best_peer)
+    return any(entry.runs > entry.disturbed_runs for entry in entries)
 
 
 def incomplete(results: Results) -> str:
@@ -125,15 +137,15 @@ def reason(status: str, why: str) -> str:
 
 
 def disturbed(results: Results) -> str:
-    """How many values come from runs that other load disturbed; empty if none does."""
+    """How many values come from runs that other programs disturbed; empty if none does."""
     entries = [entry for figure in results.figures for entry in figure.entries]
     count = sum(entry.disturbed_runs for entry in entries)
     if not count:
         return ""
-    return (
-        f"Other load disturbed the runs of {count:,} of {sum(e.runs for e in entries):,} values; "
-        "medians that rest on any of these have a star."
+    told = disturbed_count(
+        count, sum(e.runs for e in entries), "values", results.machine.get("cores")
     )
+    return sentence(f"{told}; medians that rest on any of these have a star")
 
 
 def fewest_runs(results: Results) -> int:
@@ -190,8 +202,9 @@ def method(results: Results) -> list[str]:
             else []
         ),
         *_equals(results),
-        "A run that other load disturbed is repeated, as far as time allows; what still was "
-        "disturbed is marked.",
+        "A run that other programs disturbed is repeated, as far as time allows; what still was "
+        f"disturbed is marked. A claim takes {ENOUGH} undisturbed rounds, in all of which the same "
+        "engine is ahead.",
     ]
     extent = results.extent
     if extent is not None and not incomplete(results):

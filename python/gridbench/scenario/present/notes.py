@@ -9,7 +9,7 @@ from typing import Any
 
 from gridbench.formats import bit_rate, counted, duration, percent
 from gridbench.machine.rule import tolerated
-from gridbench.machine.words import DISTURBED, disturbed_count
+from gridbench.machine.words import DISTURBED, disturbed_count, sentence
 from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.results import CaseResult
@@ -62,7 +62,7 @@ def notices(header: Header, results: Sequence[CaseResult], cells: Sequence[Cell]
         count = disturbed_count(
             disturbed, len(results), "runs of cases", header.machine.get("cores")
         )
-        found.append(f"{count[0].upper()}{count[1:]}.")
+        found.append(sentence(count))
     busy = [result.load["busy"] for result in results if "busy" in result.load]
     full = sum(share >= _FULL for share in busy)
     if full:

@@ -6,13 +6,11 @@ import statistics
 from collections.abc import Sequence
 
 from gridbench.formats import counted, duration
+from gridbench.machine.claims import ENOUGH
 from gridbench.scenario.cells import Cell, engines_of
 
 Overheads = dict[tuple[object, ...], Cell]
 """The cells of an engine that count and cost something, by what was run."""
-
-_ENOUGH = 2
-"""Runs of a case on each engine, from which on a difference can be claimed."""
 
 _TILES = 5
 
@@ -80,7 +78,7 @@ def _compared(first: str, second: str, found: dict[str, Overheads]) -> str:
     mine, others = found[first], found[second]
     shared = mine.keys() & others.keys()
     repeated = [
-        key for key in shared if min(len(mine[key].results), len(others[key].results)) >= _ENOUGH
+        key for key in shared if min(len(mine[key].results), len(others[key].results)) >= ENOUGH
     ]
     sure = sum(mine[key].overhead().high < others[key].overhead().low for key in repeated)
     ratio = statistics.median(ratios_of(others, mine))
