@@ -145,7 +145,9 @@ def test_close_is_within_5_percent(advised: tuple[float, ...], close: str, told:
 
 def test_one_round_tells_no_noise() -> None:
     found = trial(tried(1, 1.0), tried(8, 1.3, advised=True))
-    assert (found.noise, found.close) == (None, "no")
+    # Nothing can be claimed from it.
+    assert (found.noise, found.close) == (None, None)
+    assert found.claims, "that was not for other programs to decide"
     assert "Each was run only once" in trial_sentences(found)[1]
 
 
@@ -162,7 +164,15 @@ def test_what_disturbs_the_comparison_is_told() -> None:
         "The advised 8 tasks on 4 cores took 1.000 s; no other split was tried."
     ]
     assert trial_warnings(found) == []
-    assert "used up to 30.0 % of the processors" in trial_warnings(replace(found, others=0.3))[0]
+    (told,) = trial_warnings(replace(found, runs=3, disturbed=1))
+    assert told.startswith("Nothing can be claimed: other programs disturbed 1 of 3 runs")
+    two = trial(tried(1, 1.0, 1.0), tried(8, 1.3, 1.3, advised=True))
+    both = replace(two, runs=4, disturbed=1)
+    assert both.close == "no"
+    assert trial_warnings(both)[0].startswith("Other programs disturbed 1 of 4 runs")
+    accepted = replace(both, accepted=True)
+    assert (accepted.close, accepted.claims) == (None, False)
+    assert len(trial_sentences(accepted)) == 1
     (told,) = trial_warnings(replace(found, model_host="there"))
     assert "another machine, there" in told
     failure = LeftOut(tasks=8, cores=4, reason="out of luck")

@@ -17,12 +17,12 @@ from gridbench.machine import busiest, quiet, watch
 from gridbench.machine.busiest import Look, User, look
 from gridbench.machine.claims import excludes_equality
 from gridbench.machine.load import Load, Moment, reading
-from gridbench.machine.policy import Policy
+from gridbench.machine.policy import WAIT, Policy
 from gridbench.machine.processes import mark, processes, whose
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import is_quiet, judged, tolerated
 from gridbench.machine.words import busy, disturbed
-from running import _STRANGER, MakeSetup, Run, stranger
+from running import _STRANGER, REPOSITORY, MakeSetup, Run, stranger
 
 QUIET = Look(Load(seconds=1, others=0.01), ())
 BUSY = Look(Load(seconds=1, others=1.5, stolen=0.25), (User("cc1", 7, 0.9), User("cc1", 8, 0.35)))
@@ -244,3 +244,10 @@ def test_nonsense_is_refused(gridbench: Run, make_setup: MakeSetup) -> None:
     done = gridbench("run", "--wait-for-quiet", make_setup())
     assert done.returncode == 2
     assert "is not a time: write --wait-for-quiet=60, or put it last" in done.stderr
+
+
+def test_the_page_tells_the_rule_as_it_is() -> None:
+    page = (REPOSITORY / "docs" / "measured.md").read_text()
+    assert f"{tolerated(2):.2f} of 2, {tolerated(64):.2f} of 64" in page
+    assert f"wait for {WAIT:.0f} s" in page
+    assert f"exit status {BusyMachine.exit_status}" in page
