@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +75,29 @@ def test_a_url_of_a_batch_system_is_told_its_numbers(grid: Path) -> None:
         (name,) = few.names
         assert name == "slurm://lab?partition=batch&wall_time=00:05:00&nodes=2&workers=1"
         assert ask(None, few.names, patience=DEADLINE).workers == 2
+
+
+_WHOSE = """
+import os, sys
+import gridrpc
+from gridbench.machine.processes import mark, processes, whose
+mark()
+with gridrpc.Grid(config=sys.argv[1], servers=["lab"]) as grid:
+    workers = {grid.submit(os.getpid, server="lab").result() for _ in range(10)}
+    known = whose(processes(), os.getpid())
+    print(workers <= known.ours, bool(known.unclear), known.apart)
+"""
+
+
+def test_workers_in_jobs_are_not_taken_for_other_programs(
+    grid: Path, environment: dict[str, str]
+) -> None:
+    """They do not descend from who has submitted the job, and inherit its mark."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WHOSE, grid], env=environment, capture_output=True, text=True,
+        check=False, timeout=DEADLINE,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "False", "True"], done.stderr
 
 
 def test_a_scenario_runs_on_the_nodes_of_a_cluster(
