@@ -232,6 +232,15 @@ def test_all_that_measure_refuse_a_busy_machine(
     assert not list(tmp_path.rglob("*.html"))
 
 
+def test_what_is_refused_leaves_earlier_results_alone(gridbench: Run, tmp_path: Path) -> None:
+    before = '{"complete": true}'
+    (tmp_path / "out.json").write_text(before)
+    with stranger():
+        done = gridbench("bench", "journal", "--quick", "--wait-for-quiet=0", "--out", "out.json")
+    assert done.returncode == 3, done.stderr
+    assert (tmp_path / "out.json").read_text() == before
+
+
 @pytest.mark.parametrize(
     ("ratios", "claimed"),
     [((), False), ((2.0,), False), ((2.0, 1.1), True), ((0.5, 0.9), True), ((2.0, 1.0), False)],

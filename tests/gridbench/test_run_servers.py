@@ -152,7 +152,7 @@ def test_workers_are_those_of_the_servers(place: Place, engine: str) -> None:
     assert len(set(table["host"].to_pylist())) > 1
     assert all(int(worker) > 0 for worker in table["worker"].to_pylist())
     # A model of such runs knows how often shared data goes over links.
-    seen = observe(place.folder / out)
+    seen = observe(place.folder / out, disturbed=True)
     assert isinstance(seen, Observation)
     assert (seen.place.transport, seen.place.nodes) == ("links", 4)
     assert seen.place.host == f"{platform.node()}, workers on 4 hosts (node1 … node4),"

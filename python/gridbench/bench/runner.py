@@ -91,9 +91,11 @@ def run_bench(request: Request) -> int:
         save_record(request.out, record | {"samples": samples.as_record()})
 
     page: list[str] = []
-    save()  # a file that cannot be written is told before
-    save_page(request.markdown, [_head(record, samples)])
+    if request.out and not request.out.exists():
+        save()  # a file that cannot be written is told before
     settle(request.policy, errors)
+    save()  # only now: a call that measures nothing leaves earlier results alone
+    save_page(request.markdown, [_head(record, samples)])
     missing, measured = False, list[Row]()
     with Interrupt() as interrupt:
         for number, area in enumerate(chosen):

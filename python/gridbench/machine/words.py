@@ -11,7 +11,7 @@ from gridbench.machine.rule import tolerated
 DISTURBED = "disturbed"
 """What a measurement is called of which the rule says so."""
 NOTHING = "Nothing can be claimed"
-_LITTLE = 0.005  # processors; shown as none
+_LITTLE = 0.05  # processors; not told by itself
 
 
 def busy(look: Look) -> str:

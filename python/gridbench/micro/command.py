@@ -97,6 +97,8 @@ def run_micro(request: Request) -> int:
     console = Console(stderr=True, highlight=False)
     workloads = check_workloads(request.workloads)
     known = known_engines(request.engines)
+    if request.fresh:  # before earlier results are forgotten
+        settle(request.policy, console)
     points = open_points(request.folder, _header(request.sizes), fresh=request.fresh)
     try:
         with Interrupt() as interrupt, Leftovers() as leftovers:
@@ -108,7 +110,8 @@ def run_micro(request: Request) -> int:
                     " command goes on with what is missing",
                     soft_wrap=True,
                 )
-                settle(request.policy, console, stopped=lambda: interrupt.came)
+                if not request.fresh:
+                    settle(request.policy, console, stopped=lambda: interrupt.came)
             progress = Steps(console, "session", seconds=seconds)
             runner = Runner(
                 request.sizes,

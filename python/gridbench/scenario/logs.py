@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -73,8 +74,7 @@ def _result(run: Run, scenario: int) -> CaseResult:
         bytes_shared=first["bytes_shared"],
         bytes_out=first["bytes_out"],
     )
-    reason = "" if run.record.get("valid", True) else "the run's record says that it is not valid"
-    reason = reason or why_invalid(of_run, summary)
+    reason = _reason(run.record) or why_invalid(of_run, summary)
     scale = run.record.get("time_scale")
     return CaseResult(
         scenario=scenario,
@@ -95,3 +95,13 @@ def _result(run: Run, scenario: int) -> CaseResult:
         figures=figures_of(of_run),
         folder=run.path,
     )
+
+
+def _reason(record: dict[str, Any]) -> str:
+    """Why a run does not count, in the words of its record; empty if that says nothing."""
+    if record.get("valid", True):
+        return ""
+    reasons = record.get("invalid_because")
+    if isinstance(reasons, list) and reasons:
+        return str(reasons[0])
+    return "the run's record says that it is not valid"
