@@ -26,7 +26,7 @@ from running import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
 from synthetic import MB
 
 ENGINE = "gridrpc-native"
-FEW = ("--work", "0.02s", "--cores", "3", "--most-tasks", "12")
+FEW = ("--work", "0.02s", "--cores", "3", "--most-tasks", "12", "--task", "sleep")
 
 
 def of(model: Model, *, engine: str = ENGINE, transport: str = "one host") -> Model:
