@@ -11,10 +11,8 @@ from typing import Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
+from gridbench.machine.claims import ENOUGH
 from gridbench.report.measures import Measure, Quantity
-
-ENOUGH = 2
-"""Values of each side from which on a difference can be claimed."""
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
 
