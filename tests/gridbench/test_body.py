@@ -24,7 +24,7 @@ from gridbench.workload.body import body
 from gridbench.workload.body_option import parse_body
 from gridbench.workload.kind import Kind, kind_of
 from gridbench.workload.task import run_task
-from running import MakeSetup, Run
+from running import MakeSetup, Run, accept
 
 USERS = """
 def digits(seconds, data, shared):
@@ -118,6 +118,7 @@ def test_tasks_that_compute_share_the_processors(
     # Twice as many workers do not halve it.
     assert record["summary"]["ideal"] == pytest.approx(0.02 * 4)
     assert f"that compute on {processors} processor" in (tmp_path / "out/report.html").read_text()
+    accept(tmp_path / "out")
     why = observe(tmp_path / "out")
     assert isinstance(why, str)
     assert "share processors" in why
@@ -206,4 +207,5 @@ def test_a_run_whose_workers_have_a_processor_each_serves_a_model(
 ) -> None:
     setup = make_setup(tasks=3, nodes=1, sleep=0.01)
     assert gridbench("run", setup, "--task", "spin", "--out", "out").returncode == 0
+    accept(tmp_path / "out")
     assert isinstance(observe(tmp_path / "out"), Observation)

@@ -12,7 +12,7 @@ from gridbench.errors import InputError
 from gridbench.report.compare import Compared, compared, failing, parse_share, told
 from gridbench.report.measures import Measure, measures
 from micro_results import made
-from running import MakeSetup, Run
+from running import MakeSetup, Run, accept
 
 
 def one(before: tuple[float, ...], after: tuple[float, ...], better: str = "less") -> Compared:
@@ -85,6 +85,7 @@ def runs(gridbench: Run, setup: Path, folder: str) -> None:
         options = ("--engine", "process-pool", "--no-check", "--out", f"{folder}/{number}")
         done = gridbench("run", setup, *options)
         assert done.returncode == 0, done.stderr
+    accept(setup.parent / folder)
 
 
 def test_slower_runs_fail_a_build(gridbench: Run, make_setup: MakeSetup, tmp_path: Path) -> None:
