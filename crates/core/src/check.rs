@@ -174,6 +174,20 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         let live: HashSet<CallId> = self.calls.iter().map(|(id, _)| id).collect();
         assert_eq!(live.len(), self.calls.live());
+        self.check_tallies();
+    }
+
+    /// Every call that was taken is alive, or has ended in one way.
+    fn check_tallies(&self) {
+        let mut alive: HashMap<usize, u64> = HashMap::new();
+        for (_, call) in self.calls.iter() {
+            *alive.entry(call.task.function.0 as usize).or_default() += 1;
+        }
+        for (function, tally) in self.tallies().iter().enumerate() {
+            let counted = tally.submitted - tally.ended();
+            assert_eq!(counted, alive.remove(&function).unwrap_or(0), "{tally:?}");
+        }
+        assert!(alive.is_empty(), "calls that were never taken: {alive:?}");
     }
 
     /// The calls that are bound to a server are in its line, and wait for somebody.

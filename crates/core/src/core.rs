@@ -16,6 +16,7 @@ use crate::policy::{Policy, View};
 use crate::queue::Queue;
 use crate::resources::{Resources, Stock};
 use crate::servers::Server;
+use crate::tally::{Tallies, Tally};
 use crate::timers::{Due, Timer, Timers};
 use crate::wide::{Misfit, Wish};
 use crate::workers::{Idle, Phase, Sent, UnexpectedReply, Worker, has_begun};
@@ -43,6 +44,7 @@ pub struct Core<T, P = Adaptive> {
     pub(crate) blobs: Blobs,
     pub(crate) timers: Timers,
     pub(crate) pace: Pace,
+    pub(crate) tallies: Tallies,
     pub(crate) policy: P,
     /// Hosts that come and go.
     pub(crate) elastic: Elastic,
@@ -109,6 +111,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
             blobs: Blobs::default(),
             timers: Timers::default(),
             pace: Pace::default(),
+            tallies: Tallies::default(),
             policy,
             elastic: Elastic::default(),
             hosts,
@@ -202,6 +205,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.blobs.add_call(&task.blobs);
         let (deadline, on) = (task.deadline, task.on);
+        let tally = self.tallies.of(task.function);
+        tally.submitted += 1;
+        tally.argument_bytes += task.bytes;
         let id = self.calls.insert(task);
         if let Some(at) = deadline {
             self.set_timer(at, Timer::Deadline(id));
@@ -291,6 +297,12 @@ impl<T: Clone, P: Policy> Core<T, P> {
             return Err(UnexpectedReply { worker: id.0, call });
         };
         self.pace.learn(sent.function, took);
+        self.workers[id.index()].answered += 1;
+        let tally = self.tallies.of(sent.function);
+        tally.ran += took.ran;
+        if !sent.abandoned {
+            *(if returned { &mut tally.returned } else { &mut tally.raised }) += 1;
+        }
         if !sent.abandoned
             && let Some(ended) = self.calls.remove(call)
         {
@@ -458,14 +470,16 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.timers.clear();
     }
 
-    /// The number is to mean another function from now on: no call of the old one is alive.
-    pub fn replace_function(&mut self, function: FunctionId) {
+    /// The number is to mean another function from now on: no call of the old one is alive. Returns what has
+    /// become of those.
+    pub fn replace_function(&mut self, function: FunctionId) -> Tally {
         self.pace.forget(function);
         let index = function.0 as usize;
         if index >= self.versions.len() {
             self.versions.resize(index + 1, 1);
         }
         self.versions[index] = self.versions[index].wrapping_add(1).max(1);
+        std::mem::take(self.tallies.of(function))
     }
 
     /// The caller's own of a call that has not ended.
@@ -777,6 +791,7 @@ impl<T: Clone, P: Policy> Core<T, P> {
         out: &mut Vec<Action<T>>,
     ) -> bool {
         let Some(call) = self.calls.remove(id) else { return false };
+        self.tallies.of(call.task.function).ended_by(&end);
         self.forget_wanted(id);
         out.push(Action::End { call: id, payload: call.task.payload, end });
         self.release_blobs(&call.task.blobs, out);

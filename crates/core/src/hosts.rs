@@ -218,6 +218,10 @@ impl<T: Clone, P: Policy> Core<T, P> {
     ) -> Result<(T, bool), UnexpectedReply> {
         let sent = self.take_out(now, id, call);
         let sent = sent.ok_or(UnexpectedReply { worker: id.0, call })?;
+        let executor = &mut self.workers[id.index()];
+        // A reserved worker is reported by itself.
+        let was_lost = matches!(end, End::WorkerLost(_)) && executor.host.is_some();
+        executor.losses += u64::from(was_lost);
         if !sent.abandoned {
             self.end(now, call, end, out);
         }

@@ -40,6 +40,9 @@ impl<T: Clone, P: Policy> Core<T, P> {
         }
         self.idle.remove(id, &mut self.workers);
         let worker = &mut self.workers[id.index()];
+        // One that was given up by its owner, or is replaced in time, ends as it is to.
+        let released = worker.reserved.as_ref().is_some_and(|reserved| reserved.released);
+        worker.losses += u64::from(was == Phase::Ready && !released && !self.closed);
         let was_of_use = begun.map_or(worker.sent_ever > 0, |begun| begun != 0);
         let common = worker.is_common();
         let sent = worker.reset();

@@ -83,6 +83,10 @@ pub(crate) struct Worker<T> {
     pub(crate) head_since: Time,
     /// Functions that it has been told, by number: which one that number meant then; 0: none.
     pub(crate) taught: Vec<u32>,
+    /// Calls that its processes have answered.
+    pub(crate) answered: u64,
+    /// Processes that were lost though they were to go on; of a host, its workers that were lost with a call.
+    pub(crate) losses: u64,
     /// Starts in a row that failed.
     pub(crate) failed_starts: u32,
     /// Processes in a row that were lost before they had begun a call.
@@ -133,6 +137,8 @@ impl<T> Worker<T> {
             cost: 0,
             head_since: Time(0),
             taught: Vec::new(),
+            answered: 0,
+            losses: 0,
             failed_starts: 0,
             useless: 0,
             has_worked: false,
