@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gridrpc._retries import retrying
     from gridrpc._session.attached import AttachedGrid, attach
     from gridrpc._shared import Shared
+    from gridrpc._stats import CallCounts, FunctionStats, GridStats, HostStats
     from gridrpc.errors import (
         ArgumentError,
         CallCancelled,
@@ -61,6 +62,7 @@ __all__ = [
     "AttachedGrid",
     "Call",
     "CallCancelled",
+    "CallCounts",
     "Config",
     "ConfigError",
     "CurrentGrid",
@@ -68,10 +70,13 @@ __all__ = [
     "DependencyFailed",
     "Executor",
     "FunctionNotFound",
+    "FunctionStats",
     "Grid",
     "GridClosed",
     "GridError",
+    "GridStats",
     "HostState",
+    "HostStats",
     "Journal",
     "JournalError",
     "ModuleFunction",
@@ -108,11 +113,15 @@ __all__ = [
 _HOMES = {
     "AttachedGrid": "_session.attached",
     "Call": "_native",
+    "CallCounts": "_stats",
     "Config": "_config",
     "CurrentGrid": "_current",
     "Executor": "_executor",
+    "FunctionStats": "_stats",
     "Grid": "_grid",
+    "GridStats": "_stats",
     "HostState": "_hosts",
+    "HostStats": "_stats",
     "Journal": "_journal",
     "ModuleFunction": "_modules",
     "NestedCall": "_current",

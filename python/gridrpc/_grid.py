@@ -36,6 +36,7 @@ from gridrpc.errors import ConfigError, GridClosed, forked
 if TYPE_CHECKING:
     from gridrpc._initializer import Initializer
     from gridrpc._journal import Journal
+    from gridrpc._stats import GridStats
 
 T = TypeVar("T")
 
@@ -545,6 +546,16 @@ class Grid:
     def hosts(self) -> list[HostState]:
         """How the hosts of all servers are getting on."""
         return [HostState(*told) for told in self._native.hosts()]
+
+    def stats(self) -> GridStats:
+        """What has been counted since the grid was opened, and what is going on at this moment.
+
+        Once the grid is closed, what there was then. `gridrpc top` shows the same from outside.
+        """
+        from gridrpc._stats import GridStats
+
+        self._check_process()
+        return GridStats.parsed(self._native.stats())
 
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.

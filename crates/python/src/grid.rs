@@ -202,6 +202,11 @@ impl Grid {
         self.grid.hosts().into_iter().map(told).collect()
     }
 
+    /// What has been counted so far, and what is going on: a document in JSON.
+    fn stats(&self, py: Python<'_>) -> String {
+        py.detach(|| self.grid.stats().json())
+    }
+
     /// How many workers there are to be, those of hosts as far as they have told.
     fn workers(&self) -> u32 {
         self.grid.workers()

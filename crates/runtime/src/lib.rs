@@ -9,6 +9,7 @@ mod forks;
 pub mod gathered;
 pub mod launcher;
 pub mod link;
+pub mod live;
 pub mod loan;
 pub mod memory;
 pub mod nested;

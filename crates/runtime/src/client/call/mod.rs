@@ -10,5 +10,6 @@ mod watch;
 pub use handle::{Call, Dependency, Hold};
 pub use handler::{CallbackHandler, Callbacks};
 pub(crate) use keeper::{Keeper, KeptPart, KeptRequest, KeptRequests, KeptResult};
+pub(crate) use outcome::moved;
 pub use outcome::{Outcome, Profile};
 pub use watch::{Watch, Watcher};

@@ -34,6 +34,18 @@ pub enum Outcome {
     Ended(End),
 }
 
+impl Outcome {
+    /// Bytes that came with it.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Outcome::Returned(sections) | Outcome::Raised { sections, .. } => {
+                sections.iter().map(moved).sum()
+            }
+            Outcome::Ended(_) => 0,
+        }
+    }
+}
+
 /// Times and places of a call. Times are ns on this host's monotonic clock; 0: not reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Profile {
@@ -130,7 +142,7 @@ fn taken(section: Incoming) -> Incoming {
 
 /// Bytes of a section that were moved. What the worker has written into the caller's own memory was
 /// not.
-pub(super) fn moved(section: &Incoming) -> u64 {
+pub(crate) fn moved(section: &Incoming) -> u64 {
     match section {
         Incoming::Argument(..) | Incoming::Left(_) => 0,
         other => other.len() as u64,

@@ -2,8 +2,8 @@
 
 mod binding;
 mod crew;
-mod hosts;
 mod limits;
+mod looking;
 mod sharing;
 mod waiter;
 mod waiting;
@@ -27,7 +27,8 @@ use crate::client::config::Config;
 use crate::client::error::GridError;
 use crate::client::function::FunctionRef;
 use crate::client::grid::limits::check_workers;
-use crate::client::hosts::launching;
+use crate::client::hosts::{launching, states};
+use crate::client::live::About;
 use crate::client::reactor::Reactor;
 use crate::client::reactor::spawner::Forked;
 use crate::client::seat::Seat;
@@ -41,7 +42,6 @@ use crate::segment::Pool;
 use crate::sys;
 use crate::worker::progress::ProgressMemory;
 
-pub use hosts::HostState;
 pub use waiter::Waiter;
 
 /// How a grid is getting on.
@@ -66,8 +66,8 @@ pub struct Grid {
     /// Those that it was asked for, reserved ones left out.
     pub(super) workers: AtomicU32,
     generation: u64,
-    /// The server and the name of each host.
-    hosts: Arc<[hosts::Named]>,
+    /// What it is called, and its hosts.
+    about: Arc<About>,
     /// Tells the user of hosts that are waited for.
     waiting: Mutex<Option<waiting::Teller>>,
 }
@@ -116,14 +116,16 @@ impl Grid {
             launching::describe(&mut state.core, workers, &servers.list);
         }
         state.drive(|core, out| core.open(Time(sys::monotonic_ns()), out));
-        let hosts = hosts::named(&config);
+        let hosts = states::named(&config);
+        let about = Arc::new(About::new(&config, Arc::clone(&hosts)));
         let progress_of = config.progress;
         let common = Common::new(&config, state, Arc::new(alarm), upstream);
         let runner = Runner::new(Arc::clone(&common));
         arrays::tell(&common.pool);
-        let reactor =
-            Reactor::new(Arc::clone(&common), Arc::clone(&runner), config, progress, forked)
-                .map_err(system("starting"))?;
+        let (shared, callbacks, names) =
+            (Arc::clone(&common), Arc::clone(&runner), Arc::clone(&about));
+        let reactor = Reactor::new(shared, callbacks, names, config, progress, forked)
+            .map_err(system("starting"))?;
         let seat = Arc::new(Seat::new(Arc::clone(&common), reactor));
         let server = Arc::clone(&seat);
         let thread = std::thread::Builder::new()
@@ -133,7 +135,7 @@ impl Grid {
         let waiting = waiting::Teller::start(progress_of, &common, &hosts);
         Ok(Grid {
             common,
-            hosts,
+            about,
             waiting: Mutex::new(waiting),
             seat,
             runner,

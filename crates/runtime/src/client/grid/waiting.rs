@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::client::common::Common;
-use crate::client::grid::hosts::{HostState, Named, states};
+use crate::client::hosts::states::{HostState, Named, states};
 use crate::client::notice::{self, Progress};
 
 /// Nothing is told of a start that takes no longer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gridrpc_core::{BlobId, CallId, Core, End, Loss, Time, Took, WorkerId};
 use gridrpc_wire::{Message, Stamps};
 
-use crate::client::call::{Call, Keeper, KeptPart, KeptResult, Outcome};
+use crate::client::call::{Call, Keeper, KeptPart, KeptResult, Outcome, moved};
 use crate::client::common::Common;
 use crate::client::common::callbacks::Wanted;
 use crate::client::hosts::clock::Offset;
@@ -85,6 +85,8 @@ impl<'a> Applied<'a> {
                     let waiting = state.kept.came(call);
                     state.to_gather.extend(waiting);
                     state.garbage.extend(known.take_payload());
+                    let bytes = sections.iter().map(moved).sum();
+                    state.core.result_came(known.function().id(), bytes);
                     self.fetched.push((known, sections));
                 }
             }
@@ -144,6 +146,7 @@ impl<'a> Applied<'a> {
             Ok((call, live)) => {
                 state.garbage.extend(call.take_payload());
                 if live {
+                    state.core.result_came(call.function().id(), outcome.bytes());
                     self.answered.push((call, outcome, stamps));
                 } else {
                     self.unwanted.push(outcome);

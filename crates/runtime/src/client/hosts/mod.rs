@@ -9,4 +9,5 @@ pub(crate) mod launching;
 pub(crate) mod peers;
 pub(crate) mod remedies;
 mod results;
+pub(crate) mod states;
 pub(crate) mod wishes;

@@ -27,6 +27,7 @@ use crate::client::common::callbacks::Runner;
 use crate::client::config::Config;
 use crate::client::hosts::peers::Hosts;
 use crate::client::hosts::wishes::Wishes;
+use crate::client::live::{About, Offer};
 use crate::client::output;
 use crate::client::reactor::deadlines::{Deadlines, Due, Process, Routine};
 use crate::client::reactor::inlet::Inlet;
@@ -49,6 +50,8 @@ pub(crate) struct Reactor {
     /// The hosts, if there are any.
     hosts: Option<Hosts>,
     wishes: Wishes,
+    /// Where others may look how the grid is getting on, unless the system has no such place.
+    offer: Option<Offer>,
     /// The first spawner, if the client has forked it.
     forked: Option<Forked>,
     spawner: Option<Spawner>,
@@ -139,6 +142,7 @@ impl Reactor {
     pub(crate) fn new(
         common: Arc<Common>,
         runner: Arc<Runner>,
+        about: Arc<About>,
         config: Config,
         progress: ProgressMemory,
         forked: Option<Forked>,
@@ -147,6 +151,13 @@ impl Reactor {
         let epoll = Arc::clone(&common.lock().epoll);
         let wake = EpollEvent::new(EpollFlags::EPOLLIN, Token::Wake.encode());
         epoll.add(common.alarm.as_fd(), wake)?;
+        // An agent's grid is shown as a part of its client's.
+        let offer = common.upstream.is_none().then(|| Offer::open(about)).flatten();
+        if let Some(offer) = &offer {
+            // Once for each who comes: what cannot be accepted does not keep this thread busy.
+            let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+            epoll.add(offer, EpollEvent::new(flags, Token::Looked.encode()))?;
+        }
         let wishes = Wishes::new(&config);
         let first = config.settings.workers;
         let servers = config.servers.clone();
@@ -157,6 +168,7 @@ impl Reactor {
             common,
             epoll,
             config,
+            offer,
             forked,
             spawner: None,
             spawner_tail: None,
@@ -273,6 +285,7 @@ impl Reactor {
         self.bury_spawner();
         self.end_hosts();
         self.printers.settle();
+        self.offer = None;
         self.finished = true;
     }
 
@@ -290,6 +303,11 @@ impl Reactor {
                 self.common.alarm.clear();
             }
             Token::Spawner => self.hear_spawner(),
+            Token::Looked => {
+                if let Some(offer) = &self.offer {
+                    offer.answer(&self.common);
+                }
+            }
             Token::Host { index, generation } => {
                 if self.is_current_host(index, generation) {
                     if event.events().contains(EpollFlags::EPOLLOUT) {

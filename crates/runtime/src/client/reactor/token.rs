@@ -10,6 +10,7 @@ pub(super) enum Token {
     WorkerStdout { index: u32, generation: u32 },
     WorkerStderr { index: u32, generation: u32 },
     Host { index: u32, generation: u32 },
+    Looked,
 }
 
 /// Generations are compared by their low bits: events are at most a queue's length old.
@@ -29,6 +30,7 @@ impl Token {
             Token::WorkerStderr { index, generation } => pack(4, index, generation),
             Token::WorkerStdout { index, generation } => pack(5, index, generation),
             Token::Host { index, generation } => pack(6, index, generation),
+            Token::Looked => pack(7, 0, 0),
         }
     }
 
@@ -48,6 +50,7 @@ impl Token {
             4 => Token::WorkerStderr { index, generation },
             5 => Token::WorkerStdout { index, generation },
             6 => Token::Host { index, generation },
+            7 => Token::Looked,
             _ => return None,
         })
     }

@@ -169,6 +169,7 @@ impl Reactor {
                                 }
                             }
                             if live {
+                                state.core.result_came(call.function().id(), outcome.bytes());
                                 answered.push((call, outcome, stamps));
                             } else {
                                 unwanted.push(outcome);

@@ -2,6 +2,7 @@
 
 pub(crate) mod kept;
 pub(crate) mod outgoing;
+pub(crate) mod past;
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -19,6 +20,7 @@ use crate::client::function::{Function, FunctionRef};
 use crate::client::shared::SharedData;
 use crate::client::state::kept::KeptCalls;
 use crate::client::state::outgoing::{HostsOut, Terms, Unsent, WorkerOut, WorkersOut};
+use crate::client::state::past::Past;
 use crate::payload::Payload;
 use crate::sys::{Mapping, monotonic_ns};
 
@@ -29,6 +31,8 @@ pub(crate) struct State {
     /// The ways out to the workers of this machine.
     pub(crate) workers: WorkersOut,
     pub(crate) functions: Vec<Function>,
+    /// What became of the calls of functions whose numbers mean others now.
+    pub(crate) past: Past,
     pub(crate) shared: HashMap<BlobId, Arc<SharedData>>,
     blobs_made: u64,
     /// Places that need a process.
@@ -139,6 +143,7 @@ impl State {
             core: Core::new(settings),
             workers: WorkersOut::new(workers, progress),
             functions: Vec::new(),
+            past: Past::default(),
             shared: HashMap::new(),
             blobs_made: 0,
             to_start: Vec::new(),

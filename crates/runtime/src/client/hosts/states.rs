@@ -6,15 +6,15 @@ use gridrpc_core::{HostStage, HostStatus, WorkerId};
 
 use crate::client::common::Common;
 use crate::client::config::Config;
-use crate::client::grid::Grid;
+use crate::client::state::State;
 use crate::launcher::QUEUED;
 
 /// A host with its names.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
-    id: WorkerId,
-    pub(super) server: Arc<str>,
-    pub(super) host: Arc<str>,
+pub(crate) struct Named {
+    pub(crate) id: WorkerId,
+    pub(crate) server: Arc<str>,
+    pub(crate) host: Arc<str>,
 }
 
 /// How a host is getting on.
@@ -35,7 +35,7 @@ pub struct HostState {
 }
 
 /// The hosts of a grid, in the order of its servers.
-pub(super) fn named(config: &Config) -> Arc<[Named]> {
+pub(crate) fn named(config: &Config) -> Arc<[Named]> {
     let servers = config.servers.iter().flat_map(|servers| &servers.list);
     let hosts = servers.flat_map(|server| {
         let name: Arc<str> = server.name.as_str().into();
@@ -46,13 +46,15 @@ pub(super) fn named(config: &Config) -> Arc<[Named]> {
 }
 
 /// How hosts are getting on.
-pub(super) fn states(common: &Common, hosts: &[Named]) -> Vec<HostState> {
+pub(crate) fn states(common: &Common, hosts: &[Named]) -> Vec<HostState> {
     let state = common.lock();
-    let told = hosts.iter().filter_map(|named| {
-        let status = state.core.host_status(named.id)?;
-        Some(told(named, &status, state.hosts.state(named.id)))
-    });
-    told.collect()
+    hosts.iter().filter_map(|named| state_of(&state, named)).collect()
+}
+
+/// How a host is getting on.
+pub(crate) fn state_of(state: &State, named: &Named) -> Option<HostState> {
+    let status = state.core.host_status(named.id)?;
+    Some(told(named, &status, state.hosts.state(named.id)))
 }
 
 /// `far`: how far its start has come.
@@ -75,12 +77,4 @@ fn told(named: &Named, status: &HostStatus, far: &str) -> HostState {
     let (server, host) = (Arc::clone(&named.server), Arc::clone(&named.host));
     let HostStatus { ready, workers, .. } = *status;
     HostState { server, host, state, ready, workers, detail }
-}
-
-impl Grid {
-    /// How all hosts are getting on, in the order of the servers.
-    #[must_use]
-    pub fn hosts(&self) -> Vec<HostState> {
-        states(&self.common, &self.hosts)
-    }
 }

@@ -1,0 +1,7 @@
+//! What a grid tells of itself, and the socket where it does.
+
+mod offer;
+mod snapshot;
+
+pub(crate) use offer::Offer;
+pub(crate) use snapshot::{About, snapshot};

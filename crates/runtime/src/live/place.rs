@@ -1,0 +1,167 @@
+//! Where grids can be looked at: sockets with abstract names, which the kernel lists, and which end with the last
+//! process that has them. So there is no folder to be made, and no file to be left behind.
+//!
+//! Everybody may connect to such a socket, so both sides ask the kernel who the other is: a grid answers its own
+//! user and root, and who looks believes what its own user's process says.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt};
+use thiserror::Error;
+
+use crate::live::Stats;
+
+/// How long a grid has to answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest document that is read, bytes.
+const LONGEST: u64 = 16 << 20;
+/// Names tried for a grid: one may be taken, by a process of another container that has the same number.
+const TRIES: u32 = 16;
+
+/// Where a grid can be looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Whose it is.
+    pub user: u32,
+    /// Its process.
+    pub pid: u32,
+    /// Which of that process, from 1 on.
+    pub grid: u32,
+}
+
+/// Why nothing is known of a grid.
+#[derive(Debug, Error)]
+pub enum LookError {
+    /// It is gone.
+    #[error("it has ended")]
+    Gone,
+    /// It is another user's.
+    #[error("it is of user {0}, and only that user and root can look at it")]
+    NotYours(u32),
+    /// It does not answer as it should.
+    #[error("it does not answer: {0}")]
+    Silent(io::Error),
+    /// It answers something else.
+    #[error("what it answers makes no sense: {0}")]
+    Nonsense(serde_json::Error),
+}
+
+impl Place {
+    fn name(&self) -> String {
+        format!("gridrpc-{}-{}-{}", self.user, self.pid, self.grid)
+    }
+
+    fn named(name: &str) -> Option<Place> {
+        let mut parts = name.strip_prefix("gridrpc-")?.split('-').map(str::parse);
+        let mut next = || parts.next()?.ok();
+        let place = Place { user: next()?, pid: next()?, grid: next()? };
+        (place.name() == name).then_some(place)
+    }
+
+    /// Listens there, or at the next place that is free.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn listen(mut self) -> io::Result<UnixListener> {
+        for _ in 1..TRIES {
+            match UnixListener::bind_addr(&SocketAddr::from_abstract_name(self.name())?) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => self.grid += 1,
+                other => return other,
+            }
+        }
+        Err(io::ErrorKind::AddrInUse.into())
+    }
+
+    /// What the grid there tells.
+    ///
+    /// # Errors
+    /// When it tells nothing.
+    pub fn look(&self) -> Result<Stats, LookError> {
+        let address = SocketAddr::from_abstract_name(self.name()).map_err(LookError::Silent)?;
+        let mut stream =
+            UnixStream::connect_addr(&address).map_err(|error| match error.kind() {
+                io::ErrorKind::ConnectionRefused => LookError::Gone,
+                _ => LookError::Silent(error),
+            })?;
+        let of = user_of(&stream).map_err(LookError::Silent)?;
+        let me = nix::unistd::geteuid().as_raw();
+        if of != me && me != 0 {
+            return Err(LookError::NotYours(of));
+        }
+        stream.set_read_timeout(Some(PATIENCE)).map_err(LookError::Silent)?;
+        let mut text = Vec::new();
+        stream.by_ref().take(LONGEST).read_to_end(&mut text).map_err(|error| {
+            match error.kind() {
+                io::ErrorKind::ConnectionReset => LookError::Gone,
+                _ => LookError::Silent(error),
+            }
+        })?;
+        if text.is_empty() {
+            return Err(LookError::Gone);
+        }
+        serde_json::from_slice(&text).map_err(LookError::Nonsense)
+    }
+}
+
+/// Who is at the other end.
+pub(crate) fn user_of(stream: &impl AsFd) -> io::Result<u32> {
+    Ok(getsockopt(stream, sockopt::PeerCredentials)?.uid())
+}
+
+/// All grids of this machine that can be looked at, of all users, by process.
+///
+/// # Errors
+/// When the kernel does not list them.
+pub fn all() -> io::Result<Vec<Place>> {
+    let list = fs::read("/proc/net/unix")?;
+    let list = String::from_utf8_lossy(&list);
+    let mut places: Vec<Place> = list.lines().filter_map(listed).collect();
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+/// The place that a line of /proc/net/unix tells of. Only the listening socket counts, not its connections.
+fn listed(line: &str) -> Option<Place> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let [_, _, _, flags, .., path] = fields[..] else { return None };
+    let listens = flags == "00010000";
+    path.strip_prefix('@').filter(|_| listens).and_then(Place::named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_sockets_of_grids_are_found_in_the_kernels_list() {
+        let line = |flags, path| {
+            format!("0000000000000000: 00000002 00000000 {flags} 0001 01 4242 {path}")
+        };
+        let place = Place { user: 1000, pid: 77, grid: 2 };
+        assert_eq!(listed(&line("00010000", "@gridrpc-1000-77-2")), Some(place));
+        assert_eq!(listed(&line("00000000", "@gridrpc-1000-77-2")), None, "a connection");
+        assert_eq!(listed(&line("00010000", "@gridrpc-1000-77")), None);
+        assert_eq!(listed(&line("00010000", "@gridrpc-1000-077-2")), None);
+        assert_eq!(listed(&line("00010000", "@gridrpc-1000-77-2-1")), None);
+        assert_eq!(listed(&line("00010000", "/run/gridrpc-1000-77-2")), None);
+    }
+
+    #[test]
+    fn a_place_that_is_taken_is_left_to_its_owner() {
+        let place = Place { user: 0, pid: std::process::id(), grid: 900 };
+        let first = place.clone().listen().expect("it is free");
+        let second = place.clone().listen().expect("the next one is");
+        let mine = |other: &Place| other.pid == place.pid && other.grid >= place.grid;
+        let there = all().expect("the kernel lists them").into_iter().filter(mine);
+        assert_eq!(there.map(|other| other.grid).collect::<Vec<_>>(), [900, 901]);
+        drop((first, second));
+        assert!(!all().expect("the kernel lists them").iter().any(mine));
+        assert!(matches!(place.look(), Err(LookError::Gone)));
+    }
+}
