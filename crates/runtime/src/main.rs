@@ -12,7 +12,7 @@ use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
 use gridrpc_runtime::tool::{
-    catalogue, compile, config, describe, doctor, makefile, script, session,
+    catalogue, compile, config, describe, doctor, makefile, script, session, top,
 };
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, run_rank, serve_native};
@@ -137,6 +137,11 @@ enum Command {
     /// attach to it by name, and their maps go on while they are away. `list`, `show NAME` and `stop NAME` look
     /// after it.
     Session(session::Options),
+    /// Show what a running grid does: workers, calls, queue, functions and hosts
+    ///
+    /// Looks at a grid that a program of yours has open on this machine, once per second, until the grid ends or you
+    /// do. In a pipe it prints a line per second.
+    Top(top::Options),
     /// Print the job script by which a server's batch system would be asked, and submit nothing
     Script(script::Options),
 }
@@ -172,6 +177,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         }
         // It has agents to end, and so must not end by a signal.
         Command::Doctor(options) => return Ok(doctor::run(&options)?),
+        Command::Top(options) => return Ok(top::run(&options).map(|()| ExitCode::SUCCESS)?),
         Command::Session(options) => return Err(session::become_program(&options).into()),
         _ => {}
     }
@@ -229,7 +235,8 @@ fn text_of(command: Command) -> Result<String, Failure> {
         | Command::Rank { .. }
         | Command::Agent { .. }
         | Command::Doctor(_)
-        | Command::Session(_) => Ok(String::new()),
+        | Command::Session(_)
+        | Command::Top(_) => Ok(String::new()),
     }
 }
 

@@ -27,8 +27,10 @@ _REMEDY = "apt-get install chromium chromium-driver"
 
 
 @contextlib.contextmanager
-def browser(downloads: Path | None = None) -> Iterator[Chrome]:
+def browser(downloads: Path | None = None, *, local: bool = False) -> Iterator[Chrome]:
     """A headless Chromium that can reach no network; what it downloads goes to `downloads`.
+
+    `local`: it can reach what is served at 127.0.0.1, and nothing else.
 
     Raises InputError if the browser, its driver or selenium is not installed.
     """
@@ -53,7 +55,7 @@ def browser(downloads: Path | None = None) -> Iterator[Chrome]:
             "hide-scrollbars",
             # Nothing listens there: whatever the page asks the network for fails, and shows.
             "proxy-server=http://127.0.0.1:9",
-            "proxy-bypass-list=<-loopback>",
+            f"proxy-bypass-list=<-loopback>{';127.0.0.1' if local else ''}",
             f"user-data-dir={profile}",
             f"window-size={WIDTH},1000",
         ):

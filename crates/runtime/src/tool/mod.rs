@@ -1,5 +1,5 @@
-//! What the program `gridrpc` does for people: compiling modules, the machine's catalogue, and what
-//! compilers of programs have to be told.
+//! What the program `gridrpc` does for people: compiling modules, the machine's catalogue, what compilers of
+//! programs have to be told, and how hosts and running grids are getting on.
 
 pub mod catalogue;
 pub mod compile;
@@ -10,3 +10,4 @@ pub mod makefile;
 pub mod recipe;
 pub mod script;
 pub mod session;
+pub mod top;

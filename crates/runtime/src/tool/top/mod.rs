@@ -1,0 +1,149 @@
+//! `gridrpc top`: how running grids are getting on, in the terminal, for programs, and as a page.
+
+mod choice;
+mod formats;
+mod rates;
+mod screen;
+mod signals;
+mod text;
+mod web;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use thiserror::Error;
+
+use crate::live::place::LookError;
+use crate::live::{Stats, place};
+use choice::{ChoiceError, Wanted};
+use rates::Rates;
+use screen::Screen;
+use signals::Signals;
+
+/// How often it is looked.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What is to be shown, and how.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// The process whose grid is to be shown, such as 4711, or 4711.2 for its second one; without it, the only one
+    /// that runs
+    #[arg(value_name = "PID")]
+    wanted: Option<Wanted>,
+    /// Show it once, with what has been on average since the grid was opened, and end
+    #[arg(long)]
+    once: bool,
+    /// For programs: one document per line, as `Grid.stats` tells it
+    #[arg(long)]
+    json: bool,
+    /// Serve a page about all grids, or those of PID, on this machine alone: at this port, or one that is free. Under
+    /// /metrics there is the same for Prometheus
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json"])]
+    web: Option<u16>,
+}
+
+/// Why nothing is shown.
+#[derive(Debug, Error)]
+pub enum TopError {
+    /// It is not known which grid is meant, or it cannot be looked at.
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    /// The grid tells nothing.
+    #[error("the grid of process {0}: {1}")]
+    Look(String, LookError),
+    /// The page cannot be served.
+    #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
+    Port(u16, io::Error),
+    /// The system refuses something.
+    #[error("{0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+/// Shows what is wanted, until the grid or the user ends it.
+///
+/// # Errors
+/// When there is nothing to show.
+pub fn run(options: &Options) -> Result<(), TopError> {
+    let done = match options.web {
+        Some(port) => web::serve(port, options.wanted.clone()),
+        None => show(options),
+    };
+    match done {
+        // Whoever reads what is printed may stop reading.
+        Err(TopError::System(_, error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+fn show(options: &Options) -> Result<(), TopError> {
+    let place = choice::one(options.wanted.as_ref(), &place::all())?;
+    let name = choice::called(&place);
+    let look = || match place.look() {
+        Ok(stats) => Ok(Some(stats)),
+        Err(LookError::Gone) => Ok(None),
+        Err(error) => Err(TopError::Look(name.clone(), error)),
+    };
+    let Some(first) = look()? else { return Err(TopError::Look(name, LookError::Gone)) };
+    let mut rates = Rates::new(first);
+    if options.once {
+        let text = match options.json {
+            true => rates.now.json() + "\n",
+            false => text::table(&rates, screen::columns(), usize::MAX),
+        };
+        return print(&text);
+    }
+    let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
+    let mut screen = (!options.json && io::stdout().is_terminal()).then(Screen::open);
+    let mut next = Instant::now();
+    loop {
+        match &mut screen {
+            Some(screen) => screen.show(&rates),
+            None if options.json => print(&(rates.now.json() + "\n")),
+            None => print(&(text::line(&rates) + "\n")),
+        }?;
+        next += EVERY;
+        while let Some(left) = next.checked_duration_since(Instant::now()) {
+            let quits = screen.as_ref().is_some_and(Screen::has_keys);
+            match signals.wait(left, quits).map_err(|error| TopError::System("waiting", error))? {
+                signals::Heard::Nothing => {}
+                signals::Heard::Resized => {
+                    if let Some(screen) = &mut screen {
+                        screen.show(&rates)?;
+                    }
+                }
+                signals::Heard::End => return Ok(()),
+            }
+        }
+        // After a pause of this program, the next look is a second away, and not all that were missed.
+        next = next.max(Instant::now());
+        let Some(stats) = look()? else {
+            let shown = screen.is_some();
+            drop(screen);
+            return ended(&rates, &name, shown);
+        };
+        rates.note(stats);
+    }
+}
+
+/// The grid has ended: on a terminal, what it told last stays.
+fn ended(rates: &Rates, name: &str, shown: bool) -> Result<(), TopError> {
+    if shown {
+        print(&text::table(rates, screen::columns(), usize::MAX))?;
+    }
+    let _ = writeln!(io::stderr(), "gridrpc: the grid of process {name} has ended");
+    Ok(())
+}
+
+fn print(text: &str) -> Result<(), TopError> {
+    let mut output = io::stdout().lock();
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| TopError::System("writing to standard output", error))
+}
+
+/// What grids tell that are there and answer.
+fn all_told(wanted: Option<&Wanted>) -> Vec<Stats> {
+    let places = place::all().unwrap_or_default();
+    let mine = places.iter().filter(|place| choice::is_meant(place, wanted));
+    mine.filter_map(|place| place.look().ok()).collect()
+}

@@ -1,0 +1,61 @@
+//! Waiting for a moment, unless the user wants something.
+
+use std::io::{self, Read as _};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+/// The signals that end this program or tell that the terminal has changed.
+#[derive(Debug)]
+pub(super) struct Signals(SignalFd);
+
+/// What happened meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    Nothing,
+    Resized,
+    End,
+}
+
+impl Signals {
+    /// From here on they come this way.
+    pub(super) fn new() -> io::Result<Signals> {
+        let ends = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGWINCH];
+        let mask: SigSet = ends.into_iter().collect();
+        mask.thread_block()?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Signals(SignalFd::with_flags(&mask, flags)?))
+    }
+
+    /// Waits so long, or until something happens; `keys`: also for a key that quits.
+    pub(super) fn wait(&self, timeout: Duration, keys: bool) -> io::Result<Heard> {
+        let timeout = PollTimeout::try_from(timeout.as_millis() + 1).unwrap_or(PollTimeout::MAX);
+        let stdin = io::stdin();
+        let mut ready = vec![PollFd::new(self.0.as_fd(), PollFlags::POLLIN)];
+        if keys {
+            ready.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+        }
+        match poll(&mut ready, timeout) {
+            Ok(0) | Err(Errno::EINTR) => return Ok(Heard::Nothing),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if ready.get(1).is_some_and(|keys| keys.any() == Some(true)) {
+            let mut key = [0; 64];
+            let count = stdin.lock().read(&mut key)?;
+            let quits = |key: &u8| matches!(key, b'q' | b'Q' | 3 | 4);
+            if count == 0 || key[..count].iter().any(quits) {
+                return Ok(Heard::End);
+            }
+        }
+        Ok(match self.0.read_signal()? {
+            None => Heard::Nothing,
+            Some(info) if info.ssi_signo == Signal::SIGWINCH as u32 => Heard::Resized,
+            Some(_) => Heard::End,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! What a browser asks for: as much of HTTP as that takes.
+
+use std::io::{self, Read};
+
+/// The longest request, bytes.
+const LONGEST: usize = 16 << 10;
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) path: String,
+    /// Whether the text itself is not wanted.
+    pub(super) head_only: bool,
+}
+
+/// Why it is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    Malformed,
+    Method,
+    /// It was asked for by the name of another machine: by a page, perhaps, whose site's name leads here.
+    Host,
+}
+
+/// Reads a request.
+pub(super) fn path_of(stream: &mut impl Read) -> io::Result<Result<Asked, Refused>> {
+    let mut bytes = Vec::new();
+    let mut part = [0; 1024];
+    while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut part)?;
+        if count == 0 || bytes.len() + count > LONGEST {
+            return Ok(Err(Refused::Malformed));
+        }
+        bytes.extend_from_slice(&part[..count]);
+    }
+    Ok(understood(&String::from_utf8_lossy(&bytes)))
+}
+
+fn understood(text: &str) -> Result<Asked, Refused> {
+    let mut lines = text.split("\r\n");
+    let first: Vec<&str> = lines.next().unwrap_or_default().split(' ').collect();
+    let [method, path, version] = first[..] else { return Err(Refused::Malformed) };
+    if !version.starts_with("HTTP/1.") {
+        return Err(Refused::Malformed);
+    }
+    if !matches!(method, "GET" | "HEAD") {
+        return Err(Refused::Method);
+    }
+    let hosts: Vec<&str> = lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
+        .map(|(_, host)| host.trim())
+        .collect();
+    let [host] = hosts[..] else { return Err(Refused::Malformed) };
+    if !is_this_machine(host) {
+        return Err(Refused::Host);
+    }
+    let path = path.split('?').next().unwrap_or_default().to_owned();
+    Ok(Asked { path, head_only: method == "HEAD" })
+}
+
+/// A port is whatever leads here: of a tunnel, another one than ours.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Result<String, Refused> {
+        path_of(&mut text.as_bytes()).expect("it can be read").map(|asked| asked.path)
+    }
+
+    #[test]
+    fn requests_for_this_machine_are_understood() {
+        for host in ["127.0.0.1:8080", "localhost", "LOCALHOST:1"] {
+            let text = format!("GET /stats?x=1 HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n");
+            assert_eq!(asked(&text).as_deref(), Ok("/stats"), "{host}");
+        }
+    }
+
+    #[test]
+    fn all_others_are_refused() {
+        let with_host = |host| asked(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        for host in ["evil.example", "127.0.0.1.evil.example:80", "localhost.evil:80", "", "[::1"] {
+            assert_eq!(with_host(host), Err(Refused::Host), "{host}");
+        }
+        assert_eq!(asked("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n"), Err(Refused::Method));
+        let twice = "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n";
+        for text in
+            ["", "GET /\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost:", twice]
+        {
+            assert_eq!(asked(text), Err(Refused::Malformed), "{text:?}");
+        }
+        let long =
+            format!("GET / HTTP/1.1\r\nHost: localhost\r\nA: {}\r\n\r\n", "x".repeat(LONGEST));
+        assert_eq!(asked(&long), Err(Refused::Malformed));
+    }
+}
