@@ -448,7 +448,7 @@ class Grid:
         """What `map` returns."""
         if journal is None:
             plan = self._plan(fn, items, options, total=total, ordered=ordered, **how)
-            return Results(plan, shown(plan.groups(), total, progress))
+            return Results(plan, shown(plan.groups(), total, progress), total)
         from gridrpc._resume import Resumed
 
         of_module = self._of_module(fn)
@@ -463,7 +463,8 @@ class Grid:
         plan = self._plan(
             fn, resumed.missing(), options, total=left, ordered=ordered, record=resumed, **how
         )
-        return Results(plan, shown(resumed.groups(plan.groups(), ordered), total, progress))
+        groups = shown(resumed.groups(plan.groups(), ordered), total, progress)
+        return Results(plan, groups, left)
 
     def _plan(
         self,
@@ -627,6 +628,14 @@ class Grid:
         import asyncio
 
         await asyncio.to_thread(self.close, cancel=kind is not None)
+
+    def _repr_html_(self) -> str | None:
+        # For notebooks.
+        if not hasattr(self, "_closed") or self._forked:
+            return None
+        from gridrpc._notebook import grid_html
+
+        return grid_html(self)
 
     def __repr__(self) -> str:
         if not hasattr(self, "_closed"):

@@ -58,8 +58,12 @@ class Record(Protocol):
 class Results(Iterator[T], Generic[T]):
     """Results of `map`, as they are asked for, by `for` or by `async for`."""
 
-    def __init__(self, plan: Map, groups: Generator[list[T], None, None]) -> None:
+    def __init__(
+        self, plan: Map, groups: Generator[list[T], None, None], total: int | None
+    ) -> None:
         self._plan = plan
+        #: How many there are to be, if that is known.
+        self._total = total
         self._groups = groups
         # Goes through a group without the interpreter.
         self._values = chain.from_iterable(groups)
@@ -84,6 +88,12 @@ class Results(Iterator[T], Generic[T]):
                     yield value
         finally:
             self.close()
+
+    def _repr_html_(self) -> str:
+        # For notebooks.
+        from gridrpc._notebook import results_html
+
+        return results_html(self._plan, self._total)
 
     def close(self) -> None:
         """Give up what is under way; there are no more results."""
@@ -143,6 +153,8 @@ class Map:
         self._pending: list[Any] = []
         #: How many have been sent.
         self._number = 0
+        #: How many results have been given.
+        self.given = 0
         self._exhausted = False
         #: How many to take next: few where they are large.
         self._slice = 1
@@ -165,6 +177,7 @@ class Map:
                 values, failure, again = self._next_outcome()
                 if self._ordered:
                     self._due.extendleft(reversed(again))
+                self.given += len(values)
                 yield values
                 if failure is not None:
                     raise failure
@@ -192,6 +205,11 @@ class Map:
     def is_busy(self) -> bool:
         """Whether calls are under way."""
         return bool(self._sent)
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are."""
+        return len(self._sent)
 
     @property
     def failure(self) -> Exception | None:

@@ -255,6 +255,11 @@ impl Call {
         package::describe(slf.py())?.call1((slf,))
     }
 
+    /// For notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        package::call_html(slf.py())?.call1((slf,))
+    }
+
     #[classmethod]
     #[pyo3(signature = (item, /))]
     fn __class_getitem__<'py>(

@@ -41,6 +41,7 @@ from_package! {
     wait_async: "gridrpc._call", "wait_async";
     describe: "gridrpc._call", "describe";
     follower: "gridrpc._call", "follower";
+    call_html: "gridrpc._notebook", "call_html";
     // Several results of a module's function, and of many items.
     named_results: "gridrpc._modules", "named_results";
     many_named_results: "gridrpc._modules", "many_named_results";
