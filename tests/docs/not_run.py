@@ -44,6 +44,7 @@ _NO_POOL = "there is no such pool: tests/gridrpc/test_htcondor.py has one of its
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
+_TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
@@ -109,6 +110,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
     },
     "docs/links.md": {
         "client ══ switch ══ node 1      each link: RATE in each direction": NotRun("a picture"),
+    },
+    "docs/live.md": {
+        "gridrpc top": NotRun(_TOP),
+        "python solve.py": NotRun(_TOP),
+        "gridrpc top --once": NotRun(_TOP),
+        "gridrpc top --json": NotRun(_TOP),
+        "gridrpc top --web": NotRun(_TOP),
+        "scrape_configs:": NotRun("a configuration of Prometheus, which is not here"),
     },
     "docs/many-machines.md": {
         "# node1 and node2 stand for hosts of yours.": NotRun(_NO_HOSTS),

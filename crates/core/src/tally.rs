@@ -1,5 +1,7 @@
 //! How many calls there have been, and what came of them: counted where they come and go.
 
+use std::collections::HashMap;
+
 use crate::core::Core;
 use crate::end::End;
 use crate::ids::{FunctionId, WorkerId};
@@ -124,17 +126,15 @@ impl<T: Clone, P: Policy> Core<T, P> {
         self.calls.all_waiting().1
     }
 
-    /// What the workers of a host are at; none: those of this machine.
+    /// What the workers of each host are at, and under `None` those of this machine, if it has any.
     #[must_use]
-    pub fn activity(&self, of: Option<WorkerId>) -> Activity {
-        let mut activity = Activity::default();
+    pub fn activities(&self) -> HashMap<Option<WorkerId>, Activity> {
+        let mut activities: HashMap<_, Activity> = HashMap::new();
         for (index, worker) in self.workers.iter().enumerate() {
-            let is_host = worker.host.is_some();
-            if (worker.home == of && !is_host) || (is_host && of == Some(WorkerId(index as u32))) {
-                activity.add(worker);
-            }
+            let host = worker.host.as_ref().map(|_| WorkerId(index as u32));
+            activities.entry(host.or(worker.home)).or_default().add(worker);
         }
-        activity
+        activities
     }
 }
 

@@ -50,18 +50,18 @@ pub(crate) fn snapshot(common: &Common, about: &About) -> Stats {
     let (queued, live) = (core.queued(), core.live());
     let queued_bytes = core.queued_bytes();
     let tallies = by_function(&state);
-    let here = core.activity(None);
+    let mut activities = core.activities();
+    let here = activities.remove(&None).filter(|here| about.has_own_workers || here.reserved > 0);
     let closing = state.closing;
-    let hosts = about
-        .hosts
-        .iter()
-        .filter_map(|named| Some((state_of(&state, named)?, core.activity(Some(named.id)))));
+    let hosts = about.hosts.iter().filter_map(|named| {
+        let activity = activities.remove(&Some(named.id)).unwrap_or_default();
+        Some((state_of(&state, named)?, activity))
+    });
     let hosts: Vec<(HostState, Activity)> = hosts.collect();
     drop(state);
 
     let machine = sys::host_name();
-    let has_own = about.has_own_workers || here.reserved > 0;
-    let own = has_own.then(|| own_workers(&machine, &here, closing));
+    let own = here.map(|here| own_workers(&machine, &here, closing));
     let hosts: Vec<HostStats> =
         own.into_iter().chain(hosts.iter().map(|(host, activity)| told(host, activity))).collect();
     let sum = |of: fn(&HostStats) -> u64| hosts.iter().map(of).sum();

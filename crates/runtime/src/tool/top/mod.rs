@@ -8,7 +8,7 @@ mod signals;
 mod text;
 mod web;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -94,7 +94,7 @@ fn show(options: &Options) -> Result<(), TopError> {
         return print(&text);
     }
     let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
-    let mut screen = (!options.json && io::stdout().is_terminal()).then(Screen::open);
+    let mut screen = (!options.json && screen::is_there()).then(Screen::open);
     let mut next = Instant::now();
     loop {
         match &mut screen {

@@ -70,6 +70,11 @@ fn keys_at_once() -> Option<Termios> {
     Some(before)
 }
 
+/// Whether standard output is a terminal on which text can be rewritten.
+pub(super) fn is_there() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
 /// How wide standard output is.
 pub(super) fn columns() -> usize {
     size().unwrap_or(USUAL).0
