@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 
@@ -114,6 +115,30 @@ def test_programs_in_other_standards(prefix, modules, tmp_path, standard):
         [program], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.startswith("16 ")
+
+
+def test_the_grid_of_a_program_can_be_looked_at(prefix, modules, tmp_path):
+    source = tmp_path / "client.c"
+    text = CLIENT.replace("sample/roots", "cases/mmul").replace("2, x, y", "1, x, x, y")
+    # A shell knows the program that has started it.
+    look = 'system("exec $LOOK $PPID --once --json")'
+    text = text.replace("return grpc_finalize();", f"return {look} || grpc_finalize();")
+    source.write_text(f"#include <stdlib.h>\n{text}")
+    program = tmp_path / "client"
+    libraries = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridrpc"]
+    subprocess.run(["cc", "-o", program, source, *libraries], check=True, timeout=60)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GRIDRPC_MODULE_PATH": str(modules),
+        "LOOK": f"{prefix}/bin/gridrpc top",
+    }
+    done = subprocess.run(
+        [program], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    (function,) = told["functions"]
+    assert (function["name"], function["returned"]) == ("cases/mmul", 1)
+    assert told["program"] == str(program)
 
 
 def test_what_is_installed_is_complete(prefix):
