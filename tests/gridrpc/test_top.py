@@ -244,6 +244,23 @@ def test_in_a_terminal_the_last_table_stays_when_the_grid_ends(watched: Watched)
     assert f"the grid of process {watched.pid} has ended" in left
 
 
+def test_a_program_that_is_stopped_is_waited_for(watched: Watched) -> None:
+    words = [PROGRAM, "top", str(watched.pid), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+        assert ran.stdout is not None
+        assert ran.stdout.readline()
+        watched.process.send_signal(signal.SIGSTOP)
+        # Meanwhile the other one has waited as long.
+        looked = top(watched.pid, "--once")
+        assert looked.returncode == 1
+        assert "it has not answered within 3 s" in looked.stderr
+        watched.process.send_signal(signal.SIGCONT)
+        watched.do("[call.result() for call in [grid.submit(square, x) for x in range(59)]]")
+        assert until(lambda: json.loads(ran.stdout.readline())["calls"]["submitted"] == 100)
+        ran.send_signal(signal.SIGTERM)
+        assert ran.wait(LONG) == 0
+
+
 # ---- Which grid
 
 

@@ -43,6 +43,9 @@ pub enum LookError {
     /// It is another user's.
     #[error("it is of user {0}, and only that user and root can look at it")]
     NotYours(u32),
+    /// It takes longer than a grid does.
+    #[error("it has not answered within {} s: its process may have been stopped", PATIENCE.as_secs())]
+    Late,
     /// It does not answer as it should.
     #[error("it does not answer: {0}")]
     Silent(io::Error),
@@ -98,6 +101,7 @@ impl Place {
         stream.by_ref().take(LONGEST).read_to_end(&mut text).map_err(|error| {
             match error.kind() {
                 io::ErrorKind::ConnectionReset => LookError::Gone,
+                io::ErrorKind::WouldBlock => LookError::Late,
                 _ => LookError::Silent(error),
             }
         })?;

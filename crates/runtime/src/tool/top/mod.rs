@@ -79,13 +79,10 @@ pub fn run(options: &Options) -> Result<(), TopError> {
 fn show(options: &Options) -> Result<(), TopError> {
     let place = choice::one(options.wanted.as_ref(), &place::all())?;
     let name = choice::called(&place);
-    let look = || match place.look() {
-        Ok(stats) => Ok(Some(stats)),
-        Err(LookError::Gone) => Ok(None),
-        Err(error) => Err(TopError::Look(name.clone(), error)),
+    let mut rates = match place.look() {
+        Ok(first) => Rates::new(first),
+        Err(error) => return Err(TopError::Look(name, error)),
     };
-    let Some(first) = look()? else { return Err(TopError::Look(name, LookError::Gone)) };
-    let mut rates = Rates::new(first);
     if options.once {
         let text = match options.json {
             true => rates.now.json() + "\n",
@@ -96,8 +93,10 @@ fn show(options: &Options) -> Result<(), TopError> {
     let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
     let mut screen = (!options.json && screen::is_there()).then(Screen::open);
     let mut next = Instant::now();
+    let mut is_new = true;
     loop {
         match &mut screen {
+            _ if !is_new => Ok(()),
             Some(screen) => screen.show(&rates),
             None if options.json => print(&(rates.now.json() + "\n")),
             None => print(&(text::line(&rates) + "\n")),
@@ -117,12 +116,20 @@ fn show(options: &Options) -> Result<(), TopError> {
         }
         // After a pause of this program, the next look is a second away, and not all that were missed.
         next = next.max(Instant::now());
-        let Some(stats) = look()? else {
-            let shown = screen.is_some();
-            drop(screen);
-            return ended(&rates, &name, shown);
+        is_new = match place.look() {
+            Ok(stats) => {
+                rates.note(stats);
+                true
+            }
+            Err(LookError::Gone) => {
+                let shown = screen.is_some();
+                drop(screen);
+                return ended(&rates, &name, shown);
+            }
+            // It goes on when its process does.
+            Err(LookError::Late) => false,
+            Err(error) => return Err(TopError::Look(name, error)),
         };
-        rates.note(stats);
     }
 }
 
