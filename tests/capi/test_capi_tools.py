@@ -46,6 +46,9 @@ int main(int argc, char **argv)
 }
 """
 
+#: The same of a module that the tests have.
+OTHER_CLIENT = CLIENT.replace("sample/roots", "cases/mmul").replace("2, x, y", "1, x, x, y")
+
 
 def test_a_module_and_a_program_are_built_as_with_ninf_g(prefix, tmp_path):
     (tmp_path / "sample.idl").write_text(IDL)
@@ -117,16 +120,37 @@ def test_programs_in_other_standards(prefix, modules, tmp_path, standard):
     assert done.stdout.startswith("16 ")
 
 
-def test_the_grid_of_a_program_can_be_looked_at(prefix, modules, tmp_path):
-    source = tmp_path / "client.c"
-    text = CLIENT.replace("sample/roots", "cases/mmul").replace("2, x, y", "1, x, x, y")
-    # A shell knows the program that has started it.
-    look = 'system("exec $LOOK $PPID --once --json")'
-    text = text.replace("return grpc_finalize();", f"return {look} || grpc_finalize();")
-    source.write_text(f"#include <stdlib.h>\n{text}")
-    program = tmp_path / "client"
+def test_the_calls_of_a_program_are_traced(prefix, modules, tmp_path):
+    program = built(prefix, tmp_path, OTHER_CLIENT)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "GRIDRPC_MODULE_PATH": str(modules),
+        "GRIDRPC_TRACE": str(tmp_path / "trace"),
+    }
+    subprocess.run([program], env=environment, timeout=60, check=True)
+    (folder,) = (tmp_path / "trace").iterdir()
+    assert folder.name.startswith("client-")
+    (line,) = (folder / "timeline.journal.jsonl").read_text().splitlines()
+    assert json.loads(line)[13] == "ok"
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["status"], record["setup"]["NTasks"]) == ("complete", 1)
+
+
+def built(prefix, folder, text):
+    """The program that a text in C becomes."""
+    source = folder / "client.c"
+    source.write_text(text)
+    program = folder / "client"
     libraries = [f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridrpc"]
     subprocess.run(["cc", "-o", program, source, *libraries], check=True, timeout=60)
+    return program
+
+
+def test_the_grid_of_a_program_can_be_looked_at(prefix, modules, tmp_path):
+    # A shell knows the program that has started it.
+    look = 'system("exec $LOOK $PPID --once --json")'
+    text = OTHER_CLIENT.replace("return grpc_finalize();", f"return {look} || grpc_finalize();")
+    program = built(prefix, tmp_path, f"#include <stdlib.h>\n{text}")
     environment = {
         "PATH": os.environ["PATH"],
         "GRIDRPC_MODULE_PATH": str(modules),

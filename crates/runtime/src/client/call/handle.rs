@@ -12,6 +12,7 @@ use gridrpc_wire::{FunctionForm, Stamps};
 use crate::client::call::handler::Callbacks;
 use crate::client::call::keeper::KeptResult;
 use crate::client::call::outcome::{Kept, Outcome, Profile, moved};
+use crate::client::call::trace;
 use crate::client::call::watch::Watcher;
 use crate::client::function::FunctionRef;
 use crate::loan::Sink;
@@ -208,18 +209,30 @@ impl Call {
         self.finish_in(self.lock(), outcome, stamps);
     }
 
-    /// The same with stamps of another host, which may be wrong by so much, ns.
-    pub(crate) fn finish_there(&self, outcome: Outcome, stamps: Stamps, error: u64) {
+    /// The same with stamps of another host, which may be wrong by so much, ns; `host`: its name, if it is
+    /// another machine.
+    pub(crate) fn finish_there(&self, outcome: Outcome, stamps: Stamps, error: u64, host: &str) {
         let mut inner = self.lock();
         inner.profile.clock_error = error;
-        self.finish_in(inner, outcome, Some(stamps));
+        self.finish_at(inner, outcome, Some(stamps), host);
     }
 
     pub(super) fn finish_in(
         &self,
+        inner: MutexGuard<'_, Inner>,
+        outcome: Outcome,
+        stamps: Option<Stamps>,
+    ) {
+        self.finish_at(inner, outcome, stamps, "");
+    }
+
+    /// `host`: where it ran, if that was not this machine.
+    fn finish_at(
+        &self,
         mut inner: MutexGuard<'_, Inner>,
         outcome: Outcome,
         stamps: Option<Stamps>,
+        host: &str,
     ) {
         inner.profile.retrieve = monotonic_ns();
         if let Some(stamps) = stamps {
@@ -237,6 +250,7 @@ impl Call {
         {
             (inner.profile.worker, inner.profile.pid) = (loss.worker, loss.pid);
         }
+        trace::record(&inner.profile, &outcome, host);
         let missing = match &outcome {
             Outcome::Ended(End::DependencyFailed(missing)) => Some(*missing),
             _ => None,

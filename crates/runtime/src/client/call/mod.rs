@@ -5,6 +5,7 @@ mod handler;
 mod keeper;
 mod needed;
 mod outcome;
+pub(crate) mod trace;
 mod watch;
 
 pub use handle::{Call, Dependency, Hold};

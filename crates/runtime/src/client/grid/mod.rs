@@ -19,7 +19,7 @@ use gridrpc_wire::{FunctionForm, Message};
 
 use crate::client::alarm::Alarm;
 use crate::client::arrays;
-use crate::client::call::Call;
+use crate::client::call::{Call, trace};
 use crate::client::common::Common;
 use crate::client::common::callbacks::Runner;
 use crate::client::common::request::{Request, SubmitError};
@@ -108,6 +108,9 @@ impl Grid {
         }
         forks::notice();
         let system = |what| move |error| GridError::System { what, error };
+        if upstream.is_none() {
+            trace::begin().map_err(system("writing to the folder that GRIDRPC_TRACE names"))?;
+        }
         let alarm = Alarm::new().map_err(system("making an event descriptor"))?;
         let progress = ProgressMemory::new(workers).map_err(system("making shared memory"))?;
         let mut state = State::new(config.settings.clone(), Arc::clone(&progress.mapping))
@@ -266,6 +269,7 @@ impl Grid {
         // A reactor that panicked has nothing left to end.
         let _ = thread.join();
         self.runner.close();
+        trace::settle();
     }
 
     pub(super) fn check_process(&self) -> Result<(), GridError> {

@@ -136,7 +136,7 @@ impl Reactor {
             wanted.into_iter().partition(|wanted: &Wanted| is_request(wanted.index));
         wanted.into_iter().for_each(|wanted| self.runner.take(wanted));
         for (call, outcome, stamps) in answered {
-            call.finish_there(outcome, stamps, offset.error);
+            call.finish_there(outcome, stamps, offset.error, &name);
         }
         for (call, result, stamps) in kept {
             call.keep_there(result, stamps, offset.error);
