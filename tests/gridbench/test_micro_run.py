@@ -89,7 +89,7 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
     assert figures["null_call"].best_peer == POOL
     (python,) = [entry for entry in figures["null_call"].entries if entry.engine == PYTHON]
     assert python.percentiles is not None
-    assert figures["null_call"].limits[0].engine == "ping_pong_unix"
+    assert figures["null_call"].limits[0].engine == "ping_pong_memory"
     assert figures["shared_100MB_copies"].ratios[PYTHON].to_peer is not None
     assert results.versions[PYTHON]
     assert results.extent is not None

@@ -85,11 +85,14 @@ def _calls() -> Iterator[FigureOf]:
         better="less",
         source=Source("null_call", "us"),
         limits=(
+            # Where both look until something comes, as gridrpc's workers do for a while.
+            _limit("ping_pong_memory", "us"),
             _limit("ping_pong_unix", "us"),
             _limit("ping_pong_tcp", "us"),
             _limit("ping_pong_unix, Python", "us"),
             _limit("ping_pong_tcp, Python", "us"),
             _limit("pickled_call_unix", "us"),
+            _limit("pickled_call_spin", "us"),
         ),
     )
     yield FigureOf(

@@ -286,12 +286,14 @@ def _limits(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterator[I
 
     if wanted & {"null_call", "null_rate", "map_rate", "null_rate_4_clients"}:
         if programs:
+            yield program("ping_pong_memory", "ping-pong-memory", "us", count)
             yield program("ping_pong_unix", "ping-pong", "us", count)
             yield program("ping_pong_tcp", "ping-pong-tcp", "us", count)
             yield program("windowed_echo", "echo-window", "per_second", 5 * count)
         yield item("ping_pong_unix, Python", "ping_pong", {}, tcp=False)
         yield item("ping_pong_tcp, Python", "ping_pong", {}, tcp=True)
-        yield item("pickled_call_unix", "pickled_call", {})
+        yield item("pickled_call_unix", "pickled_call", {}, spin=False)
+        yield item("pickled_call_spin", "pickled_call", {}, spin=True)
     if wanted & {"argument", "echo", "shared_100MB"}:
         for size in sorted({*sizes.arrays, sizes.shared}):
             yield item("memcpy", "copying", {"bytes": size}, size=size)

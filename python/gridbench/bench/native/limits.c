@@ -4,6 +4,8 @@
  *
  *   limits ping-pong COUNT     us per round trip of 64 bytes between two processes, Unix socket
  *   limits ping-pong-tcp COUNT the same over the loopback interface
+ *   limits ping-pong-memory COUNT
+ *                              the same through shared memory, where both look until something comes
  *   limits echo-window COUNT   round trips of 64 bytes per second, Unix socket, 64 outstanding;
  *                              each is sent and received by a system call of its own
  *   limits memcpy BYTES COUNT  s per copy into memory that is warm
@@ -11,9 +13,12 @@
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +27,8 @@
 
 #define FRAME 64
 #define WINDOW 64
+/* Looks at shared memory, after which another process may need the processor. */
+#define LOOKS 20000
 
 static void die(const char *what) {
     perror(what);
@@ -118,6 +125,52 @@ static double exchange(void (*make)(int[2]), measure *measure, size_t length, in
     return result;
 }
 
+/* What two processes share: whose turn it is, in a cache line of its own, and the message. */
+struct mailbox {
+    _Alignas(64) atomic_int turn;
+    _Alignas(64) char bytes[FRAME];
+};
+
+enum { ASK, ANSWER, END };
+
+/* Returns whose turn it has become. */
+static int wait_while(struct mailbox *box, int turn) {
+    int now_turn;
+    for (int looks = 1; (now_turn = atomic_load_explicit(&box->turn, memory_order_acquire)) == turn; looks++)
+        if (looks % LOOKS == 0) sched_yield();
+    return now_turn;
+}
+
+static double through_memory(int count) {
+    struct mailbox *box =
+        mmap(NULL, sizeof *box, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (box == MAP_FAILED) die("mmap");
+    char bytes[FRAME];
+    double *times = malloc((size_t)count * sizeof *times);
+    memset(bytes, 1, FRAME);
+    pid_t child = fork();
+    if (child < 0) die("fork");
+    if (child == 0) {
+        while (wait_while(box, ASK) == ANSWER) {
+            memcpy(bytes, box->bytes, FRAME);
+            memcpy(box->bytes, bytes, FRAME);
+            atomic_store_explicit(&box->turn, ASK, memory_order_release);
+        }
+        _exit(0);
+    }
+    for (int i = -count / 10 - 1; i < count; i++) {
+        double begin = now();
+        memcpy(box->bytes, bytes, FRAME);
+        atomic_store_explicit(&box->turn, ANSWER, memory_order_release);
+        wait_while(box, ANSWER);
+        memcpy(bytes, box->bytes, FRAME);
+        if (i >= 0) times[i] = now() - begin;
+    }
+    atomic_store(&box->turn, END);
+    waitpid(child, NULL, 0);
+    return median(times, count);
+}
+
 static double copies(size_t length, int count) {
     char *from = malloc(length), *to = malloc(length);
     double *times = malloc((size_t)count * sizeof *times);
@@ -138,6 +191,8 @@ int main(int argc, char **argv) {
         printf("%.9f\n", 1e6 * exchange(unix_pair, round_trips, FRAME, atoi(argv[2])));
     } else if (argc == 3 && strcmp(argv[1], "ping-pong-tcp") == 0) {
         printf("%.9f\n", 1e6 * exchange(tcp_pair, round_trips, FRAME, atoi(argv[2])));
+    } else if (argc == 3 && strcmp(argv[1], "ping-pong-memory") == 0) {
+        printf("%.9f\n", 1e6 * through_memory(atoi(argv[2])));
     } else if (argc == 3 && strcmp(argv[1], "echo-window") == 0) {
         printf("%.9f\n", exchange(unix_pair, windowed, FRAME, atoi(argv[2])));
     } else if (argc == 4 && strcmp(argv[1], "memcpy") == 0) {
@@ -145,7 +200,7 @@ int main(int argc, char **argv) {
     } else if (argc == 4 && strcmp(argv[1], "tcp") == 0) {
         printf("%.9f\n", exchange(tcp_pair, round_trips, strtoul(argv[2], NULL, 10), atoi(argv[3])));
     } else {
-        fprintf(stderr, "usage: limits ping-pong|ping-pong-tcp|echo-window COUNT\n"
+        fprintf(stderr, "usage: limits ping-pong|ping-pong-tcp|ping-pong-memory|echo-window COUNT\n"
                         "       limits memcpy|tcp BYTES COUNT\n");
         return 2;
     }

@@ -83,12 +83,16 @@ def ping_pong(client: Client, tcp: bool) -> Found:
     return _round_trips(client, _pair(tcp), ask, answer)
 
 
-def pickled_call(client: Client) -> Found:
+def pickled_call(client: Client, spin: bool) -> Found:
     """`us`: median of the least a call of a Python function takes between two processes.
 
     Function and arguments are pickled, sent over a Unix socket with their length before them,
-    called there, and the result comes back likewise.
+    called there, and the result comes back likewise. With `spin` both look until something comes,
+    instead of sleeping.
     """
+    pair = _pair(tcp=False)
+    for side in pair:
+        side.setblocking(not spin)
 
     def answer(there: socket.socket) -> None:
         while (request := _receive(there)) is not None:
@@ -101,7 +105,7 @@ def pickled_call(client: Client) -> Found:
         assert reply is not None
         pickle.loads(reply)
 
-    return _round_trips(client, _pair(tcp=False), ask, answer)
+    return _round_trips(client, pair, ask, answer)
 
 
 Side = Callable[[socket.socket], None]
@@ -141,9 +145,18 @@ def _send(connection: socket.socket, data: bytes) -> None:
 
 def _receive(connection: socket.socket) -> bytes | None:
     """A message, which is small enough to come in one piece with its length; None at the end."""
-    data = connection.recv(4096)
+    data = _looked_for(connection)
     if not data:
         return None
     while len(data) < 4 + int.from_bytes(data[:4], "little"):
-        data += connection.recv(4096)
+        data += _looked_for(connection)
     return data[4:]
+
+
+def _looked_for(connection: socket.socket) -> bytes:
+    """What has come; a socket that does not block is asked until something has."""
+    while True:
+        try:
+            return connection.recv(4096)
+        except BlockingIOError:
+            pass
