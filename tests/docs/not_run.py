@@ -44,11 +44,14 @@ _NO_POOL = "there is no such pool: tests/gridrpc/test_htcondor.py has one of its
 _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_drivers.py runs it"
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
+_INSTALLS = "takes minutes: the environment that tests run in has been made by it"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
 #: By page and command; or, for blocks that are no commands, by page and first line.
 NOT_RUN: dict[str, dict[str, NotRun]] = {
+    "README.md": {"make install": NotRun(_INSTALLS)},
+    "docs/installing.md": {"make install": NotRun(_INSTALLS)},
     "docs/advice.md": {
         "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100": (
             NotRun(_CALIBRATES)

@@ -26,7 +26,9 @@ NAMES = sorted(
 )
 #: HTCondor is no part of `make test`: `make test-htcondor` runs these.
 ENGINES = [
-    pytest.param(name, marks=[pytest.mark.htcondor] if "htcondor" in name else []) for name in NAMES
+    pytest.param(name, marks=[pytest.mark.htcondor] if "htcondor" in name else [])
+    for name in NAMES
+    if name != "null"  # which does no task: see test_null_engine.py
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -47,7 +48,6 @@ def calibrate(engine: str, work: Work, console: Console, policy: Policy) -> Mode
     problems: list[str] = []
     progress = Steps(console, "calibrating: run", len(cases))
     disturbed: list[Observation] = []
-    used = 0
     with Runs(engine, warm=work.warm, progress=progress) as runs:
         for case in cases:
             ran = runs.run(case, facts=facts, limit=_LIMIT)
@@ -63,17 +63,24 @@ def calibrate(engine: str, work: Work, console: Console, policy: Policy) -> Mode
             f"the engine `{engine}` could not be calibrated: {problems[0]}",
             remedy="try it with `gridbench run examples/compute/setup.xml`",
         )
-    if disturbed:
-        count = disturbed_count(len(disturbed), len(found) + len(disturbed), "calibrating runs")
-        few = len(disturbed) > len(found)
-        if few and not policy.accept:
-            raise BusyMachine(no_claim(count), remedy=remedy())
-        console.print(sentence(count), soft_wrap=True, markup=False)
-        if few:
-            found, used = found + disturbed, len(disturbed)
-    console.print(f"{participant.name}: fitting a model to {len(found)} runs")
+    if not disturbed:
+        return _fitted(participant.name, found, console)
+    count = disturbed_count(len(disturbed), len(found) + len(disturbed), "calibrating runs")
+    console.print(sentence(count), soft_wrap=True, markup=False)
+    if len(disturbed) <= len(found):
+        # Where the others are too few to fit a model to, most might as well be disturbed.
+        with contextlib.suppress(InputError):
+            return _fitted(participant.name, found, console)
+    if not policy.accept:
+        raise BusyMachine(no_claim(count), remedy=remedy())
+    model = _fitted(participant.name, found + disturbed, console)
+    return replace(model, disturbed=len(disturbed))
+
+
+def _fitted(engine: str, found: list[Observation], console: Console) -> Model:
+    console.print(f"{engine}: fitting a model to {len(found)} runs")
     with workers_for(found) as executor:
-        return replace(model_of(found, test=False, executor=executor), disturbed=used)
+        return model_of(found, test=False, executor=executor)
 
 
 def calibrating(work: Work) -> Iterator[Case]:
