@@ -84,6 +84,10 @@ class Engine(abc.ABC):
     patience: float = 180.0
     """Seconds that it may take to bring up the workers; who starts the engine sets it before."""
 
+    own_process: ClassVar[bool] = False
+    """Its client has a process of its own also where it could live in gridbench's: it forks its
+    workers, which would have to copy all that gridbench has in memory."""
+
     bodies: ClassVar[frozenset[str] | None] = frozenset({SLEEP})
     """Bodies of tasks that it can run; None: any, also a user's Python function."""
 

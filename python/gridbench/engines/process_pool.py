@@ -30,6 +30,7 @@ class ProcessPoolEngine(FunctionEngine):
     """concurrent.futures.ProcessPoolExecutor with forked workers."""
 
     name: ClassVar[str] = "process-pool"
+    own_process: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()

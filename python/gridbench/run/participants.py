@@ -59,7 +59,10 @@ def find_participant(name: str) -> Participant:
     """The engine `name`; InputError if there is none or it cannot be used."""
     point = find_engine(name)
     own = environment(name)
-    return _Here(name, make_engine(point)) if own is None else _Elsewhere(point, own)
+    if own is not None:
+        return _Elsewhere(point, own)
+    engine = make_engine(point)
+    return _Beside(point, engine) if engine.own_process else _Here(name, engine)
 
 
 class _Here(Participant):
@@ -95,6 +98,18 @@ class _Here(Participant):
 
     def environment(self) -> dict[str, Any] | None:
         return None
+
+
+class _Beside(_Here):
+    """An engine of this Python whose client is in another process."""
+
+    def __init__(self, point: EntryPoint, engine: Engine) -> None:
+        super().__init__(point.name, engine)
+        self._point = point
+
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+        client = HostedClient(self._point, workers=workers, warm=warm)
+        return client, client.process
 
 
 class _Elsewhere(Participant):
