@@ -16,11 +16,11 @@ from gridbench.micro.figures import Figure, Lead, Ratio, Results
 
 BEST_PEER = "best peer"
 _LIMITS = {
-    "ping_pong_memory": "ping-pong, memory, spinning",
-    "ping_pong_unix": "ping-pong, Unix socket, sleeping",
-    "ping_pong_tcp": "ping-pong, TCP, sleeping",
-    "pickled_call_unix": "bare pickled call, sleeping",
-    "pickled_call_spin": "bare pickled call, spinning",
+    "ping_pong_memory": "ping-pong, memory, spins",
+    "ping_pong_unix": "ping-pong, Unix socket",
+    "ping_pong_tcp": "ping-pong, TCP",
+    "pickled_call_unix": "bare pickled call",
+    "pickled_call_spin": "pickled call that spins",
     "windowed_echo": "windowed echo",
 }
 _STATUS = {"failed": "failed", "cannot": "cannot", "missing": "not run", "ok": "no value"}
