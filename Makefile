@@ -26,7 +26,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 # Folders count as well: a file that was removed changes its folder.
-NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates -name fuzz -prune -o \
+NATIVE_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find crates \( -name fuzz -o -path crates/runtime/model \) -prune -o \
 	\( -type d -o -name '*.rs' -o -name '*.sh' -o -name Cargo.toml \) -print)
 CAPI_SOURCES := $(shell find crates/capi -type f)
 

@@ -2,8 +2,8 @@
 //! which makes a report of it.
 //!
 //! `GRIDRPC_TRACE` names a folder. Each process that opens a grid has a folder of its own in it, with
-//! `run.json` and `timeline.journal.jsonl`, which grow while it runs. Nobody asks for more than one atomic
-//! read of a program that is not traced.
+//! `run.json` and `timeline.journal.jsonl`, which grow while it runs. A program that is not traced pays one
+//! atomic read for each call.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
