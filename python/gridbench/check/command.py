@@ -14,6 +14,7 @@ from rich.text import Text
 from gridbench.check.rules import Finding, check_repetition, check_run
 from gridbench.errors import InputError
 from gridbench.formats import counted
+from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
 from gridbench.tables import new_table
 
@@ -42,16 +43,14 @@ def check(sources: Sequence[Path], *, as_json: bool) -> int:
 
 
 def _runs(source: Path) -> list[Path]:
-    if (source / "run.json").is_file():
-        return [source]
-    inner = sorted(path.parent for path in source.rglob("run.json"))
-    if not inner:
+    found = runs_below(source)
+    if not found:
         raise InputError(
             "holds no run",
             file=source,
             remedy="give the folder of a run, as `gridbench run --out` made it, or one above it",
         )
-    return inner
+    return found
 
 
 def _print(console: Console, name: str, findings: Sequence[Finding]) -> None:

@@ -60,10 +60,11 @@ def _of_runs(source: Path) -> dict[Quantity, Measure]:
     from gridbench.report.prose import counts
     from gridbench.report.source import load_runs
     from gridbench.report.study import study
+    from gridbench.run.folders import runs_below
 
     found: dict[Quantity, list[float]] = {}
     # Runs that were repeated lie in folders of their own.
-    places = sorted(path.parent for path in source.rglob("run.json")) or [source]
+    places = runs_below(source) or [source]
     for run in load_runs(places):
         one = study(run)
         if counts(one) and one.end > 0:

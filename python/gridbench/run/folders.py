@@ -79,6 +79,11 @@ def run_folders(folder: Path) -> list[Path]:
     return sorted(inner, key=lambda place: (_started(place), place.name))
 
 
+def runs_below(folder: Path) -> list[Path]:
+    """All runs in `folder` and below it, such as those that were repeated, in order of name."""
+    return sorted(record.parent for record in folder.rglob(RECORD) if record.is_file())
+
+
 def _started(folder: Path) -> str:
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
