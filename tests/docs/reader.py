@@ -73,7 +73,7 @@ def _python_for(program: str) -> str:
     for engine in _ENGINES:
         if re.search(rf"^(?:from|import) {engine}\b", program, re.MULTILINE):
             try:
-                command, _ = launch_of(engine)
+                command = launch_of(engine).command
             except InputError as error:
                 raise Wrong(str(error)) from None
             return shlex.join(command)

@@ -21,9 +21,9 @@ from gridbench.bench import grain, journal, large, libraries
 from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
 from gridbench.bench.figures import Run as CaseRun
 from gridbench.bench.measuring import measure
-from gridbench.bench.processes import footprint, tree
 from gridbench.bench.runner import as_record
 from gridbench.bench.table import markdown_of, print_area
+from gridbench.process.memory import footprint, tree
 from running import PROGRAM, Run
 
 MB = 1_000_000

@@ -20,8 +20,8 @@ import pytest
 from gridbench.engines.base import Description
 from gridbench.engines.environments import MARKER, Environment
 from gridbench.engines.functions import FunctionEngine
-from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import find_engine
+from gridbench.process.leftovers import Leftovers
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
 from gridbench.run.load import load_run

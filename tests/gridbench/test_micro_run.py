@@ -15,17 +15,17 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.engines.leftovers import Leftovers
 from gridbench.machine.policy import Policy
 from gridbench.micro.command import Request, make_plan, run_micro, tell
 from gridbench.micro.figures import Results, load_results
-from gridbench.micro.launch import Launch
 from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, C, Item, Session
 from gridbench.micro.points import POINTS, Header, Point, load_points
 from gridbench.micro.results import results_of
 from gridbench.micro.session import Repeats, Runner
 from gridbench.micro.sessions import START_SECONDS
 from gridbench.micro.sizes import QUICK, Sizes
+from gridbench.process.launch import Launch
+from gridbench.process.leftovers import Leftovers
 from running import PROGRAM, Run
 
 TINY = Sizes(
@@ -237,9 +237,7 @@ def run_session(tmp_path: Path) -> Callable[[str], list[Point]]:
         sizes = replace(TINY, start_limit=1.0, item_limit=1.5)
         before = set(psutil.Process().children(recursive=True))
         with Leftovers() as leftovers:
-            runner = Runner(
-                sizes, leftovers, Repeats(0.0), save=points.append, stopped=lambda: False
-            )
+            runner = Runner(sizes, leftovers, Repeats(0.0), save=points.append, check=lambda: None)
             runner.run(session, items, launch, 0)
         assert set(psutil.Process().children(recursive=True)) <= before
         return points
@@ -263,7 +261,7 @@ def test_a_session_of_a_plain_engine(run_session: Callable[[str], list[Point]]) 
         ("Breaks", ["could not be started: RuntimeError: no such cluster"] * 2),
         ("Wrong", ["WrongResult: a call that does nothing returned something",
                    "WrongResult: 20 of 20 calls gave a wrong result"]),
-        ("Dies", ["(the client process ended with exit status 3)"] * 2),
+        ("Dies", ["the client process ended with exit status 3"] * 2),
         ("Lost", ["could not be loaded: AttributeError: module 'engines_of_test' has no attribute"
                   " 'Lost'"] * 2),
     ],
@@ -299,7 +297,7 @@ def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: P
     )  # fmt: skip
     points: list[Point] = []
     with Leftovers() as leftovers:
-        runner = Runner(TINY, leftovers, Repeats(0.0), save=points.append, stopped=lambda: False)
+        runner = Runner(TINY, leftovers, Repeats(0.0), save=points.append, check=lambda: None)
         launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
         runner.run(session, [item], launch, 0)
     (point,) = points

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from gridbench.engines.leftovers import Leftovers
 from gridbench.machine.rule import judged
+from gridbench.process.interrupt import Interrupt
+from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.run.client import Facts
-from gridbench.run.interrupt import Interrupt
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.one import Outcome, run_case

@@ -5,20 +5,17 @@ Memory is that of the client and all its descendants together, sampled from outs
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 import time
 
 import numpy as np
 
 import gridrpc
-from gridbench.bench.child import numbers_of, start_child
+from gridbench.bench.child import run_in_child
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
-from gridbench.bench.processes import footprint, tree
 from gridbench.micro.work import read
+from gridbench.process.memory import footprint, tree
 
 _CASE = "large inputs"
-_INTERVAL = 0.05  # seconds between samples
 
 
 def stream(workers: int, tasks: int, size: int) -> Values:
@@ -35,15 +32,14 @@ def stream(workers: int, tasks: int, size: int) -> Values:
 
 def watch(workers: int, tasks: int, size: int) -> Values:
     """The same, and the most memory that a sample of all its processes found, bytes."""
-    child = start_child(stream, {"workers": workers, "tasks": tasks, "size": size})
     peak = 0
-    while child.returncode is None:
-        peak = max(peak, footprint(tree(child.pid)))
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(_INTERVAL)
-    if child.returncode != 0:
-        raise RuntimeError(f"the process with the workload ended with {child.returncode}")
-    return numbers_of(child.stdout.read()) | {"peak": peak}
+
+    def sample(process: int) -> None:
+        nonlocal peak
+        peak = max(peak, footprint(tree(process)))
+
+    numbers = {"workers": workers, "tasks": tasks, "size": size}
+    return run_in_child(stream, numbers, glance=sample) | {"peak": peak}
 
 
 def area(full: bool) -> Area:

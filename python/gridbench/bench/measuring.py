@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from gridbench.bench.child import CaseFailed, Stopped, run_in_child
+from gridbench.bench.child import CaseFailed, run_in_child
 from gridbench.bench.figures import Area, Case, Run, Samples
-from gridbench.engines.leftovers import Leftovers
 from gridbench.machine.load import reading
 from gridbench.machine.rule import judged
+from gridbench.process.interrupt import Stopped
 
 
 class Watcher(Protocol):
@@ -33,20 +32,23 @@ def measure(
     runs: int,
     samples: Samples,
     *,
-    stopped: Callable[[], bool] = lambda: False,
+    check: Callable[[], object] = lambda: None,
     watcher: Watcher | None = None,
 ) -> None:
-    """Run the area's cases into `samples`, without those that are there; ends when `stopped`.
+    """Run the area's cases into `samples`, without those that are there.
+
+    `check` is called ten times a second; it ends when that raises Stopped.
 
     Where the area has a budget, each case is run once as long as that lasts. Further rounds have
     what is left of it: a case is not begun that will not end in time by how long it took before,
     nor one again that has reached its limit.
     """
 
-    def looks() -> bool:
+    def glance(process: int) -> None:
+        del process
         if watcher is not None:
             watcher.glance()
-        return stopped()
+        check()
 
     for number, case in _due(area, runs, samples):
         left = _left(area, samples)
@@ -58,7 +60,7 @@ def measure(
         if watcher is not None:
             watcher.begin(number, case, limit=limit, left=left)
         try:
-            run = _run(case, limit, looks, adopts=area.budget is not None)
+            run = _run(case, limit, glance)
         except Stopped:
             return
         samples.keep(case.name, number, run)
@@ -95,23 +97,15 @@ def _left(area: Area, samples: Samples) -> float | None:
     return area.budget - samples.seconds(case.name for case in area.cases)
 
 
-def _run(case: Case, limit: float, stopped: Callable[[], bool], *, adopts: bool) -> Run:
-    """One run, and what others did meanwhile.
-
-    `adopts`: what it leaves of daemons, and of what these have started, is ended after it, and
-    counts as its own work until then.
-    """
+def _run(case: Case, limit: float, glance: Callable[[int], object]) -> Run:
+    """One run, and what others did meanwhile."""
     before = reading(os.getpid())
     run = Run()
-    with Leftovers() if adopts else contextlib.nullcontext() as leftovers:
-        try:
-            run.values = run_in_child(case.function, case.arguments, timeout=limit, stopped=stopped)
-        except CaseFailed as failure:
-            run.values, run.problem = failure.values, str(failure)
-            run.hopeless = failure.at_limit
-        finally:
-            if leftovers is not None:
-                leftovers.end()
+    try:
+        run.values = run_in_child(case.function, case.arguments, timeout=limit, glance=glance)
+    except CaseFailed as failure:
+        run.values, run.problem = failure.values, str(failure)
+        run.hopeless = failure.at_limit
     after = reading(os.getpid())
     load = after.load_since(before)
     run.seconds, run.others = load.seconds, load.others

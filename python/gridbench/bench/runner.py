@@ -25,9 +25,9 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.pages.files import write_page
+from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
 AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
@@ -101,7 +101,7 @@ def run_bench(request: Request) -> int:
         for number, area in enumerate(chosen):
             with Steps(errors, f"{area.name}: run") as steps:
                 watcher = _Watcher(steps, area, areas_left=len(chosen) - number - 1, save=save)
-                measure(area, runs, samples, stopped=lambda: interrupt.came, watcher=watcher)
+                measure(area, runs, samples, check=interrupt.check, watcher=watcher)
             rows = area.rows(samples)
             print_area(console, area.title, rows)
             page.append(markdown_of(area.title, rows))

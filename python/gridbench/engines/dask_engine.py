@@ -19,8 +19,8 @@ from distributed import Client, LocalCluster
 from toolz import partition_all
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.process.children import end
 
 _LARGE = 10_000_000  # bytes: Dask's own threshold for its warning of a large graph
 _PATIENCE = 20.0  # seconds for the workers to end; Dask itself kills a busy one after four

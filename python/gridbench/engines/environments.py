@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Literal
 
 from gridbench.errors import InputError
+from gridbench.process.launch import Launch
 
 PLACE = "GRIDBENCH_ENGINES"
 """The environment variable that says where environments are."""
@@ -194,16 +195,18 @@ def environment(name: str) -> Environment | None:
     return Environment(name) if (_REQUIREMENTS / f"{name}.txt").is_file() else None
 
 
-def launch_of(name: str) -> tuple[list[str], dict[str, str]]:
-    """The Python of the engine `name`, to be followed by arguments, and its variables.
+def our_launch() -> Launch:
+    """This Python, with the variables that clients of engines have."""
+    return Launch([sys.executable], os.environ | ONE_THREAD)
 
-    InputError if its environment cannot be used.
-    """
+
+def launch_of(name: str) -> Launch:
+    """The Python of the engine `name`. InputError if its environment cannot be used."""
     found = environment(name)
     if found is None:
-        return [sys.executable], os.environ | ONE_THREAD
+        return our_launch()
     found.require()
-    return found.command(), found.variables()
+    return Launch(found.command(), found.variables())
 
 
 def _folder_with_gridbench_alone(root: Path) -> Path:

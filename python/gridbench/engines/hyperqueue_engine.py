@@ -27,10 +27,10 @@ from hyperqueue.cluster import WorkerConfig
 from hyperqueue.task.function import PythonEnv
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import children_of, end, temporary_files_in
 from gridbench.engines.files import keep_result, kept, store
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.python_tasks import one_line
+from gridbench.process.children import children_of, end, temporary_files_in
 
 _PERIOD = 1.0  # seconds between reports, the package's own
 _LATE = "its Python package reports what has ended once a second: its latency tells nothing"

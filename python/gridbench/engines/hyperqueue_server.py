@@ -13,7 +13,7 @@ if __name__ == "__main__":
     import hyperqueue
     from hyperqueue.cluster import WorkerConfig
 
-    from gridbench.engines.children import temporary_files_in
+    from gridbench.process.children import temporary_files_in
 
     folder, cores = sys.argv[1], int(sys.argv[2])
     with temporary_files_in(folder):

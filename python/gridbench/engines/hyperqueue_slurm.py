@@ -20,9 +20,9 @@ from hyperqueue import Client
 
 from gridbench.batch import slurm
 from gridbench.engines.base import Cannot, Description
-from gridbench.engines.children import children_of
 from gridbench.engines.hyperqueue_engine import HyperQueueEngine
 from gridbench.engines.hyperqueue_server import READY
+from gridbench.process.children import children_of
 
 _LOOK_EVERY = 0.02  # seconds
 

@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import ipyparallel
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.meeting import Meeting, meet
+from gridbench.process.children import descendants_of, end
 
 _PATIENCE = 1.0  # seconds for what the cluster leaves to end
 

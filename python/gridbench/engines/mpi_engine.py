@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import children_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
+from gridbench.process.children import children_of, end
 
 _OPEN_MPI = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",  # more workers than cores

@@ -24,8 +24,8 @@ from parsl.executors import HighThroughputExecutor
 from parsl.providers import LocalProvider
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import temporary_files_in
 from gridbench.engines.functions import FunctionEngine
+from gridbench.process.children import temporary_files_in
 
 
 class ParslEngine(FunctionEngine):

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from gridbench.engines.base import Description
-from gridbench.engines.children import descendants_of, end
 from gridbench.engines.functions import Chunk, FunctionEngine, fixed
 from gridbench.engines.ray_variables import VARIABLES
+from gridbench.process.children import descendants_of, end
 
 # Ray reads them when it is imported. Without clusters of several machines, which is its default
 # where firewalls ask, it listens on the loopback interface alone.

@@ -1,11 +1,11 @@
 """The client process of a session: it measures, one item after the other, what its parent asks.
 
-    python -m gridbench.micro.child REPORTS COMMANDS SESSION
+    python -m gridbench.micro.child DESCRIPTOR SESSION
 
-REPORTS and COMMANDS are descriptors, SESSION is JSON. For each item the child writes
-{"ready": number}, waits for a line, and on `measure` measures it and writes what it found; it does
-so again until the line is `pass`. It imports next to nothing before an item needs it, as bringing
-up an engine from nothing is among what is measured.
+SESSION is JSON. For each item the child sends {"ready": number}, waits for a message, and on
+`measure` measures it and sends what it found; it does so again until the message is `pass`. On
+`end` it leaves out what is left. It imports next to nothing before an item needs it, as bringing up
+an engine from nothing is among what is measured.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ import importlib
 import json
 import os
 import sys
-import threading
 import time
-from typing import Any, TextIO
+from typing import Any
 
 from gridbench.micro.client import Client, NotStarted, Unable, one_line
+from gridbench.process.inside import serve
+from gridbench.process.lines import Lines
 
 
-def main(reports: str, commands: str, session: str) -> None:
+def main(descriptor: str, session: str) -> None:
     """Measure all items of the session."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    lines = Lines(serve(descriptor))
     adopt_orphans()
-    with os.fdopen(int(reports), "w") as out, os.fdopen(int(commands)) as orders:
-        # Neither is for the engine's processes.
-        os.set_inheritable(out.fileno(), False)
-        os.set_inheritable(orders.fileno(), False)
-        description = json.loads(session)
-        client = Client(**description["client"])
-        try:
-            _serve(client, description["items"], out, orders)
-        finally:
-            _tell(out, {"closing": True})
-            client.close()
+    description = json.loads(session)
+    client = Client(**description["client"])
+    try:
+        _serve(client, description["items"], lines)
+    finally:
+        lines.send({"closing": True})
+        client.close()
     # What an engine leaves in threads or exit handlers is not waited for.
     sys.stdout.flush()
     os._exit(0)
 
 
-def _serve(client: Client, items: list[dict[str, Any]], out: TextIO, orders: TextIO) -> None:
+def _serve(client: Client, items: list[dict[str, Any]], lines: Lines) -> None:
     described = False
     for number, item in enumerate(items):
         while True:
-            _tell(out, {"ready": number})
-            if orders.readline().strip() != "measure":
+            lines.send({"ready": number})
+            wish = lines.receive()
+            if wish == "end":
+                return
+            if wish == "pass":
                 break
             began = time.monotonic()
             found = _measure(client, item)
@@ -54,7 +54,7 @@ def _serve(client: Client, items: list[dict[str, Any]], out: TextIO, orders: Tex
             if client.made is not None and not described and not found.get("over"):
                 described = True
                 found["version"] = client.made.describe().version
-            _tell(out, {"item": number} | found)
+            lines.send({"item": number} | found)
             if found.get("over"):
                 return
 
@@ -76,28 +76,12 @@ def _measure(client: Client, item: dict[str, Any]) -> dict[str, Any]:
     return {"status": "ok", "values": found.values, "samples": found.samples}
 
 
-def _tell(out: TextIO, message: dict[str, Any]) -> None:
-    out.write(json.dumps(message) + "\n")
-    out.flush()
-
-
 def adopt_orphans() -> None:
     """Have processes whose parent ended become ours, so that engines that detach are counted."""
     import ctypes
 
     set_child_subreaper = 36
     ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
-
-
-def _end_with_parent() -> None:
-    """Standard input stays open, and empty, as long as whoever started us lives."""
-    while os.read(0, 1):
-        pass
-    if os.getpgrp() == os.getpid():
-        import signal
-
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
 
 
 if __name__ == "__main__":

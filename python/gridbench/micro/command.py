@@ -18,14 +18,12 @@ from rich.console import Console
 import gridrpc
 from gridbench.bench.programs import built
 from gridbench.engines.environments import environment, launch_of
-from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import installed_engines
 from gridbench.errors import InputError
 from gridbench.formats import about
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.micro.figures import RESULTS, Results
-from gridbench.micro.launch import Launch
 from gridbench.micro.plan import (
     LIMITS,
     PYTHON,
@@ -41,11 +39,13 @@ from gridbench.micro.probe import ProbeFailed, asked
 from gridbench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.micro.results import results_of
 from gridbench.micro.selection import Points
-from gridbench.micro.session import Repeats, Runner, Stopped
+from gridbench.micro.session import Repeats, Runner
 from gridbench.micro.sessions import sessions_of
 from gridbench.micro.sizes import FULL, Sizes
+from gridbench.process.interrupt import Interrupt, Stopped
+from gridbench.process.launch import Launch
+from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
@@ -118,7 +118,7 @@ def run_micro(request: Request) -> int:
                 leftovers,
                 Repeats(_REPEATING * seconds),
                 save=points.add,
-                stopped=lambda: interrupt.came,
+                check=interrupt.check,
             )
             with contextlib.suppress(Stopped), progress:
                 measure(plan, points, runner, progress)
@@ -150,7 +150,7 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
 
 def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request) -> Plan:
     """The sessions of all engines that can be used, and why the others cannot."""
-    launches = {LIMITS: Launch(*launch_of(PYTHON))}
+    launches = {LIMITS: launch_of(PYTHON)}
     refused: dict[str, _Refused] = {}
     cannot: dict[str, dict[str, str]] = {}
     for name, place in known.items():
@@ -159,7 +159,7 @@ def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request)
         if state is not None and state.kind != "installed":
             refused[name] = ("missing", f"{state.what}: {state.remedy}")
             continue
-        launches[name] = Launch(*launch_of(name))
+        launches[name] = launch_of(name)
         if name != C:
             try:
                 cannot[name] = asked(place, launches[name])

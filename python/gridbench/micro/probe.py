@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from gridbench.micro.client import Client, NotStarted
-from gridbench.micro.launch import Launch
+from gridbench.process.launch import Launch
 
 _PATIENCE = 60.0  # seconds for an engine to be imported
 

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
-import select
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
-from gridbench.engines.leftovers import Leftovers, told
 from gridbench.machine.load import Load, reading
 from gridbench.machine.rule import judged
-from gridbench.micro.launch import Launch
 from gridbench.micro.plan import Item, Session
 from gridbench.micro.points import Point
 from gridbench.micro.sizes import Sizes
+from gridbench.process.child import Child, Ended
+from gridbench.process.launch import Launch
+from gridbench.process.leftovers import Leftovers, told
 
-_POLL = 0.1  # seconds between looks at whether the user wants an end
 _CLOSING = 20.0  # seconds for an engine to end, after which it is ended
 _REPEATS = 2
-
-
-class Stopped(Exception):
-    """The user wants an end."""
 
 
 @dataclass(slots=True)
@@ -56,13 +48,14 @@ class Runner:
         repeats: Repeats,
         *,
         save: Callable[[Point], object],
-        stopped: Callable[[], bool],
+        check: Callable[[], object],
     ) -> None:
+        """`check` is called ten times a second, and raises Stopped when the user wants an end."""
         self._sizes = sizes
         self._leftovers = leftovers
         self._repeats = repeats
         self._save = save
-        self._stopped = stopped
+        self._check = check
 
     def run(self, session: Session, items: list[Item], launch: Launch, number: int) -> None:
         """Measure the items of the session in round `number`. Raises Stopped.
@@ -98,7 +91,7 @@ class Runner:
         before = None
         position = 0
         try:
-            for message in process.messages(self._stopped):
+            for message in process.messages(self._check):
                 if "ready" in message:
                     position = message["ready"]
                     item = items[position][1]
@@ -160,15 +153,12 @@ class _Failed(Exception):
 
 
 class _Process:
-    """The client process of a session, and the lines to and from it."""
+    """The client process of a session, and the messages to and from it."""
 
     def __init__(self, session: Session, items: list[Item], launch: Launch, sizes: Sizes) -> None:
         self.before_first = True
         """Nothing has been measured yet: the engine may not even have come up."""
         self._sizes = sizes
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
-        reports, there = os.pipe()
-        here, commands = os.pipe()
         description = {
             "client": {
                 "name": session.engine,
@@ -179,80 +169,34 @@ class _Process:
             },
             "items": [{"measure": item.measure, "arguments": item.arguments} for item in items],
         }
-        try:
-            # A group of its own: Ctrl-C in the terminal reaches us alone.
-            self._popen = subprocess.Popen(
-                [*launch.command, "-m", "gridbench.micro.child",
-                 str(there), str(here), json.dumps(description)],
-                env=launch.variables,
-                stdin=subprocess.PIPE,
-                stdout=self._errors,
-                stderr=self._errors,
-                pass_fds=(there, here),
-                process_group=0,
-            )  # fmt: skip
-        finally:
-            os.close(there)
-            os.close(here)
-        self._reports = reports
-        self._commands = os.fdopen(commands, "w")
+        self._child = Child("gridbench.micro.child", [json.dumps(description)], launch=launch)
 
-    def messages(self, stopped: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        """What the process writes, until it ends. Raises _Failed, Stopped."""
-        pending = b""
+    def messages(self, check: Callable[[], object]) -> Iterator[dict[str, Any]]:
+        """What the process sends, until it ends. Raises _Failed, and what `check` raises."""
         limit = self._sizes.start_limit
         until = time.monotonic() + limit
-        while True:
-            if stopped():
-                raise Stopped
-            if time.monotonic() > until:
-                raise _Failed(f"gave no result in {limit:g} s")
-            if not select.select([self._reports], [], [], _POLL)[0]:
-                continue
-            data = os.read(self._reports, 1 << 20)
-            if not data:
-                self._check_end()
-                return
-            *lines, pending = (pending + data).split(b"\n")
-            for line in lines:
-                message: dict[str, Any] = json.loads(line)
-                if "closing" in message:
-                    return
+        try:
+            while "closing" not in (message := self._child.receive(until, check)):
                 # The first one may have to bring up the engine.
                 limit = self._sizes.item_limit + self.before_first * self._sizes.start_limit
                 until = time.monotonic() + limit
                 yield message
                 if "item" in message:
                     self.before_first = False
+        except TimeoutError:
+            raise _Failed(f"gave no result in {limit:g} s") from None
+        except Ended:
+            how = f"the client process {self._child.ending()}"
+            raise _Failed(": ".join([how, *self._child.last_lines(1)])) from None
 
-    def answer(self, line: str) -> None:
-        """Tell the process what to do; one that has ended is noticed elsewhere."""
-        with contextlib.suppress(BrokenPipeError):
-            self._commands.write(line + "\n")
-            self._commands.flush()
+    def answer(self, wish: str) -> None:
+        """Tell the process what to do."""
+        self._child.send(wish)
 
     def end(self, leftovers: Leftovers) -> list[str]:
         """Wait for the process to end, or end it; processes that it left behind."""
-        with contextlib.suppress(BrokenPipeError):
-            self._commands.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(_CLOSING)
-        names = leftovers.end(self._popen)
-        assert self._popen.stdin is not None
-        self._popen.stdin.close()
-        os.close(self._reports)
-        self._errors.close()
-        return names
-
-    def _check_end(self) -> None:
-        status = self._popen.wait()
-        if status != 0:
-            self._errors.seek(0)
-            text = self._errors.read().decode(errors="replace")
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            last = f"{lines[-1][:300]} " if lines else ""
-            raise _Failed(f"{last}(the client process ended with {how})")
+        self.answer("end")
+        return self._child.end(leftovers, patience=_CLOSING)
 
 
 def _point(item: Item, number: int, message: dict[str, Any], load: Load) -> Point:

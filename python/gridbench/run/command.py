@@ -21,10 +21,10 @@ from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
+from gridbench.process.interrupt import Interrupt
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import default_folder, prepare
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.runner import Options, Verdict, run_engine

@@ -5,24 +5,22 @@
 `gridbench run` starts it (see `gridbench.run.hosting`) with the environment's Python. They talk
 over a socket (see `gridbench.run.messages`). All stamps are taken here, in the engine's own client;
 CLOCK_MONOTONIC is the same in all processes of a machine. Rows travel in batches.
-
-When the socket ends, so does this process, with all that descends from it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sys
 import threading
 from importlib.metadata import EntryPoint
-from multiprocessing.connection import Connection
 from typing import Any
 
-from gridbench.engines.leftovers import Leftovers, end_descendants_of
 from gridbench.engines.registry import GROUP, make_engine
 from gridbench.errors import InputError
+from gridbench.process.inside import end_now, serve
+from gridbench.process.leftovers import Leftovers
+from gridbench.process.objects import Objects
 from gridbench.run.client import GLANCE, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.messages import Close, Closed, Failed, News, Pass
@@ -31,8 +29,8 @@ _FOR_EVER = 1e9
 
 
 class _Host:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, channel: Objects) -> None:
+        self._channel = channel
         self._commands: queue.SimpleQueue[Pass | Close] = queue.SimpleQueue()
         threading.Thread(target=self._listen, name="listen", daemon=True).start()
 
@@ -66,22 +64,16 @@ class _Host:
 
     def _send(self, message: object) -> None:
         try:
-            self._connection.send(message)
+            self._channel.send(message)
         except OSError:
-            _end()
+            end_now()
 
     def _listen(self) -> None:
         try:
             while True:
-                self._commands.put(self._connection.recv())
+                self._commands.put(self._channel.receive())
         except (EOFError, OSError):
-            _end()
-
-
-def _end() -> None:
-    """End at once, as whoever wanted the results has gone."""
-    end_descendants_of(os.getpid())
-    os._exit(1)
+            end_now()
 
 
 def _failed(error: EngineFailure) -> Failed:
@@ -99,9 +91,8 @@ def _plain(description: dict[str, Any]) -> dict[str, Any]:
 
 def main(descriptor: str, name: str, value: str, workers: str, warm: str) -> None:
     """Serve until the end."""
-    os.set_inheritable(int(descriptor), False)
     with Leftovers():
-        host = _Host(Connection(int(descriptor)))
+        host = _Host(Objects(serve(descriptor)))
         host.serve(EntryPoint(name, value, GROUP), int(workers), warm == "warm")
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-import socket
 import subprocess
-import tempfile
 import time
 from importlib.metadata import EntryPoint
-from multiprocessing.connection import Connection
 from typing import Any
 
 from gridbench.engines.environments import launch_of
 from gridbench.errors import InputError
+from gridbench.process.child import Child, Ended
+from gridbench.process.objects import Objects
 from gridbench.run.client import GLANCE, Client, Facts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.messages import Close, Closed, Failed, News, Pass
@@ -37,23 +35,15 @@ class HostedClient(Client):
         self._description: dict[str, Any] = {}
         self._count = 0
         self._closed: Closed | None = None
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
-        command, variables = launch_of(point.name)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            start = "warm" if warm else "cold"
-            arguments = (str(theirs.fileno()), point.name, point.value, str(workers), start)
-            # In a session of its own: Ctrl-C in the terminal reaches us alone.
-            self.process = subprocess.Popen(
-                [*command, "-m", "gridbench.run.host", *arguments],
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log,
-                stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        self._connection = Connection(ours.detach())
+        arguments = (point.name, point.value, str(workers), "warm" if warm else "cold")
+        self._child = Child(
+            "gridbench.run.host", arguments, launch=launch_of(point.name), channel=Objects
+        )
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process in which the client is."""
+        return self._child.process
 
     def facts(self, patience: float) -> Facts:
         """What the engine says of itself. EngineFailure if that takes longer, or it fails."""
@@ -68,8 +58,7 @@ class HostedClient(Client):
         """See `Client`."""
         self.collected, self.finished = 0, False
         self._count = len(plan.sleeps)
-        with contextlib.suppress(OSError):  # it is gone, and `take` says how
-            self._connection.send(Pass(plan, check))
+        self._child.send(Pass(plan, check))
 
     def take(self, wait: float) -> list[Row]:
         """See `Client`."""
@@ -87,23 +76,21 @@ class HostedClient(Client):
         problem = ""
         try:
             problem = self._ask_to_close(patience)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(_EXIT if self._closed else 0)
+            self._child.wait(_EXIT if self._closed else 0)
         finally:
-            self._connection.close()
-            self._log.close()
+            self._child.close()
         return problem
 
     def _ask_to_close(self, patience: float) -> str:
         if self.process.poll() is not None:
             return ""  # it has failed, which was told
         deadline = time.monotonic() + patience
+        self._child.send(Close())
         try:
-            self._connection.send(Close())
             while self._closed is None and time.monotonic() < deadline:
                 with contextlib.suppress(_Told):
                     self._receive(GLANCE)
-        except (EngineFailure, OSError) as error:
+        except EngineFailure as error:
             return f"the engine failed to close: {error}"
         if self._closed is None:
             return f"the engine did not end its workers within {patience:g} s"
@@ -112,12 +99,10 @@ class HostedClient(Client):
     def _receive(self, wait: float) -> list[Row]:
         """The next message, if one comes within `wait` seconds; the rows that it brings."""
         try:
-            if not self._connection.poll(wait):
-                if self.process.poll() is None or self._connection.poll(0):
-                    return []
-                raise EOFError
-            message = self._connection.recv()
-        except (EOFError, OSError) as error:
+            message = self._child.receive(time.monotonic() + wait)
+        except TimeoutError:
+            return []
+        except Ended as error:
             raise EngineFailure(self._how_it_ended()) from error
         if isinstance(message, News):
             self.status = message.status
@@ -135,19 +120,8 @@ class HostedClient(Client):
 
     def _how_it_ended(self) -> str:
         """Why nothing more can come, with the last lines that the process has printed."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(_EXIT)
-        status = self.process.returncode
-        if status is None:
-            how = "its process has closed the connection"
-        elif status < 0:
-            how = f"its process was ended by signal {-status} ({signal.strsignal(-status)})"
-        else:
-            how = f"its process ended with exit status {status}"
-        self._log.seek(0)
-        text = self._log.read().decode(errors="replace")
-        lines = [line[:300] for line in text.splitlines() if line.strip()][-_TAIL:]
-        return how + "".join(f"\n    {line}" for line in lines)
+        lines = [f"its process {self._child.ending()}", *self._child.last_lines(_TAIL)]
+        return "\n    ".join(lines)
 
 
 class _Told(EngineFailure):

@@ -14,16 +14,16 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.engines.leftovers import Leftovers, told
 from gridbench.errors import InputError
 from gridbench.machine.load import Moment
 from gridbench.machine.watch import Watch
+from gridbench.process.interrupt import Interrupt
+from gridbench.process.leftovers import Leftovers, told
 from gridbench.progress import Tasks
 from gridbench.run.client import GLANCE, Client, Facts
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.feasibility import most_outstanding
 from gridbench.run.harness import harness_seconds
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant
 from gridbench.run.plan import DATA_SEED, Plan

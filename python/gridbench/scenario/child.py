@@ -4,28 +4,26 @@
 
 Each case has a new one, so that none is disturbed by what others have left in memory, nor by the
 libraries that the analysis needs: an engine that forks would have to copy them. The order comes
-as one line on standard input, the answer goes to the descriptor. When standard input ends, whoever
-wanted the answer is gone, and so this process ends, with all that descends from it.
+as one message, the answer goes back as another.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import threading
 from contextlib import ExitStack
 from dataclasses import asdict
 
 from rich.console import Console
 
 from gridbench.engines.fewer import limited
-from gridbench.engines.leftovers import end_descendants_of
 from gridbench.errors import InputError
 from gridbench.machine.load import Load
+from gridbench.process.inside import serve
+from gridbench.process.interrupt import Interrupt
+from gridbench.process.lines import Lines
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
@@ -108,34 +106,14 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _read_order() -> Order:
-    line = b""
-    while not line.endswith(b"\n"):
-        if not (part := os.read(0, 1 << 16)):
-            sys.exit("there is no order")
-        line += part
-    return from_record(Order, json.loads(line))
-
-
-def _end_with_parent() -> None:
-    # Not through sys.stdin: a thread that waits in it would be in the way when this process ends.
-    while os.read(0, 1):
-        pass
-    end_descendants_of(os.getpid())
-    os._exit(1)
-
-
 def main(descriptor: str) -> None:
-    """Carry out the order on standard input; exit status 2 with one message for bad input."""
-    order = _read_order()
-    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    os.set_inheritable(int(descriptor), False)
+    """Carry out the order; one message for bad input."""
+    lines = Lines(serve(descriptor))
     try:
-        answer = carry_out(order)
+        answer = carry_out(from_record(Order, lines.receive()))
     except InputError as error:
         answer = Answer(status="failed", reason=_one_line(str(error)))
-    with open(int(descriptor), "w", encoding="utf-8") as out:
-        json.dump(asdict(answer), out, allow_nan=False, default=os.fspath)
+    lines.send(asdict(answer))
 
 
 if __name__ == "__main__":

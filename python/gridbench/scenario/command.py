@@ -11,13 +11,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import DISTURBED
-from gridbench.run.interrupt import Interrupt
+from gridbench.process.interrupt import Interrupt
+from gridbench.process.leftovers import Leftovers
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
+import math
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import IO
 
 import psutil
 
-from gridbench.engines.leftovers import Leftovers
 from gridbench.formats import size
 from gridbench.machine.load import Load, Moment, reading
+from gridbench.process.child import Child, Ended
+from gridbench.process.leftovers import Leftovers
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory
 from gridbench.scenario.messages import Answer, Order
 
-_GLANCE = 0.1  # seconds between looks at signals, the clock and the memory
 _LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
 _NO_MEMORY = 0.02  # the same: it is ended at once
 _PATIENCE = 60.0  # seconds for a case to end after it was told to
@@ -52,31 +47,19 @@ def run_case(
     glance: Callable[[], None],
 ) -> Outcome:
     """Run it, for at most `limit` seconds; `glance` is called some times each second."""
-    read_end, write_end = os.pipe()
     began = reading(os.getpid())
-    with tempfile.TemporaryFile() as log, open(read_end, encoding="utf-8") as answers:
-        try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "gridbench.scenario.child", str(write_end)],
-                stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT,
-                pass_fds=[write_end],
-                # In a session of its own: Ctrl-C in the terminal reaches us alone.
-                start_new_session=True,
-            )  # fmt: skip
-        finally:
-            os.close(write_end)
-        watch = _Watch(process, began, limit)
-        try:
-            _send(process, replace(order, began=began))
-            while process.poll() is None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(_GLANCE)
-                watch.look(stopped=stopped())
-                glance()
-        finally:
-            leftovers.end(process)
-            _hang_up(process)
-        answer = _read(answers, process, log)
+    child = Child("gridbench.scenario.child")
+    watch = _Watch(child, began, limit)
+
+    def look() -> None:
+        watch.look(stopped=stopped())
+        glance()
+
+    try:
+        child.send(asdict(replace(order, began=began)))
+        answer = _answer(child, look)
+    finally:
+        child.end(leftovers, patience=_PATIENCE)
     return Outcome(
         answer=answer,
         took=time.monotonic() - began.at,
@@ -85,14 +68,21 @@ def run_case(
     )
 
 
+def _answer(child: Child, look: Callable[[], object]) -> Answer:
+    try:
+        return from_record(Answer, child.receive(math.inf, look))
+    except (Ended, RecordError):
+        how = f"its process {child.ending()}"
+        told = "; ".join(child.last_lines(_TAIL))
+        return Answer(status="failed", reason=f"{how}: {told}" if told else how)
+
+
 class _Watch:
     """Ends the process when the user, the time or the memory demands it."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], began: Moment, limit: float | None
-    ) -> None:
+    def __init__(self, child: Child, began: Moment, limit: float | None) -> None:
         self.why = ""
-        self._process = process
+        self._child = child
         self._began = began
         self._limit = limit
         self._told = 0.0  # when it was told to end
@@ -105,10 +95,10 @@ class _Watch:
         self._least = min(self._least, free)
         if free < self._all * _NO_MEMORY:
             self.why = self.why or f"memory: it was ended at once when only {size(free)} were left"
-            self._process.kill()
+            self._child.ask_to_end(signal.SIGKILL)
         elif self._told:
             if now > self._told + _PATIENCE:
-                self._process.kill()
+                self._child.ask_to_end(signal.SIGKILL)
         elif stopped:
             self._end(now)
         elif self._limit is not None and now > self._began.at + self._limit:
@@ -136,37 +126,4 @@ class _Watch:
 
     def _end(self, now: float) -> None:
         self._told = now
-        self._process.send_signal(signal.SIGINT)
-
-
-def _send(process: subprocess.Popen[bytes], order: Order) -> None:
-    # The line stays open: its end would tell the process that we are gone.
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write((json.dumps(asdict(order), default=os.fspath) + "\n").encode())
-        process.stdin.flush()
-
-
-def _hang_up(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.close()
-
-
-def _read(answers: IO[str], process: subprocess.Popen[bytes], log: IO[bytes]) -> Answer:
-    try:
-        return from_record(Answer, json.loads(answers.read()))
-    except (ValueError, RecordError):
-        return Answer(status="failed", reason=_how_it_ended(process.returncode, log))
-
-
-def _how_it_ended(status: int, log: IO[bytes]) -> str:
-    how = (
-        f"its process was ended by signal {-status} ({signal.strsignal(-status)})"
-        if status < 0
-        else f"its process ended with exit status {status}"
-    )
-    log.seek(0)
-    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
-    told = "; ".join([line[:200] for line in lines if line][-_TAIL:])
-    return f"{how}: {told}" if told else how
+        self._child.ask_to_end(signal.SIGINT)

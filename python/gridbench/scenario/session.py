@@ -9,12 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from gridbench.engines.fewer import spread
-from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
 from gridbench.formats import duration
+from gridbench.process.interrupt import Interrupt
+from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.record_file import Header
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import machine_facts, versions
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order

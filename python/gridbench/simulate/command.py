@@ -14,8 +14,8 @@ from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
+from gridbench.process.interrupt import Interrupt
 from gridbench.run.folders import default_folder, prepare
-from gridbench.run.interrupt import Interrupt
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import parse_size
 from gridbench.simulate.account import Account, account

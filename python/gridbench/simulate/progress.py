@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.console import Console
 
+from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Tasks
-from gridbench.run.interrupt import Interrupt
 
 
 class Stopped(Exception):

@@ -13,10 +13,10 @@ from typing import Any
 from gridbench.batch import slurm
 from gridbench.bench.figures import Case, LimitReached, Values
 from gridbench.engines.environments import environment, launch_of
-from gridbench.engines.leftovers import Leftovers
 from gridbench.engines.registry import find_engine, installed_engines, make_engine
 from gridbench.errors import InputError
 from gridbench.links.network import uninterrupted
+from gridbench.process.leftovers import Leftovers
 
 ON_SLURM = ("dask-jobqueue", "hyperqueue-slurm")
 """Other engines that Slurm starts the workers of."""
@@ -50,12 +50,16 @@ def on_cluster(engine: str, workers: int, tasks: int, seconds: float, limit: flo
     Raises LimitReached if it does not end by then, which tells how far it came.
     """
     name = engine.removesuffix(AGAIN)
-    command, variables = launch_of(name)
+    launch = launch_of(name)
     job = {"place": find_engine(name).value, "workers": workers, "tasks": tasks, "seconds": seconds}
-    words = [*command, "-m", "gridbench.bench.clusters.on_batch", json.dumps(job)]
+    words = [*launch.command, "-m", "gridbench.bench.clusters.on_batch", json.dumps(job)]
     with Leftovers() as leftovers, tempfile.TemporaryFile("w+") as errors:
         started = subprocess.Popen(
-            words, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            words,
+            env=launch.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
         )
         try:
             output, _ = started.communicate(timeout=limit)

@@ -13,8 +13,8 @@ import dask.config
 from distributed import Client
 
 from gridbench.bench.clusters.task import Job
-from gridbench.engines.children import descendants_of, end
 from gridbench.engines.dask_engine import SETTINGS, DaskEngine
+from gridbench.process.children import descendants_of, end
 
 
 class Cluster(DaskEngine):

@@ -18,8 +18,8 @@ os.environ.update(VARIABLES)
 import ray
 
 from gridbench.bench.clusters.task import Job
-from gridbench.engines.children import descendants_of, end
 from gridbench.engines.ray_engine import RayEngine
+from gridbench.process.children import descendants_of, end
 
 _STORE = 500_000_000  # bytes of each object store, at least
 _OWN_FOLDER = 'mount -t tmpfs tmpfs "$0" && exec "$@"'

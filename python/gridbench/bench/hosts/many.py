@@ -14,7 +14,7 @@ from collections import deque
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
 from gridbench.bench.hosts.places import local, programs
-from gridbench.bench.processes import footprint, tree
+from gridbench.process.memory import footprint, tree
 from gridrpc import Grid
 
 _HOSTS = {Extent.TRIAL: 2, Extent.USUAL: 50, Extent.FULL: 50}

@@ -14,8 +14,8 @@ from pathlib import Path
 from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Values
 from gridbench.bench.hosts.places import ENCRYPTION, Kind, Wire, local, places, programs, shuffled
-from gridbench.bench.processes import tree
 from gridbench.bench.programs import numbers
+from gridbench.process.memory import tree
 
 _CALLS = {Extent.TRIAL: 200, Extent.USUAL: 5_000, Extent.FULL: 20_000}
 _TRIPS = "null calls and round trips"

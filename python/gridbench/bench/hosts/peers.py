@@ -20,10 +20,10 @@ from gridbench.bench.extent import Extent
 from gridbench.bench.figures import Area, Case, Row, Samples, Target, Unit, Values
 from gridbench.bench.hosts.places import lacks_sshd
 from gridbench.engines.environments import environment, launch_of
-from gridbench.engines.leftovers import Leftovers
 from gridbench.errors import InputError
 from gridbench.links.network import uninterrupted
 from gridbench.links.sshd import Rig
+from gridbench.process.leftovers import Leftovers
 
 RATE = 1e9  # bits per second of all links
 OURS, OURS_AGAIN = "gridrpc-python", "gridrpc-python, again"
@@ -59,7 +59,8 @@ def on_hosts(
         )
         file = Path(folder, "job.json")
         told.save(file)
-        command, variables = launch_of(engine.partition(",")[0])
+        launch = launch_of(engine.partition(",")[0])
+        command = launch.command
         if engine == "mpi":
             command = _mpiexec(told, Path(folder)) + command
             module = ["-m", "gridbench.bench.clusters.mpi_world", str(file)]
@@ -67,7 +68,7 @@ def on_hosts(
             name = engine.partition(",")[0]
             module = ["-m", "gridbench.bench.clusters.child", name, str(file)]
         # So that nothing stays of an engine that is ended.
-        return _run([*command, *module], variables | {"TMPDIR": folder}, limit)
+        return _run([*command, *module], launch.variables | {"TMPDIR": folder}, limit)
 
 
 def _run(command: list[str], variables: dict[str, str], limit: float) -> Values:

@@ -132,7 +132,7 @@ def shared(client: Client, size: int) -> Found:
 
 
 def _share(client: Client, array: npt.NDArray[np.uint8]) -> tuple[float, float]:
-    from gridbench.bench.processes import footprint, tree
+    from gridbench.process.memory import footprint, tree
 
     engine, expected = client.engine, read(array)
     before = footprint(tree(os.getpid()))

@@ -49,7 +49,7 @@ def memory(workers: int) -> dict[str, float]:
 
     Nothing if there are fewer processes than workers: the engine keeps none that wait.
     """
-    from gridbench.bench.processes import footprint, tree
+    from gridbench.process.memory import footprint, tree
 
     time.sleep(_REST)
     client, *others = tree(os.getpid())

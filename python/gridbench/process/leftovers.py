@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from gridbench.engines.children import children_of, descendants_of
+from gridbench.process.children import children_of, descendants_of
 
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
 _POLL = 0.02  # seconds between looks

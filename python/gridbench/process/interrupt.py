@@ -12,6 +12,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR = b"\x1b[?25h"
 
 
+class Stopped(Exception):
+    """The user, or a batch system, wants an end."""
+
+
 class Interrupt:
     """While active, notes signals instead of raising, as an exception could strike anywhere:
     between two writes, or in the middle of closing an engine."""
@@ -25,6 +29,11 @@ class Interrupt:
     def came(self) -> bool:
         """Whether the user, or a batch system, wants an end."""
         return self.signal is not None
+
+    def check(self) -> None:
+        """Raise Stopped if it came."""
+        if self.came:
+            raise Stopped
 
     @property
     def exit_status(self) -> int:

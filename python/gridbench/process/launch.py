@@ -1,4 +1,4 @@
-"""How the processes of an engine are started."""
+"""Which Python a process is started with."""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+"""Our side of a process that runs one of gridbench's modules: starting, waiting, ending.
+
+The module is given the descriptor of a socket as its first argument (`gridbench.process.inside`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gridbench.process.launch import Launch
+from gridbench.process.leftovers import Leftovers
+from gridbench.process.lines import Lines
+from gridbench.process.log import Log, ending
+from gridbench.process.objects import Objects
+
+LOOK = 0.1
+"""Seconds between looks at whether the user wants an end, and at the display."""
+_EXIT = 5.0  # seconds from the end of the socket to that of the process
+
+
+class Ended(Exception):
+    """The process has ended, or closed its socket, and all that it had sent was taken."""
+
+
+class Child:
+    """A process with a socket to it, in a session of its own: Ctrl-C in a terminal reaches us
+    alone, and what it prints is kept."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        launch: Launch | None = None,
+        channel: type[Lines] | type[Objects] = Lines,
+    ) -> None:
+        """`launch`: the Python that has the module; None: this one. `channel`: what messages are;
+        the module uses the same."""
+        launch = launch or Launch([sys.executable], dict(os.environ))
+        self._log = Log()
+        ours, theirs = socket.socketpair()
+        self._channel = channel(ours.detach())
+        with theirs:
+            self.process = subprocess.Popen(
+                [*launch.command, "-m", module, str(theirs.fileno()), *arguments],
+                env=launch.variables,
+                stdin=subprocess.DEVNULL,
+                stdout=self._log.file,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._exit = os.pidfd_open(self.process.pid)
+
+    def send(self, message: Any) -> None:
+        """Send a message; that the process has ended is noticed by who receives."""
+        with contextlib.suppress(OSError):
+            self._channel.send(message)
+
+    def receive(self, until: float, glance: Callable[[], object] = lambda: None) -> Any:
+        """The next message; `glance` is called ten times a second meanwhile, and may raise.
+
+        Raises Ended, and TimeoutError if there is none by `until` (of the monotonic clock).
+        """
+        while (message := self._channel.take()) is None:
+            glance()
+            left = until - time.monotonic()
+            # Processes that it forked may keep the socket open after its end.
+            ready, _, _ = select.select(
+                [self._channel, self._exit], [], [], min(max(left, 0.0), LOOK)
+            )
+            if self._channel in ready:
+                try:
+                    self._channel.read()
+                except EOFError:
+                    raise Ended from None
+            elif ready:
+                raise Ended
+            elif left <= 0:
+                raise TimeoutError
+        return message
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended by itself, within these seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.process.returncode is not None
+
+    def ask_to_end(self, number: signal.Signals) -> None:
+        """Send it a signal that it understands as the wish for a clean end."""
+        self.process.send_signal(number)
+
+    def end(self, leftovers: Leftovers, *, patience: float = 0.0) -> list[str]:
+        """End it, and all that it has started; those that were left behind by it.
+
+        `patience`: seconds that it may take to end by itself.
+        """
+        try:
+            self.wait(patience)
+            return leftovers.end(self.process)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket, which ends a process that still runs, and forget the output."""
+        self._channel.close()
+        os.close(self._exit)
+        self._log.close()
+
+    def last_lines(self, count: int) -> list[str]:
+        """The last lines that it has printed."""
+        return self._log.last_lines(count)
+
+    def ending(self) -> str:
+        """How it ended, after the words for it; it is given a moment to do so."""
+        if not self.wait(_EXIT):
+            return "has closed the connection"
+        return ending(self.process.returncode)
