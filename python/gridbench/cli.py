@@ -14,13 +14,13 @@ from typing import Any
 import click
 
 from gridbench.advise.options import advise
-from gridbench.bench.options import bench
+from gridbench.bench.areas.options import bench
+from gridbench.bench.micro.options import micro
 from gridbench.check.options import check
 from gridbench.encodings import replace_missing_signs
 from gridbench.engines.options import engines
 from gridbench.errors import InputError
 from gridbench.links.options import links
-from gridbench.micro.options import micro
 from gridbench.model.options import model
 from gridbench.published.options import published
 from gridbench.report.options import report

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-from gridbench.bench.figures import LimitReached, Values
+from gridbench.bench.areas.figures import Values
+from gridbench.bench.client import LimitReached
 
 
 def two_then_nothing() -> Iterator[Values]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gridbench.micro.figures import (
+from gridbench.bench.micro.figures import (
     Axis,
     Claim,
     Curve,

@@ -17,32 +17,33 @@ import psutil
 import pytest
 from rich.console import Console
 
-from gridbench.bench import grain, journal, large, libraries
-from gridbench.bench.figures import Area, Case, Measured, Row, Samples, Target, Values
-from gridbench.bench.figures import Run as CaseRun
-from gridbench.bench.measuring import measure
-from gridbench.bench.runner import as_record
-from gridbench.bench.table import markdown_of, print_area
+from gridbench.bench.areas import grain, journal, large, libraries
+from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.areas.runner import as_record
+from gridbench.bench.areas.table import markdown_of, print_area
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points, Series
 from gridbench.process.memory import footprint, tree
 from running import PROGRAM, Run
 
 MB = 1_000_000
 
 
-def _no_rows(samples: Samples) -> list[Row]:
+def _no_rows(samples: Points) -> list[Row]:
     del samples
     return []
 
 
 @pytest.fixture(scope="module")
-def measured_grain() -> tuple[Area, Samples]:
+def measured_grain() -> tuple[Area, Points]:
     area = grain.area_of(uniform=300, uneven=60)
-    samples = Samples()
+    samples = Points()
     measure(area, 2, samples)
     return area, samples
 
 
-def test_an_area_measures_every_row_in_every_round(measured_grain: tuple[Area, Samples]) -> None:
+def test_an_area_measures_every_row_in_every_round(measured_grain: tuple[Area, Points]) -> None:
     area, samples = measured_grain
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
@@ -55,7 +56,7 @@ def test_an_area_measures_every_row_in_every_round(measured_grain: tuple[Area, S
 
 
 def test_automatic_chunks_are_compared_with_the_best_fixed_ones(
-    measured_grain: tuple[Area, Samples],
+    measured_grain: tuple[Area, Points],
 ) -> None:
     area, samples = measured_grain
     (row, *_) = area.rows(samples)
@@ -64,7 +65,7 @@ def test_automatic_chunks_are_compared_with_the_best_fixed_ones(
     assert row.peer.median <= slowest
 
 
-def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, Samples]) -> None:
+def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, Points]) -> None:
     area, samples = measured_grain
     console = Console(width=200, record=True, file=io.StringIO())
     print_area(console, area.title, area.rows(samples))
@@ -83,7 +84,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, S
 
 def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
     area = libraries.area_of(small=200, size=1_000_000, calls=200, rounds=1)
-    samples = Samples()
+    samples = Points()
     measure(area, 1, samples)
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
@@ -92,7 +93,7 @@ def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
 
 def test_a_journal_is_written_and_read() -> None:
     area = journal.area_of(count=20_000)
-    samples = Samples()
+    samples = Points()
     measure(area, 1, samples)
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
@@ -142,7 +143,7 @@ def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.Monke
     bad = Case(name="bad", function=_doubled, arguments={"value": -1})
     good = Case(name="good", function=_doubled, arguments={"value": 0.01}, most_runs=1)
     slow = Case(name="slow", function=_doubled, arguments={"value": 60.0}, timeout=1.0, most_runs=1)
-    samples = Samples()
+    samples = Points()
     before = set(psutil.Process().children(recursive=True))
     measure(Area("x", "", (bad, good, slow), _no_rows), 2, samples)
     assert samples.of("good", "s").values == [0.02]
@@ -162,19 +163,23 @@ def test_a_run_that_fails_is_told_and_the_others_count(monkeypatch: pytest.Monke
 
 
 def test_ratios_pair_the_rounds_that_both_have() -> None:
-    ours, peer = Measured({0: 1.0, 1: 10.0, 2: 3.0}), Measured({0: 2.0, 1: 20.0})
+    ours, peer = Series({0: 1.0, 1: 10.0, 2: 3.0}), Series({0: 2.0, 1: 20.0})
     assert ours.ratio_to(peer) == 0.5
-    assert math.isnan(ours.ratio_to(Measured({})))
+    assert math.isnan(ours.ratio_to(Series({})))
     assert ours.difference_to(peer).by_round == peer.difference_to(ours).by_round == {0: 2, 1: 2}
 
 
 def test_a_ratio_is_claimed_from_undisturbed_rounds_alone() -> None:
     def row(*ours: float, disturbed: int | None = None) -> Row:
-        samples = Samples()
+        samples = Points()
         for number, value in enumerate(ours):
-            run = CaseRun(values={"s": value}, seconds=1.0, disturbed=number == disturbed)
-            samples.keep("ours", number, run)
-            samples.add("peer", number, {"s": 2.0})
+            samples.add(
+                Point(
+                    workload="ours", round=number, values={"s": value}, seconds=1.0,
+                    disturbed=number == disturbed,
+                )
+            )  # fmt: skip
+            samples.add(Point(workload="peer", round=number, values={"s": 2.0}))
         return Row(what="x", unit="s", ours=samples.of("ours", "s"), peer=samples.of("peer", "s"))
 
     assert row(1.0, 1.5).claimed
@@ -198,8 +203,8 @@ def test_a_ratio_is_claimed_from_undisturbed_rounds_alone() -> None:
     ],
 )
 def test_what_counts_as_reached(target: Target, ours: float, reached: bool | None) -> None:
-    measured = Measured({} if math.isnan(ours) else {0: ours})
-    row = Row(what="x", unit="s", ours=measured, peer=Measured({0: 10.0}), target=target)
+    measured = Series({} if math.isnan(ours) else {0: ours})
+    row = Row(what="x", unit="s", ours=measured, peer=Series({0: 10.0}), target=target)
     assert row.reached is reached
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbench.batch.network_folder import NetworkFolder, why_not
-from gridbench.bench import batch
-from gridbench.bench.extent import Extent
-from gridbench.bench.figures import Samples
-from gridbench.bench.measuring import measure
+from gridbench.bench.areas import batch
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.series import Points
 
 #: Jobs that tests of their engines run, or other parts.
 _ELSEWHERE = ("jobs, slurm-array", "jobs, gridengine-jobs", "jobs, htcondor-jobs")
@@ -27,7 +27,7 @@ def test_every_row_of_a_part_is_measured(part: str) -> None:
     cases = [case for case in area.cases if not (case.missing or case.name in _ELSEWHERE)]
     if why := area.cases[0].missing:  # ours
         pytest.skip(why)
-    samples = Samples()
+    samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)
     left_out = {case.name for case in area.cases} - {case.name for case in cases}
     rows = [

@@ -16,14 +16,16 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from gridbench.bench import hosts
-from gridbench.bench.clusters.task import Job, Node
-from gridbench.bench.curves import Line, curves
-from gridbench.bench.extent import Extent
-from gridbench.bench.figures import Area, Case, Row, Samples, Values
-from gridbench.bench.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
-from gridbench.bench.measuring import measure
-from gridbench.bench.table import markdown_of
+from gridbench.bench.areas import hosts
+from gridbench.bench.areas.clusters.task import Job, Node
+from gridbench.bench.areas.curves import Line, curves
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.figures import Area, Case, Row, Values
+from gridbench.bench.areas.hosts.peers import OURS, PEERS, RATE, lacks, on_hosts
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.areas.table import markdown_of
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points
 from gridbench.engines.environments import Environment
 from linking import left_of
 from running import DEADLINE, PROGRAM, Run, cmdline, until
@@ -39,7 +41,7 @@ def _measured(area: Area) -> list[Row]:
     missing = {case.missing for case in cases if case.missing}
     if missing:
         pytest.skip("; ".join(sorted(missing)))
-    samples = Samples()
+    samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)
     rows = [row for row in area.rows(samples) if not row.what.endswith(_SLOW)]
     assert [row.problems for row in rows] == [[]] * len(rows)
@@ -68,7 +70,7 @@ def test_other_engines_are_measured_on_the_same_hosts(
     monkeypatch.setenv("HOME", str(tmp_path))
     area = hosts.PARTS["peers"](Extent.TRIAL)
     cases = [case for case in area.cases if case.name in (OURS, peer)]
-    samples = Samples()
+    samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)
     rows = [row for row in area.rows(samples) if row.what.endswith(f"peer: {peer}")]
     assert [row.problems for row in rows] == [[]] * 4
@@ -82,9 +84,9 @@ def test_dask_keeps_the_copies_of_a_broadcast(tmp_path: Path, environment: dict[
     Job(client="127.0.0.1", ssh=[], nodes=here, **(JOB | {"workers": 2})).save(tmp_path / "job")  # type: ignore[arg-type]
     program = """
 import sys, time
-from gridbench.bench.clusters.dask_cluster import Cluster
-from gridbench.bench.clusters.measures import data_of
-from gridbench.bench.clusters.task import read
+from gridbench.bench.areas.clusters.dask_cluster import Cluster
+from gridbench.bench.areas.clusters.measures import data_of
+from gridbench.bench.areas.clusters.task import read
 job = read(sys.argv[1])
 engine = Cluster(job)
 try:
@@ -133,8 +135,9 @@ def test_nothing_is_left_of_a_benchmark_that_is_ended(
         family = psutil.Process(bench.pid).children(recursive=True)
         return [one.pid for one in family if any(module in word for word in cmdline(one))]
 
-    until(lambda: running("gridbench.bench.clusters"))
-    (case,) = running("gridbench.bench.child")
+    until(lambda: running("gridbench.bench.areas.clusters"))
+    # What looks out for the end of gridbench has the same command line, and no children.
+    (case,) = [pid for pid in running("gridbench.bench.child") if psutil.Process(pid).children()]
     assert left_of(case)
     before = psutil.Process(bench.pid).children(recursive=True)
     bench.send_signal(end)
@@ -153,7 +156,7 @@ def _never() -> Values:
 
 def test_what_is_missing_is_told_and_nothing_is_tried() -> None:
     case = Case(name="x", function=_never, missing="no ssh\nhint: install it")
-    samples = Samples()
+    samples = Points()
     measure(Area("a", "", (case,), lambda _: []), 2, samples)
     assert samples.of("x", "s").problem == "x, round 2: no ssh\nhint: install it"
 
@@ -180,9 +183,13 @@ def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
 
 
 def test_a_page_shows_the_columns_that_are_used() -> None:
-    samples = Samples()
+    samples = Points()
     for number in range(3):
-        samples.add("x", number, {"ours": 2.0 * (number + 1), "limit": number + 1})
+        samples.add(
+            Point(
+                workload="x", round=number, values={"ours": 2.0 * (number + 1), "limit": number + 1}
+            )
+        )
     row = Row(what="a|b", unit="s", ours=samples.of("x", "ours"), limit=samples.of("x", "limit"))
     assert markdown_of("Title", [row]) == (
         "## Title\n\n"

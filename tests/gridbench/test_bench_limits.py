@@ -17,14 +17,17 @@ import pytest
 
 import limit_cases
 from gridbench.batch import slurm
-from gridbench.bench.batch.engines import on_cluster
-from gridbench.bench.figures import Area, Case, LimitReached, Row, Run, Samples
-from gridbench.bench.measuring import measure
-from gridbench.bench.table import markdown_of
+from gridbench.bench.areas.batch.engines import on_cluster
+from gridbench.bench.areas.figures import Area, Case, Row
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.areas.table import markdown_of
+from gridbench.bench.client import LimitReached
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points
 from running import DEADLINE, PROGRAM, until
 
 
-def _rows(samples: Samples) -> list[Row]:
+def _rows(samples: Points) -> list[Row]:
     return [Row(what="x", unit="s", ours=samples.of("x", "s"), peer=samples.of("peer", "s"))]
 
 
@@ -61,13 +64,13 @@ def _of_rigs(folder: Path) -> list[int]:
 
 def test_values_that_came_before_the_limit_are_kept() -> None:
     case = Case(name="x", function=limit_cases.two_then_nothing, timeout=20.0)
-    samples = Samples()
+    samples = Points()
     measure(Area("a", "", (case,), _rows, budget=DEADLINE), 3, samples)
     assert samples.of("x", "first").values == [1.0]
     assert samples.of("x", "second").values == [2.0]
     assert samples.of("x", "third").problem == "x, round 1: gave no result in 20 s"
     # Where there is a budget, it is not spent on the same again.
-    assert list(samples.runs_of("x")) == [0]
+    assert list(samples.rounds_of("x")) == [0]
 
 
 def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
@@ -76,7 +79,7 @@ def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
         Case(name="x", function=limit_cases.one),
     ]
     area = Area("a", "", cases, _rows, budget=DEADLINE)
-    samples = Samples()
+    samples = Points()
     measure(area, 3, samples)
     assert samples.of("x", "s").values == [1.0] * 3
     page = markdown_of("T", area.rows(samples))
@@ -87,21 +90,13 @@ def test_a_case_that_reached_its_limit_is_marked_and_the_others_go_on() -> None:
 def test_a_budget_that_is_used_up_is_told() -> None:
     cases = [Case(name="x", function=limit_cases.one), Case(name="y", function=limit_cases.one)]
     area = Area("a", "", cases, lambda _: [], budget=10.0)
-    samples = Samples()
-    samples.keep("x", 0, Run(values={"s": 1.0}, seconds=11.0))
+    samples = Points()
+    samples.add(Point(workload="x", round=0, values={"s": 1.0}, seconds=11.0, at="then"))
     measure(area, 3, samples)
-    assert list(samples.runs_of("x")) == [0]
+    assert list(samples.rounds_of("x")) == [0]
     assert samples.of("y", "s").problem == (
         "y, round 1: was not begun: the 10 s of its part were over"
     )
-
-
-def test_runs_come_back_from_their_record() -> None:
-    samples = Samples()
-    run = Run(values={"s": 1.5}, problem="why", hopeless=True, seconds=2.0, others=0.5)
-    samples.keep("x", 3, run)
-    again = Samples.from_record(json.loads(json.dumps(samples.as_record())))
-    assert again.runs_of("x") == {3: run}
 
 
 def test_an_engine_that_does_not_end_tells_how_far_it_came(temporary: Path) -> None:
@@ -153,7 +148,7 @@ def test_a_benchmark_that_was_cut_off_goes_on_where_it_was(
         return found
 
     first = _bench(environment, tmp_path, "start-workers")
-    until(lambda: (tmp_path / "o.json").exists() and record()["samples"])
+    until(lambda: (tmp_path / "o.json").exists() and record()["points"])
     first.kill()
     first.communicate()
     kept = record()
@@ -161,11 +156,11 @@ def test_a_benchmark_that_was_cut_off_goes_on_where_it_was(
     until(lambda: not _of_rigs(temporary))
     second = _bench(environment, tmp_path, "start-workers")
     output, errors = second.communicate(timeout=DEADLINE)
-    assert f"o.json: {len(kept['samples'])} runs of a call that was cut off are kept" in errors
-    for case in kept["samples"]:
-        assert f"{case}: done" not in errors
+    assert f"o.json: {len(kept['points'])} runs of a call that was cut off are kept" in errors
+    for point in kept["points"]:
+        assert f"{point['workload']}: done" not in errors
     whole = record()
     assert whole["complete"] is True
-    assert whole["samples"] == whole["samples"] | kept["samples"]
-    assert len(whole["samples"]) > len(kept["samples"])
+    assert [point for point in whole["points"] if point in kept["points"]] == kept["points"]
+    assert len(whole["points"]) > len(kept["points"])
     assert "until all have done" in output

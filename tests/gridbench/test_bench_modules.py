@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from gridbench.bench import modules
-from gridbench.bench.figures import Samples, Target
-from gridbench.bench.measuring import measure
+from gridbench.bench.areas import modules
+from gridbench.bench.areas.figures import Target
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points
 
 
 def test_every_row_is_measured() -> None:
     area = modules.area_of(calls=50, large=3, size=800_000, order=60, sessions_of=(200, 400))
-    samples = Samples()
+    samples = Points()
     measure(area, 1, samples)
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
@@ -21,10 +23,10 @@ def test_every_row_is_measured() -> None:
 
 
 def test_a_bound_on_the_ratio_to_a_limit() -> None:
-    samples = Samples()
+    samples = Points()
     for number in range(3):
-        samples.add("ours", number, {"s": 3.0 * (number + 1)})
-        samples.add("limit", number, {"s": 2.0 * (number + 1)})
+        samples.add(Point(workload="ours", round=number, values={"s": 3.0 * (number + 1)}))
+        samples.add(Point(workload="limit", round=number, values={"s": 2.0 * (number + 1)}))
     row = modules.Row(
         what="x",
         unit="s",

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from gridbench.errors import InputError
-from gridbench.micro.command import reason
-from gridbench.micro.figures import Extent
-from gridbench.micro.plan import (
+from gridbench.bench.micro.command import reason
+from gridbench.bench.micro.figures import Extent
+from gridbench.bench.micro.remaining import extent_of, hopeless
+from gridbench.bench.micro.sessions import sessions_of
+from gridbench.bench.micro.sizes import FULL, QUICK
+from gridbench.bench.micro.workloads import (
     AGAIN,
     EMPTY,
     INHERITED,
@@ -21,15 +23,12 @@ from gridbench.micro.plan import (
     PYTHON,
     WORKLOADS,
     C,
-    Item,
-    Session,
+    case_of,
     check_workloads,
-    order_of,
 )
-from gridbench.micro.points import Point
-from gridbench.micro.remaining import extent_of, hopeless
-from gridbench.micro.sessions import sessions_of
-from gridbench.micro.sizes import FULL, QUICK
+from gridbench.bench.plan import Item, Session, order_of
+from gridbench.bench.points import Point
+from gridbench.errors import InputError
 
 ENGINES = {name: f"somewhere:{name}" for name in (PYTHON, NATIVE, POOL, "ray", "dask")} | {C: ""}
 EVERYTHING = sessions_of(ENGINES, list(WORKLOADS), FULL, "/programs")
@@ -113,12 +112,12 @@ def test_an_unknown_workload_is_told_with_a_guess() -> None:
 def test_an_engine_can_refuse_a_workload_or_one_case_of_it() -> None:
     item = Item(workload="argument", engine="x", measure="", parameters={"bytes": 10_000_000},
                 seconds=1)  # fmt: skip
-    assert item.case == "argument_10MB"
+    assert case_of(item) == "argument_10MB"
     assert reason({"argument_10MB": "too large"}, item) == "too large"
     assert reason({"argument": "none"}, item) == "none"
     assert reason({"argument_100MB": "too large", "echo": "none"}, item) == ""
     start = next(s for s in EVERYTHING if s.name == "100 workers")
-    assert [item.case for item in start.items] == [
+    assert [case_of(item) for item in start.items] == [
         "start_100", "tasks_100_short", "tasks_100_null",
     ]  # fmt: skip
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from gridbench.bench.points import POINTS, Header, Point, load_points, open_points
 from gridbench.errors import InputError
-from gridbench.micro.points import POINTS, Header, Point, load_points, open_points
 
 HEADER = Header(
     machine={"host": "here", "cores": 2},

@@ -13,19 +13,22 @@ import pytest
 from rich.console import Console
 
 import micro_results
-from gridbench.encodings import replace_missing_signs
-from gridbench.errors import InputError
-from gridbench.formats import amount, bound, digits, either_side, round_amount
-from gridbench.micro.figures import Entry, Extent, Figure, Ratio, Results
-from gridbench.micro.plan import POOL
-from gridbench.micro.present import print_tables, write_markdown, write_report
-from gridbench.micro.present.charts import bars, curve
-from gridbench.micro.present.each import against_each
-from gridbench.micro.present.families import best_first, engines_best_first, families
-from gridbench.micro.present.markdown import markdown
-from gridbench.micro.present.notes import behind, claims_something, gaps, headline, undecided, when
-from gridbench.micro.present.page import render
-from gridbench.micro.present.wording import (
+from gridbench.bench.micro.figures import Entry, Extent, Figure, Ratio, Results
+from gridbench.bench.micro.present import print_tables, write_markdown, write_report
+from gridbench.bench.micro.present.charts import bars, curve
+from gridbench.bench.micro.present.each import against_each
+from gridbench.bench.micro.present.families import best_first, engines_best_first, families
+from gridbench.bench.micro.present.markdown import markdown
+from gridbench.bench.micro.present.notes import (
+    behind,
+    claims_something,
+    gaps,
+    headline,
+    undecided,
+    when,
+)
+from gridbench.bench.micro.present.page import render
+from gridbench.bench.micro.present.wording import (
     advantage,
     against_peer,
     compared_values,
@@ -33,6 +36,10 @@ from gridbench.micro.present.wording import (
     peer_interval,
     to_reach,
 )
+from gridbench.bench.micro.workloads import POOL
+from gridbench.encodings import replace_missing_signs
+from gridbench.errors import InputError
+from gridbench.formats import amount, bound, digits, either_side, round_amount
 from running import Run
 
 EVIL = "<script>alert(1)</script> | [bold]*x*[/bold]\nnext"

@@ -15,15 +15,25 @@ import psutil
 import pytest
 from rich.console import Console
 
+from gridbench.bench.micro.command import Request, make_plan, run_micro, tell
+from gridbench.bench.micro.figures import Results, load_results
+from gridbench.bench.micro.results import results_of
+from gridbench.bench.micro.sessions import START_SECONDS
+from gridbench.bench.micro.sizes import QUICK, Sizes
+from gridbench.bench.micro.workloads import (
+    AGAIN,
+    EMPTY,
+    INHERITED,
+    NATIVE,
+    POOL,
+    PYTHON,
+    C,
+    case_of,
+)
+from gridbench.bench.plan import Item, Session
+from gridbench.bench.points import POINTS, Header, Point, load_points
+from gridbench.bench.session import Repeats, Runner
 from gridbench.machine.policy import Policy
-from gridbench.micro.command import Request, make_plan, run_micro, tell
-from gridbench.micro.figures import Results, load_results
-from gridbench.micro.plan import AGAIN, EMPTY, INHERITED, NATIVE, POOL, PYTHON, C, Item, Session
-from gridbench.micro.points import POINTS, Header, Point, load_points
-from gridbench.micro.results import results_of
-from gridbench.micro.session import Repeats, Runner
-from gridbench.micro.sessions import START_SECONDS
-from gridbench.micro.sizes import QUICK, Sizes
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from running import PROGRAM, Run
@@ -164,7 +174,7 @@ def test_a_missing_engine_has_a_row_that_says_how_to_get_it(
 
 # ---- Sessions that go wrong, with engines made for it.
 
-_CALLS = "gridbench.micro.measures.calls"
+_CALLS = "gridbench.bench.micro.measures.calls"
 _ENGINES = """
 import os, subprocess, time
 from gridbench.engines.base import Description
@@ -237,7 +247,9 @@ def run_session(tmp_path: Path) -> Callable[[str], list[Point]]:
         sizes = replace(TINY, start_limit=1.0, item_limit=1.5)
         before = set(psutil.Process().children(recursive=True))
         with Leftovers() as leftovers:
-            runner = Runner(sizes, leftovers, Repeats(0.0), save=points.append, check=lambda: None)
+            runner = Runner(
+                sizes.limits, leftovers, Repeats(0.0), save=points.append, check=lambda: None
+            )
             runner.run(session, items, launch, 0)
         assert set(psutil.Process().children(recursive=True)) <= before
         return points
@@ -289,7 +301,7 @@ def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: P
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     item = Item(
         workload="null_rate_4_clients", engine="Reads", arguments={"clients": 2}, seconds=0.1,
-        measure="gridbench.micro.measures.clients:rate_of_clients",
+        measure="gridbench.bench.micro.measures.clients:rate_of_clients",
     )  # fmt: skip
     session = Session(
         name="clients", engine="Reads", label="Reads", place="engines_of_test:Reads", workers=1,
@@ -297,7 +309,9 @@ def test_several_clients_of_an_engine_whose_daemon_reads_their_input(tmp_path: P
     )  # fmt: skip
     points: list[Point] = []
     with Leftovers() as leftovers:
-        runner = Runner(TINY, leftovers, Repeats(0.0), save=points.append, check=lambda: None)
+        runner = Runner(
+            TINY.limits, leftovers, Repeats(0.0), save=points.append, check=lambda: None
+        )
         launch = Launch([sys.executable], os.environ | {"PYTHONPATH": path})
         runner.run(session, [item], launch, 0)
     (point,) = points
@@ -314,7 +328,7 @@ def test_what_takes_an_engine_too_long_to_start_has_a_reason(
     monkeypatch.setitem(START_SECONDS, "Local", (3, 17, 55))
     places = {"Local": "engines_of_test:Local"}
     plan = make_plan(places, ["start", "tasks_100", "null_call"], Request(sizes=QUICK))
-    measured = {item.case for s in plan.sessions for item in s.items if s.engine == "Local"}
+    measured = {case_of(item) for s in plan.sessions for item in s.items if s.engine == "Local"}
     assert measured == {"null_call", "start_2"}
     told = {
         (p.workload, p.parameters.get("workers") or p.parameters["tasks"]): (p.status, p.why)
@@ -338,7 +352,7 @@ def test_what_an_engine_is_not_made_for_is_not_measured(
     monkeypatch.setenv("PYTHONPATH", path)
     places = {"Refuses": "engines_of_test:Refuses", "Lost": "engines_of_test:Lost"}
     plan = make_plan(places, ["null_call", "null_rate"], Request(sizes=TINY))
-    assert {item.case for s in plan.sessions for item in s.items if s.engine == "Refuses"} == {
+    assert {case_of(item) for s in plan.sessions for item in s.items if s.engine == "Refuses"} == {
         "null_rate"
     }
     assert {(p.engine, p.workload, p.status) for p in plan.refusals} == {

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.micro.histogram import Histogram
-from gridbench.micro.statistics import (
+from gridbench.bench.histogram import Histogram
+from gridbench.bench.series import Series
+from gridbench.bench.statistics import (
     bootstrap_interval,
     interval_of_median,
     noise_between,
@@ -65,11 +66,11 @@ def test_the_interval_of_a_median_holds_it_as_often_as_it_says() -> None:
 
 
 def test_ratios_pair_the_rounds_that_both_have() -> None:
-    assert paired_ratios({0: 1.0, 1: 10.0, 2: 3.0}, {1: 20.0, 0: 2.0}) == [0.5, 0.5]
-    assert paired_ratios({0: 1.0}, {}) == []
+    assert paired_ratios(Series({0: 1.0, 1: 10.0, 2: 3.0}), Series({1: 20.0, 0: 2.0})) == [0.5, 0.5]
+    assert paired_ratios(Series({0: 1.0}), Series({})) == []
     # A peer that was measured in other rounds only is still compared, by its median.
-    assert paired_ratios({3: 1.0}, {0: 4.0, 1: 2.0, 2: 9.0}) == [0.25]
-    assert paired_ratios({0: 1.0}, {0: 0.0}) == []
+    assert paired_ratios(Series({3: 1.0}), Series({0: 4.0, 1: 2.0, 2: 9.0})) == [0.25]
+    assert paired_ratios(Series({0: 1.0}), Series({0: 0.0})) == []
 
 
 def test_bootstrap_intervals_hold_the_median_and_shrink() -> None:
@@ -88,11 +89,11 @@ def test_bootstrap_intervals_hold_the_median_and_shrink() -> None:
 
 
 def test_noise_is_what_lies_between_equals() -> None:
-    assert noise_between({0: 1.0, 1: 2.0}, {0: 1.0, 1: 2.0}) == 1
+    assert noise_between(Series({0: 1.0, 1: 2.0}), Series({0: 1.0, 1: 2.0})) == 1
     # Every round is apart, though the medians agree.
-    assert noise_between({0: 1.0, 1: 2.0}, {0: 2.0, 1: 1.0}) == 2
-    assert noise_between({0: 1.0, 1: 1.0, 2: 1.0}, {0: 1.0, 1: 3.0, 2: 1.0}) == 1
-    assert noise_between({0: 1.0}, {1: 5.0}) == 1
+    assert noise_between(Series({0: 1.0, 1: 2.0}), Series({0: 2.0, 1: 1.0})) == 2
+    assert noise_between(Series({0: 1.0, 1: 1.0, 2: 1.0}), Series({0: 1.0, 1: 3.0, 2: 1.0})) == 1
+    assert noise_between(Series({0: 1.0}), Series({1: 5.0})) == 1
 
 
 @pytest.mark.parametrize(

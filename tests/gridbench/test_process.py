@@ -147,13 +147,13 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.parametrize("threads", [True, False])
-def test_it_ends_when_its_parent_is_killed(tmp_path: Path, *, threads: bool) -> None:
-    """With what it has started; without threads it can take down itself what it has made."""
+@pytest.mark.parametrize("unwinds", [False, True])
+def test_it_ends_when_its_parent_is_killed(tmp_path: Path, *, unwinds: bool) -> None:
+    """With what it has started; one that unwinds takes down itself what it has made."""
     mark = tmp_path / "taken down"
     (tmp_path / "module_of_test.py").write_text(
         f"{_SERVE}{_LINES}import signal, subprocess, threading\n"
-        f"lines = Lines(serve(sys.argv[1], threads={threads}))\n"
+        f"lines = Lines(serve(sys.argv[1], unwinds={unwinds}))\n"
         f"signal.signal(signal.SIGTERM, lambda *_: (open({str(mark)!r}, 'w'), sys.exit(0)))\n"
         "started = subprocess.Popen(['sleep', '1000'])\n"
         "try:\n"
@@ -176,5 +176,5 @@ def test_it_ends_when_its_parent_is_killed(tmp_path: Path, *, threads: bool) -> 
         parent.stdout.close()
     assert gone(child)
     assert gone(started)
-    assert count == 1 + threads
-    assert mark.exists() is not threads
+    assert count == 1
+    assert mark.exists() is unwinds

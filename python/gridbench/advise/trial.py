@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.micro.statistics import interval_of_median
+from gridbench.bench.statistics import interval_of_median
 
 CLOSE = 1.05
 """Times the best of the others that the advised split may take."""

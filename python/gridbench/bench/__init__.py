@@ -1,7 +1,7 @@
-"""The project's own figures of what only gridrpc does, beside the limits of the machine.
+"""What is measured point by point, in fresh processes, round after round.
 
-What other engines do as well is compared by `gridbench.micro`. An area (`modules`, ...) is a set of
-cases and the rows made of their values. A case is one function that runs in a fresh process and
-returns numbers; the cases of an area run interleaved, in random order within each round, so that
-what disturbs the machine disturbs all of them alike.
+The families are `micro`, small workloads on all engines side by side, and `areas`, what only
+gridrpc does, beside the limits of the machine. Both say which sessions there are and what is
+shown of the points; how a session is run (session.py, child.py), what a point is, and what can be
+said of many (series.py, statistics.py) is here.
 """

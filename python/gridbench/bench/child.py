@@ -1,95 +1,117 @@
-"""Runs one case in a fresh process, so that each starts with the same imports and clean memory.
+"""The client process of a session: it measures, one item after the other, what its parent asks.
 
-    python -m gridbench.bench.child DESCRIPTOR MODULE:FUNCTION ARGUMENTS
+    python -m gridbench.bench.child DESCRIPTOR SESSION
 
-The child imports NumPy and the module, runs the function, and sends its numbers: all at once, or
-each dictionary that the function yields, so that what it had found stays if it is cut off. SIGTERM
-asks it to end what it has made, processes and networks, and to end.
+SESSION is JSON. For each item the child sends {"ready": number}, waits for a message, and on
+`measure` measures it and sends what it found; it does so again until the message is `pass`. On
+`end` it leaves out what is left. It imports next to nothing before an item needs it, as bringing up
+an engine from nothing is among what is measured.
+
+A session without an engine may make processes and networks: SIGTERM asks it to end them, and then
+to end.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
-import math
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
-from gridbench.bench.figures import LimitReached, Values
-from gridbench.engines.environments import our_launch
-from gridbench.links.owners import remove_leftovers
-from gridbench.process.child import Child, Ended
-from gridbench.process.inside import GRACE, serve
-from gridbench.process.leftovers import Leftovers
+from gridbench.bench.client import Client, LimitReached, NotStarted, Unable, one_line
+from gridbench.process.inside import serve
 from gridbench.process.lines import Lines
 
+TYPE_CHECKING = False
 
-class CaseFailed(Exception):
-    """A run that gave no numbers, or not all, and why."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+    from typing import Any
 
-    def __init__(self, why: str, values: Values, *, at_limit: bool = False) -> None:
-        super().__init__(why)
-        self.values = values
-        """Those that it had given by then."""
-        self.at_limit = at_limit
-        """It did not end in time."""
+    from gridbench.bench.client import Found
 
 
-def run_in_child(
-    function: Callable[..., Any],
-    arguments: dict[str, Any],
-    *,
-    timeout: float = math.inf,
-    glance: Callable[[int], object],
-) -> Values:
-    """The function's numbers. Raises CaseFailed, and what `glance` raises; no process is left.
-
-    `glance` is called ten times a second with the id of the process.
-    """
-    name = f"{function.__module__}:{function.__name__}"
-    with Leftovers() as leftovers:
-        child = Child(__name__, [name, json.dumps(arguments)], launch=our_launch())
-        try:
-            return _values(child, timeout, lambda: glance(child.process.pid))
-        finally:
-            _end(child, leftovers)
-
-
-def _values(child: Child, timeout: float, glance: Callable[[], object]) -> Values:
-    values: Values = {}
-    until = time.monotonic() + timeout
+def main(descriptor: str, session: str) -> None:
+    """Measure all items of the session."""
+    description = json.loads(session)
+    lines = Lines(serve(descriptor, unwinds=not description["client"]))
+    for name in description["imports"]:
+        importlib.import_module(name)
+    if not description["client"]:
+        _unwind_on_sigterm()
+        _serve(None, description["items"], lines)
+        lines.send({"closing": True})
+        return
+    adopt_orphans()
+    client = Client(**description["client"])
     try:
+        _serve(client, description["items"], lines)
+    finally:
+        lines.send({"closing": True})
+        client.close()
+    # What an engine leaves in threads or exit handlers is not waited for.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _serve(client: Client | None, items: list[dict[str, Any]], lines: Lines) -> None:
+    described = False
+    for number, item in enumerate(items):
         while True:
-            message = child.receive(until, glance)
-            if why := message.get("limit"):
-                raise CaseFailed(why, values, at_limit=True)
-            values |= message["values"]
-    except TimeoutError:
-        why = f"gave no result in {timeout:g} s"
-        raise CaseFailed(why, values, at_limit=True) from None
-    except Ended:
-        how = child.ending()
-        if child.process.returncode != 0:
-            raise CaseFailed(": ".join([how, *child.last_lines(1)]), values) from None
-    return values
+            lines.send({"ready": number})
+            wish = lines.receive()
+            if wish == "end":
+                return
+            if wish == "pass":
+                break
+            began = time.monotonic()
+            found = _measure(client, item, lambda part: lines.send({"part": part}))
+            found["seconds"] = time.monotonic() - began
+            if client and client.made and not described and not found.get("over"):
+                described = True
+                found["version"] = client.made.describe().version
+            lines.send({"item": number} | found)
+            if found.get("over"):
+                return
 
 
-def _end(child: Child, leftovers: Leftovers) -> None:
-    """Have the child end what it has made, and then itself; if it does not, do that for it."""
-    if not child.wait(0):
-        child.ask_to_end(signal.SIGTERM)
-    in_time = child.wait(GRACE)
-    child.end(leftovers)
-    if not in_time and os.geteuid() == 0:
-        remove_leftovers()
+def _measure(
+    client: Client | None, item: dict[str, Any], tell: Callable[[dict[str, float]], object]
+) -> dict[str, Any]:
+    """What the item's function found, or why there is nothing; `tell` is given parts of it."""
+    module, _, name = item["measure"].partition(":")
+    function = getattr(importlib.import_module(module), name)
+    try:
+        if client is not None:
+            return _with_engine(client, function, item["arguments"])
+        found = function(**item["arguments"])
+        for part in [found] if isinstance(found, dict) else found:
+            tell(part)
+    except LimitReached as reached:
+        return {"status": "failed", "why": str(reached), "at_limit": True}
+    except Exception as error:  # what is measured, and how, can fail in any way
+        return {"status": "failed", "why": one_line(error)}
+    return {"status": "ok"}
 
 
-def _end_when_told() -> None:
+def _with_engine(
+    client: Client, function: Callable[..., Found], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    from gridbench.engines.base import Cannot
+
+    try:
+        found = function(client, **arguments)
+    except (Cannot, Unable) as error:
+        return {"status": "cannot", "why": str(error)}
+    except NotStarted as error:
+        return {"status": "failed", "why": str(error), "over": True}
+    return {"status": "ok", "values": found.values, "samples": found.samples}
+
+
+def _unwind_on_sigterm() -> None:
     """Have SIGTERM unwind this process, once, so that all that it has made is taken down."""
     measured = os.getpid()
 
@@ -105,19 +127,12 @@ def _end_when_told() -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def main(descriptor: str, name: str, arguments: str) -> None:
-    """The child: import everything, then measure."""
-    lines = Lines(serve(descriptor, threads=False))
-    _end_when_told()
-    importlib.import_module("numpy")
-    module, _, function = name.partition(":")
-    measure = getattr(importlib.import_module(module), function)
-    try:
-        found = measure(**json.loads(arguments))
-        for values in [found] if isinstance(found, dict) else found:
-            lines.send({"values": values})
-    except LimitReached as reached:
-        lines.send({"limit": str(reached)})
+def adopt_orphans() -> None:
+    """Have processes whose parent ended become ours, so that engines that detach are counted."""
+    import ctypes
+
+    set_child_subreaper = 36
+    ctypes.CDLL(None, use_errno=True).prctl(set_child_subreaper, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":

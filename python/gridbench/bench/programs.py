@@ -36,7 +36,7 @@ def built_for_hosts() -> Path:
 
     Raises InputError when a compiler or a library is missing.
     """
-    folder, source = _folder(), files("gridbench.bench.hosts") / "native"
+    folder, source = _folder(), files("gridbench.bench.areas.hosts") / "native"
     _compile(source / "wire.c", folder, "-lssl", "-lcrypto")
     _compile(source / "far.c", folder, *_library())
     _run([Path(sys.prefix) / "bin" / "gridrpc", "compile", source / "hosts.idl", "-o", folder])

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridrpc
+from gridbench.bench import work
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.engines.servers import Servers
-from gridbench.micro import work
 from gridbench.native import module
 from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult

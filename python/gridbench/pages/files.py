@@ -11,8 +11,8 @@ from gridbench.errors import InputError
 
 
 def asset(name: str) -> str:
-    """The text of a file that pages are made of: `micro/present/micro.js` is assets/micro.js of the
-    package gridbench.micro.present."""
+    """The text of a file that pages are made of: `report/report.js` is assets/report.js of the
+    package gridbench.report."""
     package, _, file = name.rpartition("/")
     folder = resources.files("gridbench." + package.replace("/", "."))
     return folder.joinpath("assets", file).read_text(encoding="utf-8")

@@ -10,65 +10,46 @@ import select
 import signal
 
 GRACE = 40.0
-"""Seconds that a process without threads may take to end what it has made."""
+"""Seconds that a process may take to end what it has made, if it does so itself."""
 
 
-def serve(descriptor: str, *, threads: bool = True) -> int:
+def serve(descriptor: str, *, unwinds: bool = False) -> int:
     """The socket to who has started this process; when that one is gone, this process ends.
 
-    It ends at once then, with all that descends from it. Without `threads` it is told to end by
-    SIGTERM, as another process looks out for it: grids do not fork clients that have threads.
+    It is ended with all that descends from it. One that `unwinds` is told so by SIGTERM before, to
+    take down what it has made. Another process looks out for it, which is no child of this one. A
+    thread would be measured as well: grids do not fork clients that have threads.
     """
     number = int(descriptor)
     # It is not for the processes that this one starts.
     os.set_inheritable(number, False)
-    if threads:
-        import threading
-
-        threading.Thread(
-            target=_end_with_parent, args=(number,), name="parent", daemon=True
-        ).start()
-    else:
-        _start_lookout(number)
-    return number
-
-
-def end_now() -> None:
-    """End at once, with all that descends from this process: nobody wants its results."""
-    from gridbench.process.leftovers import end_descendants_of
-
-    end_descendants_of(os.getpid())
-    os._exit(1)
-
-
-def _end_with_parent(number: int) -> None:
-    _hangup_of(number).poll()
-    end_now()
-
-
-def _hangup_of(number: int) -> select.poll:
-    """What tells, beside others, that the other end of a socket has been closed."""
-    poll = select.poll()
-    poll.register(number, select.POLLRDHUP)
-    return poll
-
-
-def _start_lookout(number: int) -> None:
-    """Start a process that is no child of this one, and ends it when the parent is gone."""
     served = os.getpid()
     if started := os.fork():
         os.waitpid(started, 0)
-        return
-    if os.fork():
-        os._exit(0)
-    exit_of_served = os.pidfd_open(served)
-    poll = _hangup_of(number)
-    poll.register(exit_of_served, select.POLLIN)
-    if exit_of_served not in dict(poll.poll()):
-        signal.pidfd_send_signal(exit_of_served, signal.SIGTERM)
-        if not select.select([exit_of_served], [], [], GRACE)[0]:
-            from gridbench.process.leftovers import end_descendants_of
-
-            end_descendants_of(served)
-            signal.pidfd_send_signal(exit_of_served, signal.SIGKILL)
+        return number
+    if not os.fork():
+        _look_out(served, number, unwinds=unwinds)
     os._exit(0)
+
+
+def end_now(process: int | None = None) -> None:
+    """End a process, this one by default, at once, with all that descends from it."""
+    from gridbench.process.leftovers import end_descendants_of
+
+    process = process or os.getpid()
+    end_descendants_of(process)
+    os.kill(process, signal.SIGKILL)
+
+
+def _look_out(served: int, number: int, *, unwinds: bool) -> None:
+    end = os.pidfd_open(served)
+    poll = select.poll()
+    poll.register(end, select.POLLIN)
+    poll.register(number, select.POLLRDHUP)  # the other end of the socket has been closed
+    if end in dict(poll.poll()):
+        return
+    if unwinds:
+        signal.pidfd_send_signal(end, signal.SIGTERM)
+        if select.select([end], [], [], GRACE)[0]:
+            return
+    end_now(served)

@@ -29,8 +29,8 @@ class Lines:
         return self._descriptor
 
     def send(self, message: Any) -> None:
-        """Write a message. Raises OSError when the other end is closed, ValueError for NaN."""
-        line = json.dumps(message, allow_nan=False, default=os.fspath).encode() + b"\n"
+        """Write a message. Raises OSError when the other end is closed."""
+        line = json.dumps(message, default=os.fspath).encode() + b"\n"
         while line:
             line = line[os.write(self._descriptor, line) :]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
 from gridbench.formats import percent
-from gridbench.micro.figures import holds_results, load_results
 from gridbench.report.compare import Compared, compared, failing, parse_share
 from gridbench.scenario.results import folders_of_results
 
@@ -121,7 +121,7 @@ def _report_micro(sources: Sequence[Path], out: Path, found: Sequence[Compared])
             "the results of `gridbench micro` cannot stand in one report with others",
             remedy="make a report of them alone, or compare two of them",
         )
-    from gridbench.micro.present import write_report
+    from gridbench.bench.micro.present import write_report
 
     write_report(load_results(sources[0]), out)
 

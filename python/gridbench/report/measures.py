@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
-from gridbench.micro.figures import holds_results, load_results
 from gridbench.scenario.results import folders_of_results, read_results
 
 Quantity = tuple[str, str]

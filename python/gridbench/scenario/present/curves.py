@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridbench.analysis.interval import Interval
+from gridbench.bench.micro.present.charts import axis_of, is_wide
 from gridbench.formats import amount
-from gridbench.micro.present.charts import axis_of, is_wide
 
 
 @dataclass(slots=True)

@@ -1,0 +1,119 @@
+"""Cases to measure, and the rows that are made of what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gridbench.bench.series import Points, Series
+from gridbench.machine.claims import excludes_equality
+
+Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
+Values = dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One thing to measure: a function of a module, run in a fresh process."""
+
+    name: str
+    """Unique within all areas."""
+    function: Callable[..., Values | Iterator[Values]]
+    """What it yields is kept as it comes, also when the run is cut off later."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    most_runs: int | None = None
+    """A case that takes long is run no more often than that."""
+    timeout: float = 120.0
+    """Seconds after which a run is given up."""
+    missing: str = ""
+    """What this machine lacks for it, and how to get that; it is not run then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be reached: a bound on the median, or on its ratio to the peer's or limit's."""
+
+    bound: float
+    at_least: bool = False
+    of_peer: bool = False
+    of_limit: bool = False
+
+    def reached(self, value: float) -> bool:
+        """Whether `value` (a median, or a ratio) is on the right side."""
+        return value >= self.bound if self.at_least else value <= self.bound
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One line of the table."""
+
+    what: str
+    unit: Unit
+    ours: Series
+    peer: Series | None = None
+    limit: Series | None = None
+    """What the machine allows, or the ideal."""
+    target: Target | None = None
+    digits: int = 3
+
+    @property
+    def ratio_to_peer(self) -> float:
+        """NaN without a peer."""
+        return float("nan") if self.peer is None else self.ours.ratio_to(self.peer)
+
+    @property
+    def ratio_to_limit(self) -> float:
+        """NaN without a limit. By rounds where those are paired, else of the medians."""
+        if self.limit is None or not self.limit.median:
+            return float("nan")
+        by_round = self.ours.ratio_to(self.limit)
+        return self.ours.median / self.limit.median if math.isnan(by_round) else by_round
+
+    @property
+    def ratios(self) -> dict[str, list[float]]:
+        """Those of single rounds to the peer's and the limit's values, in the order of rounds."""
+        parts = {"peer": self.peer, "limit": self.limit}
+        return {name: self.ours.ratios_to(part).values for name, part in parts.items() if part}
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it can be claimed that ours and the peer's differ."""
+        return self.peer is not None and excludes_equality(
+            self.ours.ratios_to(self.peer).undisturbed.values
+        )
+
+    @property
+    def reached(self) -> bool | None:
+        """None if there is nothing to reach, or what it takes could not be measured."""
+        if self.target is None:
+            return None
+        value = self.ours.median
+        if self.target.of_peer:
+            value = self.ratio_to_peer
+        elif self.target.of_limit:
+            value = self.ratio_to_limit
+        return None if math.isnan(value) else self.target.reached(value)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why values are missing."""
+        parts = (self.ours, self.peer, self.limit)
+        return [part.problem for part in parts if part is not None and part.problem]
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Cases that are measured together, and the rows made of them."""
+
+    name: str
+    title: str
+    cases: Sequence[Case]
+    rows: Callable[[Points], list[Row]]
+    part: str = ""
+    """What it is called within a larger area that it is a part of."""
+    picture: Callable[[Points], str] | None = None
+    """An SVG picture of the values, for the page."""
+    budget: float | None = None
+    """Seconds for all runs of its cases: further rounds have what the first one leaves."""

@@ -1,0 +1,90 @@
+"""The options of `gridbench bench`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Measure what only gridrpc does, beside the machine's limits.",
+    examples=(
+        "gridbench bench                       # all areas, in a few minutes",
+        "gridbench bench modules --full --out figures.json",
+        "gridbench bench hosts --case null     # one part of an area that has several",
+        "gridbench bench cluster --out figures.json --markdown cluster.md",
+        "gridbench bench hosts --quick         # the smallest sizes: does all of it work here?",
+    ),
+)
+@click.argument("areas", nargs=-1, metavar="[AREA]...")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="NAME",
+    help="Only this part of hosts or cluster; repeatable.",
+)
+@click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
+@click.option("--quick", is_flag=True, help="One run, and of hosts and cluster the smallest sizes.")
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Runs of each case. [default: 5, with --full 7, with --quick 1]",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
+)
+@load_options
+@click.option("--fresh", is_flag=True, help="Forget what FILE.json has of a call cut off.")
+@click.option(
+    "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
+)
+def bench(
+    *,
+    areas: tuple[str, ...],
+    cases: tuple[str, ...],
+    full: bool,
+    quick: bool,
+    runs: int | None,
+    out: Path | None,
+    fresh: bool,
+    markdown: Path | None,
+    policy: Policy,
+) -> None:
+    """Measure what only gridrpc does, beside the limits of this machine.
+
+    The areas are grain (how large chunks of a map should be), modules (functions of compiled
+    modules, also from C), large (inputs that do not fit into memory at one time), libraries
+    (joblib, SciPy, executors and what else Python's libraries meet), journal (a map that keeps its
+    results), hosts (many machines, beside the network and other engines: some need root, or the
+    engines) and cluster (workers that batch systems start, beside their jobs and other engines);
+    without any, all are measured.
+    Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
+    and what is to be reached. Each run is saved in FILE.json as it ends: the same command goes on
+    where one that was cut off stopped. A part of cluster takes five minutes at most, with as many
+    rounds as that has room for, and of what reaches its limit it is told how far it came.
+    A ratio to a peer is claimed if two undisturbed rounds at least were all on one side of 1.
+    Exit status 1 says that something could not be measured, 3 that other programs used the machine,
+    so that nothing can be claimed.
+    `gridbench micro` compares gridrpc with other engines.
+    """
+    from gridbench.bench.areas.extent import Extent
+    from gridbench.bench.areas.runner import Request, run_bench
+    from gridbench.errors import InputError
+
+    if full and quick:
+        raise InputError("--full and --quick are contraries", remedy="leave one of them out")
+    extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
+    request = Request(
+        areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,
+        policy=policy,
+    )  # fmt: skip
+    sys.exit(run_bench(request))

@@ -1,0 +1,131 @@
+"""What a measurement has at hand in the client process: one engine, started when it is needed."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gridbench.engines.functions import FunctionEngine
+
+
+_FUNCTIONS = "gridbench.bench.work"  # the module of what the workers run
+
+
+class Unable(Exception):
+    """The engine is not made for a measurement, or lacks what it needs; says why."""
+
+
+class NotStarted(Exception):
+    """The engine could not be brought up, so that nothing else can be measured with it."""
+
+
+class LimitReached(Exception):
+    """What is measured did not end within its limit; says how far it came, and why as far as that
+    can be seen."""
+
+
+class WrongResult(Exception):
+    """Calls gave other values than they should."""
+
+
+@dataclass(slots=True)
+class Found:
+    """What one measurement gave."""
+
+    values: dict[str, float]
+    """By quantity."""
+    samples: dict[str, Any] = field(default_factory=dict)
+    """Histograms and lists, by quantity."""
+
+
+class Client:
+    """One client process and its engine."""
+
+    def __init__(
+        self, *, name: str, place: str, workers: int, budget: float, patience: float
+    ) -> None:
+        self.name = name
+        self.place = place
+        self.workers = workers
+        self.budget = budget
+        """Seconds that one quantity may take, about."""
+        self.patience = patience
+        """Seconds that the engine may take to bring up its workers."""
+        self._engine: FunctionEngine | None = None
+
+    @property
+    def engine(self) -> FunctionEngine:
+        """The engine, with all its workers ready."""
+        if self._engine is None:
+            self._engine = self.make()
+            try:
+                self._engine.start(self.workers)
+                self._engine.wait_ready()
+            except Exception as error:
+                # Whatever a foreign engine raises: it ends what is to be measured with it.
+                raise NotStarted(f"could not be started: {one_line(error)}") from error
+        return self._engine
+
+    def make(self) -> FunctionEngine:
+        """The engine, imported now and not yet started; `engine` is this one from now on."""
+        module, _, name = self.place.partition(":")
+        try:
+            kind = getattr(importlib.import_module(module), name)
+            self._engine = made = kind()
+        except Exception as error:
+            raise NotStarted(f"could not be loaded: {one_line(error)}") from error
+        from gridbench.engines.functions import FunctionEngine
+
+        if not isinstance(made, FunctionEngine):
+            raise NotStarted("does not call functions: it is no FunctionEngine")
+        made.modules = (_FUNCTIONS,)
+        made.patience = self.patience
+        return made
+
+    @property
+    def made(self) -> FunctionEngine | None:
+        """The engine if there is one already."""
+        return self._engine
+
+    def close(self) -> None:
+        """End the engine."""
+        if self._engine is not None:
+            self._engine.close()
+
+
+def one_line(error: BaseException) -> str:
+    """Kind and message of an exception in one line."""
+    from gridbench.engines.python_tasks import one_line as told  # not before it is needed
+
+    return told(error)
+
+
+def timed_until(
+    action: Any, seconds: float, *, least: int, most: int, patience: float = 30.0
+) -> list[float]:
+    """Seconds of each of repeated calls of `action`, until `seconds` have passed.
+
+    At least `least` calls, unless `patience` seconds have passed; at most `most`.
+    """
+    times: list[float] = []
+    begin = now = time.perf_counter()
+    while len(times) < most:
+        before = now
+        action()
+        now = time.perf_counter()
+        times.append(now - before)
+        passed = now - begin
+        if (passed >= seconds and len(times) >= least) or passed >= patience:
+            break
+    return times
+
+
+def check_all(results: Sequence[Any], expected: Any, what: str) -> None:
+    """Raise WrongResult unless all results are what is expected of each."""
+    wrong = sum(result != expected for result in results)
+    if wrong:
+        raise WrongResult(f"{wrong} of {len(results)} {what} gave a wrong result")

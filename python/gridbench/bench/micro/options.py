@@ -1,0 +1,94 @@
+"""The options of `gridbench micro`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Measure small workloads on all engines, side by side.",
+    examples=(
+        "gridbench micro --quick               # a few minutes",
+        "gridbench micro                       # less than an hour with all engines",
+        "gridbench micro null_call start --engine gridrpc-python --engine process-pool",
+        "gridbench micro --list",
+    ),
+)
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Engine to measure; may be given several times. [default: all]",
+)
+@click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="How often each is measured. [default: 5, with --quick 2; fewer for what takes long]",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("runs", "micro"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the results.",
+)
+@load_options
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+@click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
+def micro(
+    *,
+    workloads: tuple[str, ...],
+    engines: tuple[str, ...],
+    quick: bool,
+    rounds: int | None,
+    out: Path,
+    fresh: bool,
+    list_only: bool,
+    policy: Policy,
+) -> None:
+    """Measure calls, arrays, start-up and memory on all installed engines.
+
+    Engines and repetitions are interleaved in random order, each in a fresh process; gridrpc and
+    the process pool are measured twice, and no difference is claimed that is smaller than what
+    lies between equals. The limits of the machine are measured beside them.
+
+    Every result is saved at once: the same command goes on where the one before stopped. DIR
+    then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
+    something could not be measured, 3 that other programs used the machine, so that nothing can be
+    claimed. What they disturb is repeated, as far as time allows; a claim takes two undisturbed
+    rounds at least, in all of which the same engine is ahead.
+    """
+    if list_only:
+        from gridbench.bench.micro.listing import listing
+
+        click.echo(listing())
+        return
+    from gridbench.bench.micro.command import Request, run_micro
+    from gridbench.bench.micro.sizes import FULL, QUICK
+
+    sys.exit(
+        run_micro(
+            Request(
+                workloads=workloads,
+                engines=engines,
+                sizes=QUICK if quick else FULL,
+                rounds=rounds,
+                folder=out,
+                fresh=fresh,
+                policy=policy,
+            )
+        )
+    )
