@@ -70,7 +70,7 @@ def test_the_table_shows_all_columns_that_are_used(measured_grain: tuple[Area, P
     console = Console(width=200, record=True, file=io.StringIO())
     print_area(console, area.title, area.rows(samples))
     text = console.export_text()
-    for part in ("what", "gridrpc", "peer", "ratio", "to reach", "reached"):
+    for part in ("what", "ours", "peer", "ratio", "to reach", "reached"):
         assert part in text
     assert "limit" not in text
     assert "<= 1.1× peer" in text

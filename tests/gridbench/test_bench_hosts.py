@@ -193,7 +193,7 @@ def test_a_page_shows_the_columns_that_are_used() -> None:
     row = Row(what="a|b", unit="s", ours=samples.of("x", "ours"), limit=samples.of("x", "limit"))
     assert markdown_of("Title", [row]) == (
         "## Title\n\n"
-        "| what | gridrpc: median (spread) | limit | ratio (spread) |\n"
+        "| what | ours: median (spread) | limit | ratio (spread) |\n"
         "|---|--:|--:|--:|\n"
         "| a\\|b | 4.000 s (2.000-6.000) | 2.000 s | 2× limit (2-2) |\n"
     )

@@ -23,6 +23,8 @@ class Case:
     function: Callable[..., Values | Iterator[Values]]
     """What it yields is kept as it comes, also when the run is cut off later."""
     arguments: dict[str, Any] = field(default_factory=dict)
+    python_of: str = ""
+    """The engine in whose Python it is run; empty: in ours."""
     most_runs: int | None = None
     """A case that takes long is run no more often than that."""
     timeout: float = 120.0

@@ -12,7 +12,7 @@ from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import Point, Status
 from gridbench.bench.series import Points
 from gridbench.bench.session import Limits, Repeats, Runner
-from gridbench.engines.environments import our_launch
+from gridbench.engines.environments import launch_of, our_launch
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
 
@@ -136,11 +136,14 @@ def _run(
         arguments=case.arguments,
         seconds=limit,
     )
-    session = Session(name=case.name, imports=("numpy", function.__module__), items=(item,))
+    # Engines' own Pythons need not have NumPy.
+    imports = (function.__module__,) if case.python_of else ("numpy", function.__module__)
+    session = Session(name=case.name, imports=imports, items=(item,))
     # Its start is within its limit, and nothing is repeated.
     limits = Limits(start=limit, item=0.0)
     runner = Runner(limits, leftovers, Repeats(0.0), save=points.add, check=look)
-    runner.run(session, [item], our_launch(), number)
+    launch = launch_of(case.python_of) if case.python_of else our_launch()
+    runner.run(session, [item], launch, number)
 
 
 def _not_run(case: Case, number: int, status: Status, why: str) -> Point:

@@ -64,9 +64,9 @@ def bench(
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
     modules, also from C), large (inputs that do not fit into memory at one time), libraries
     (joblib, SciPy, executors and what else Python's libraries meet), journal (a map that keeps its
-    results), hosts (many machines, beside the network and other engines: some need root, or the
-    engines) and cluster (workers that batch systems start, beside their jobs and other engines);
-    without any, all are measured.
+    results), starts (of engines, beside plain scripts), hosts (many machines, beside the network
+    and other engines: some need root, or the engines) and cluster (workers that batch systems
+    start, beside their jobs and other engines); without any, all are measured.
     Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
     and what is to be reached. Each run is saved in FILE.json as it ends: the same command goes on
     where one that was cut off stopped. A part of cluster takes five minutes at most, with as many

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench.areas import batch, grain, hosts, journal, large, libraries, modules
+from gridbench.bench.areas import batch, grain, hosts, journal, large, libraries, modules, starts
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row
 from gridbench.bench.areas.measuring import measure
@@ -38,6 +38,7 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "large": lambda extent: [large.area(extent is Extent.FULL)],
     "libraries": lambda extent: [libraries.area(extent is Extent.FULL)],
     "journal": lambda extent: [journal.area(extent is Extent.FULL)],
+    "starts": lambda extent: [starts.area(extent)],
     "hosts": hosts.areas,
     "cluster": batch.areas,
 }

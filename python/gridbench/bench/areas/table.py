@@ -23,7 +23,7 @@ _BREAK = "\n"
 _STYLES = {"yes": "green", "no": "red"}
 _COLUMNS = (
     "what",
-    "gridrpc: median (spread)",
+    "ours: median (spread)",
     "peer: median (spread)",
     "limit",
     "ratio (spread)",

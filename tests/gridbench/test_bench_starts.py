@@ -1,0 +1,34 @@
+"""Engines are started by gridbench as by a plain script, and both do their tasks."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from gridbench.bench.areas import starts
+from gridbench.bench.areas.measuring import measure
+from gridbench.bench.areas.starts import area_of, engines
+from gridbench.bench.series import Points
+from gridbench.engines.environments import environment
+
+
+@pytest.mark.parametrize("engine", engines())
+def test_an_engine_is_started_by_gridbench_and_by_its_script(engine: str) -> None:
+    own = environment(engine)
+    assert own is None or own.state().kind == "installed"
+    points = Points()
+    area = area_of([engine], 2, runs=1)
+    measure(area, 1, points)
+    (row,) = area.rows(points)
+    assert row.problems == []
+    assert row.peer is not None
+    # A task sleeps for 0.1 s.
+    assert min(row.ours.median, row.peer.median) >= 0.1
+
+
+@pytest.mark.parametrize("engine", engines())
+def test_a_script_is_short(engine: str) -> None:
+    text = (files(starts) / "plain" / f"{engine}-start.py").read_text()
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len([line for line in lines if not line.startswith(("import ", "from "))]) <= 10
