@@ -41,6 +41,15 @@ def stand(seconds: float) -> tuple[float, int]:
     return began, os.getpid()
 
 
+def do(body: str, seconds: float) -> float:
+    """What a task of `gridbench.workload.body` does, without data; the seconds that it took."""
+    from gridbench.workload.body import body as body_of
+
+    begin = time.perf_counter()
+    body_of(body)(seconds, b"", b"")
+    return time.perf_counter() - begin
+
+
 def spin(seconds: float) -> float:
     """Keep a processor busy for so long; returns for how long it was."""
     begin = time.perf_counter()

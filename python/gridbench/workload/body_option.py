@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -18,23 +20,26 @@ _TRY = "import sys; from gridbench.workload.body import body; body(sys.argv[1])"
 
 _NAMES = f"{SLEEP}|{SPIN}|MODULE:FUNCTION"
 
-task_option = click.option(
-    "--task",
-    "body_name",
-    metavar=_NAMES,
-    default=SLEEP,
-    show_default=True,
-    help="What a task does for its time: wait; keep a processor busy; or call FUNCTION(seconds,"
-    " data, shared) of a Python module, which is also looked for in this folder.",
+
+def _option(default: str, told: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--task", "body_name", metavar=_NAMES, default=default, show_default=True, help=told
+    )
+
+
+_CALL = (
+    "call FUNCTION(seconds, data, shared) of a Python module, which is also looked for in this"
+    " folder."
 )
-work_option = click.option(
-    "--task",
-    "body_name",
-    metavar=_NAMES,
-    default=SPIN,
-    show_default=True,
-    help="What its tasks do: wait, or keep a processor busy. With --try they do so, or call"
-    " FUNCTION(seconds, data, shared) of a Python module, which is also looked for in this folder.",
+task_option = _option(
+    SLEEP, f"What a task does for its time: wait; keep a processor busy; or {_CALL}"
+)
+work_option = _option(
+    SPIN,
+    f"What its tasks do: wait, or keep a processor busy. With --try they do so, or {_CALL}",
+)
+busy_option = _option(
+    SPIN, f"What the tasks of `work` do for 10 ms: wait; keep a processor busy; or {_CALL}"
 )
 
 

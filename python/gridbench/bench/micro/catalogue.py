@@ -9,6 +9,8 @@ from typing import Any
 from gridbench.bench.micro.figures import Better
 from gridbench.bench.micro.workloads import bytes_named
 from gridbench.bench.series import Points, Series
+from gridbench.workload.body import SLEEP, SPIN
+from gridbench.workload.kind import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,9 @@ class FigureOf:
     """A parameter of which each engine gets the value that is best for it."""
 
 
-def catalogue(arrays: tuple[int, ...], crews: tuple[int, ...], shared: int) -> list[FigureOf]:
+def catalogue(
+    arrays: tuple[int, ...], crews: tuple[int, ...], shared: int, bodies: tuple[str, ...]
+) -> list[FigureOf]:
     """All figures, in the order in which they are shown."""
     return [
         *_calls(),
@@ -67,6 +71,7 @@ def catalogue(arrays: tuple[int, ...], crews: tuple[int, ...], shared: int) -> l
         *_shared(shared),
         *_start(crews),
         *_farm(),
+        *_work(bodies),
         *_grain(),
     ]
 
@@ -258,6 +263,20 @@ def _farm() -> Iterator[FigureOf]:
             better=better,
             source=source,
             compared=name == "million",
+        )
+
+
+def _work(bodies: tuple[str, ...]) -> Iterator[FigureOf]:
+    for body in bodies:
+        what = {SLEEP: "10 ms that sleep", SPIN: "10 ms that compute"}.get(body, Kind(body).told)
+        yield FigureOf(
+            id=f"work_{body.rpartition('/')[2]}",
+            workload="work",
+            title=f"tasks {'of ' if body in (SLEEP, SPIN) else ''}{what}, on 2 workers",
+            unit="tasks/s",
+            better="more",
+            source=Source("work", "per_second", {"task": body}),
+            limits=(_limit("one process", "per_second", task=body),),
         )
 
 

@@ -57,6 +57,7 @@ class Request:
     engines: Sequence[str] = ()
     """Names; none: all that are known."""
     sizes: Sizes = FULL
+    """What tasks of `work` do is among them."""
     rounds: int | None = None
     """Instead of what the sizes say, for all sessions alike."""
     folder: Path = Path("runs", "micro")
@@ -245,7 +246,12 @@ def _header(sizes: Sizes) -> Header:
     return Header(
         machine={name: facts[name] for name in _FACTS},
         versions=versions() | {"gridrpc files": _digest()},
-        options={"sizes": sizes.name, "budget": sizes.budget, "workers": sizes.workers},
+        options={
+            "sizes": sizes.name,
+            "budget": sizes.budget,
+            "workers": sizes.workers,
+            "task": sizes.body,
+        },
         started=seconds_now(),
         seed=random.SystemRandom().randrange(1 << 30),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.workload.body_option import busy_option
 
 
 @click.command(
@@ -19,6 +21,7 @@ from gridbench.machine.policy import Policy
         "gridbench micro --quick               # a few minutes",
         "gridbench micro                       # less than an hour with all engines",
         "gridbench micro null_call start --engine gridrpc-python --engine process-pool",
+        "gridbench micro work --task prices:book    # one's own function, on all engines",
         "gridbench micro --list",
     ),
 )
@@ -31,6 +34,7 @@ from gridbench.machine.policy import Policy
     help="Engine to measure; may be given several times. [default: all]",
 )
 @click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
+@busy_option
 @click.option(
     "--rounds",
     type=click.IntRange(1, 1000),
@@ -53,6 +57,7 @@ def micro(
     workloads: tuple[str, ...],
     engines: tuple[str, ...],
     quick: bool,
+    body_name: str,
     rounds: int | None,
     out: Path,
     fresh: bool,
@@ -78,13 +83,14 @@ def micro(
         return
     from gridbench.bench.micro.command import Request, run_micro
     from gridbench.bench.micro.sizes import FULL, QUICK
+    from gridbench.workload.body_option import parse_body
 
     sys.exit(
         run_micro(
             Request(
                 workloads=workloads,
                 engines=engines,
-                sizes=QUICK if quick else FULL,
+                sizes=replace(QUICK if quick else FULL, body=parse_body(body_name)),
                 rounds=rounds,
                 folder=out,
                 fresh=fresh,

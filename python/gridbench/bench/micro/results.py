@@ -53,12 +53,14 @@ def results_of(header: Header, points: Iterable[Point], ended: str) -> Results:
     )
 
 
-def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Bytes of arrays, numbers of workers, and bytes of shared data that were measured."""
+def _sizes(points: Points) -> tuple[tuple[int, ...], tuple[int, ...], int, tuple[str, ...]]:
+    """Bytes of arrays, numbers of workers, bytes of shared data, and bodies of tasks that were
+    measured."""
     arrays = {p.parameters["bytes"] for w in ("argument", "echo") for p in points.of_workload(w)}
     crews = {p.parameters["workers"] for p in points.of_workload("start")}
+    bodies = tuple(sorted({p.parameters["task"] for p in points.of_workload("work")}))
     shared = [p.parameters["bytes"] for p in points.of_workload("shared_100MB")]
-    return tuple(sorted(arrays)), tuple(sorted(crews)), max(shared, default=100_000_000)
+    return tuple(sorted(arrays)), tuple(sorted(crews)), max(shared, default=100_000_000), bodies
 
 
 def _versions(points: Iterable[Point]) -> dict[str, str]:

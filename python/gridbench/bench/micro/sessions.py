@@ -70,6 +70,7 @@ def sessions_of(
         found.append(
             Session(
                 name=LIMITS, engine=LIMITS, label=LIMITS, items=tuple(limits), start_seconds=0.5,
+                workers=sizes.workers,
                 rounds=sizes.rounds,
             )
         )  # fmt: skip
@@ -143,6 +144,7 @@ class _Engine:
 
     def _calls(self) -> Iterator[Item]:
         """What is measured with an engine that runs on a few workers."""
+        sizes = self._sizes
         seconds = 1.4 * self._sizes.budget * self._slowness
         yield self._item("null_call", "calls:null_call", seconds=seconds)
         yield self._item("null_rate", "calls:null_rate", seconds=seconds)
@@ -155,6 +157,11 @@ class _Engine:
             )
         if not self._native:
             yield from self._arrays(seconds)
+            yield self._item(
+                "work", "work:rate", parameters={"task": sizes.body},
+                arguments={"body": sizes.body, "seconds": sizes.body_seconds},
+                seconds=2 * sizes.budget * self._slowness,
+            )  # fmt: skip
             for by_map in (False, True):
                 yield self._item(
                     "metg", "metg:metg", parameters={"by": "map" if by_map else "submit"},
@@ -273,13 +280,13 @@ def _limits(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterator[I
 
     def item(name: str, measure: str, parameters: dict[str, Any], **arguments: Any) -> Item:
         return Item(
-            workload="limit", engine=name, measure=f"{_MEASURES}.limits:{measure}",
+            workload="limit", engine=name, measure=f"{_MEASURES}.{measure}",
             parameters=parameters, arguments=arguments, seconds=1.2 * sizes.budget,
         )  # fmt: skip
 
     def program(name: str, mode: str, unit: str, *numbers: int, **parameters: Any) -> Item:
         return item(
-            name, "of_program", parameters,
+            name, "limits:of_program", parameters,
             folder=programs, mode=mode, numbers_of=list(numbers), unit=unit,
         )  # fmt: skip
 
@@ -289,16 +296,21 @@ def _limits(workloads: Sequence[str], sizes: Sizes, programs: str) -> Iterator[I
             yield program("ping_pong_unix", "ping-pong", "us", count)
             yield program("ping_pong_tcp", "ping-pong-tcp", "us", count)
             yield program("windowed_echo", "echo-window", "per_second", 5 * count)
-        yield item("ping_pong_unix, Python", "ping_pong", {}, tcp=False)
-        yield item("ping_pong_tcp, Python", "ping_pong", {}, tcp=True)
-        yield item("pickled_call_unix", "pickled_call", {}, spin=False)
-        yield item("pickled_call_spin", "pickled_call", {}, spin=True)
+        yield item("ping_pong_unix, Python", "limits:ping_pong", {}, tcp=False)
+        yield item("ping_pong_tcp, Python", "limits:ping_pong", {}, tcp=True)
+        yield item("pickled_call_unix", "limits:pickled_call", {}, spin=False)
+        yield item("pickled_call_spin", "limits:pickled_call", {}, spin=True)
+    if "work" in wanted:
+        yield item(
+            "one process", "work:alone", {"task": sizes.body},
+            body=sizes.body, seconds=sizes.body_seconds,
+        )  # fmt: skip
     if wanted & {"argument", "echo", "shared_100MB"}:
         for size in sorted({*sizes.arrays, sizes.shared}):
-            yield item("memcpy", "copying", {"bytes": size}, size=size)
+            yield item("memcpy", "limits:copying", {"bytes": size}, size=size)
             if programs:
                 repeats = max(5, min(1000, 100_000_000 // size))
                 yield program("loopback", "tcp", "s", size, repeats, bytes=size)
     if "start" in wanted:
         for crew in sizes.crews:
-            yield item("fork", "forking", {"workers": crew}, processes=crew)
+            yield item("fork", "limits:forking", {"workers": crew}, processes=crew)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gridbench.bench.session import Limits
+from gridbench.workload.body import SPIN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,10 @@ class Sizes:
     """Bytes that they share."""
     crews: tuple[int, ...] = (2, 16, 100)
     """Numbers of workers that are brought up from nothing."""
+    body: str = SPIN
+    """What the tasks of `work` do: see `gridbench.workload.body`."""
+    body_seconds: float = 0.01
+    """For how long, if it takes a time."""
     short_tasks: tuple[int, float] = (1000, 0.1)
     """Number and seconds of tasks that sleep, for the largest crew."""
     null_tasks: int = 10_000

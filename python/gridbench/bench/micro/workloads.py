@@ -29,6 +29,7 @@ WORKLOADS = {
     "tasks_100": "100 workers: 1000 tasks of 0.1 s, 10,000 of 0 s",
     "million": "1,000,000 calls in one go, and the client's memory",
     "metg": "shortest tasks at which 2 workers are busy for 50 % and 90 % of the time",
+    "work": "tasks of 10 ms on 2 workers that do what --task says",
     "solve": "numpy.linalg.solve in a worker against the same in the client",
 }
 """By name, with what they are."""

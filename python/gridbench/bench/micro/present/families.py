@@ -101,6 +101,14 @@ _KINDS = (
         "still spend 50 % or 90 % of the elapsed time in tasks that spin.",
     ),
     _Kind(
+        "work",
+        "Tasks that do something",
+        r"work(_|$)",
+        "As many tasks as fit into the time, submitted one by one to two workers: they keep a "
+        "processor busy, or do what --task names. What one process does, one task after the other, "
+        "stands beside it, times the processors that can be at work.",
+    ),
+    _Kind(
         "solve",
         "Real work",
         r"solve(_|$)",
