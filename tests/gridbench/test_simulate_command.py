@@ -13,6 +13,7 @@ import pytest
 from browsing import drawn, opened
 from gridbench.analysis.summary import summarise
 from gridbench.errors import InputError
+from gridbench.printing import Printing
 from gridbench.run.folders import prepare
 from gridbench.run.load import load_run
 from gridbench.simulate import command
@@ -54,7 +55,10 @@ def test_a_simulation_is_told_in_the_terminal(gridbench: Run) -> None:
 
 @pytest.mark.parametrize("name", list(SYSTEMS))
 def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_simulation(Request(profile=name, cores=5, sleep=1.0, as_json=True)) == 0
+    assert (
+        run_simulation(Request(profile=name, cores=5, sleep=1.0, printing=Printing(as_json=True)))
+        == 0
+    )
     values = told(capsys)
     assert values["profile"] == name
     assert values["total_s"] >= values["ideal_s"] == 10.0
@@ -64,7 +68,13 @@ def test_all_values_come_as_json(name: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_folder_is_like_that_of_a_run(tmp_path: Path) -> None:
     out = tmp_path / "out"
     request = Request(
-        profile="ninfg", cores=4, tasks=12, sleep=1.0, input="10KB", out=out, as_json=True
+        profile="ninfg",
+        cores=4,
+        tasks=12,
+        sleep=1.0,
+        input="10KB",
+        out=out,
+        printing=Printing(as_json=True),
     )
     assert run_simulation(request) == 0
     record, table = load_run(out)
@@ -225,7 +235,9 @@ def results(tmp_path: Path) -> Path:
 def test_real_runs_are_simulated_and_compared(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    request = Request(profile="gridrpc", cores=1, against=str(results), as_json=True)
+    request = Request(
+        profile="gridrpc", cores=1, against=str(results), printing=Printing(as_json=True)
+    )
     assert run_simulation(request) == 0
     found = json.loads(capsys.readouterr().out)[0]
     # They were made by this simulator with these very times of tasks.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import click
 from rich.console import Console
 
 from gridbench.advise.advice import advise
@@ -32,6 +29,7 @@ from gridbench.model.model import Model
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
+from gridbench.printing import Printing
 
 _PAGE = "report.html"
 
@@ -49,9 +47,9 @@ class Request:
     """How the advice is tried; None: not at all."""
     folder: Path | None = None
     """None: one below `runs`, named after the time."""
-    as_json: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
 
 
 def give_advice(request: Request) -> int:
@@ -84,7 +82,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 
 def _advise(request: Request, folder: Path) -> int:
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     if request.source is None:
         settle(request.policy, console)
     model = find_model(request, console)
@@ -98,18 +96,15 @@ def _advise(request: Request, folder: Path) -> int:
     advice = advise(model, work)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
-    out = Console(highlight=False)
-    if not request.as_json:
-        print_advice(out, advice)
+    out = request.printing.tables()
+    print_advice(out, advice)
     trial = None
     if request.effort and participant:
         trial = try_out(advice, participant, request.effort, console, request.policy)
         write_advice(advice, folder / _PAGE, trial)
-        if not request.as_json:
-            print_trial(out, trial)
-    if request.as_json:
-        click.echo(json.dumps(to_record(advice, trial), indent=1, allow_nan=False))
-    print(f"results: {folder}", file=sys.stderr)
+        print_trial(out, trial)
+    request.printing.document(lambda: to_record(advice, trial))
+    request.printing.say(f"results: {folder}")
     if trial is not None and trial.failed:
         return 1
     claims = not model.disturbed and (trial is None or trial.claims)

@@ -11,6 +11,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
 from gridbench.workload.body_option import parse_body, work_option
 
 
@@ -98,7 +99,7 @@ from gridbench.workload.body_option import parse_body, work_option
     help="With --try: splits that are expected to take more seconds are left out.  [default: 60]",
 )
 @load_options
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@printing_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -122,9 +123,9 @@ def advise(
     trying: bool,
     rounds: int | None,
     try_limit: float | None,
-    as_json: bool,
     out: Path | None,
     policy: Policy,
+    printing: Printing,
 ) -> None:
     """Say into how many tasks to divide a work, and how many cores to ask for.
 
@@ -163,8 +164,8 @@ def advise(
                 source=source,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,
-                as_json=as_json,
                 policy=policy,
+                printing=printing,
             )
         )
     )

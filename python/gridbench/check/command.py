@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.text import Text
 
 from gridbench.check.rules import Finding, check_repetition, check_run
 from gridbench.errors import InputError
 from gridbench.formats import counted
+from gridbench.printing import print_json
 from gridbench.run.folders import runs_below
 from gridbench.run.load import load_run
 from gridbench.tables import new_table
@@ -29,7 +28,7 @@ def check(sources: Sequence[Path], *, as_json: bool) -> int:
     whole = check_repetition(engines)
     if as_json:
         record = {name: [asdict(one) for one in own] for name, own in found.items()}
-        click.echo(json.dumps({"runs": record, "all": asdict(whole)}, indent=1))
+        print_json({"runs": record, "all": asdict(whole)})
     else:
         console = Console(highlight=False)
         for name, own in found.items():

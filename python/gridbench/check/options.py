@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import json_option
 
 
 @click.command(
@@ -21,7 +22,7 @@ from gridbench.command_with_examples import CommandWithExamples
 @click.argument(
     "sources", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="DIR..."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@json_option
 def check(sources: tuple[Path, ...], as_json: bool) -> None:
     """Judge the runs in folders by the rules of docs/rules.md.
 

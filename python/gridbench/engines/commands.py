@@ -4,36 +4,44 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import EntryPoint
+from itertools import starmap
 
 from gridbench.engines.environments import Environment, environment, environments_folder
 from gridbench.engines.installation import install, remove
 from gridbench.engines.registry import find_engine, installed_engines, provider, what_it_is
 from gridbench.errors import InputError
+from gridbench.printing import print_json
 
 
-def list_engines(*, where: bool) -> None:
-    """Print a line for each engine: name, state, version, and what it is, or where."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What the list says of an engine."""
+
+    name: str
+    state: str
+    version: str
+    what: str
+    where: str
+    problem: str = ""
+    """Why it cannot be used, and what to do about it."""
+
+
+def list_engines(*, where: bool, as_json: bool = False) -> None:
+    """Print a line for each engine: name, state, version, and what it is, or where; or all of this
+    as JSON."""
     found = installed_engines()
     if not found:
         raise InputError("no engines are installed", remedy="install the package with pip")
+    listed = list(starmap(_listed, found.items()))
+    if as_json:
+        print_json([asdict(one) for one in listed])
+        return
     rows = [("NAME", "STATE", "VERSION", "WHERE" if where else "WHAT")]
-    problems: list[str] = []
-    missing: list[str] = []
-    for name, point in found.items():
-        own = environment(name)
-        if own is None:
-            version = point.dist.version if point.dist else "unknown"
-            told = f"{point.value} ({provider(point)})" if where else what_it_is(point)
-            rows.append((name, "installed", version, told))
-            continue
-        state = own.state()
-        version = state.version or own.required()[0].version
-        told = str(own.folder) if where else what_it_is(point)
-        rows.append((name, state.kind, version, told))
-        if state.kind == "missing":
-            missing.append(name)
-        elif state.kind != "installed":
-            problems.append(f"{name} {state.what}: {state.remedy}")
+    rows += [(one.name, one.state, one.version, one.where if where else one.what) for one in listed]
+    missing = any(one.state == "missing" for one in listed)
+    problems = [one.problem for one in listed if one.problem and one.state != "missing"]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [f"{cell:{width}}" for cell, width in zip(row, widths, strict=False)]
@@ -45,7 +53,19 @@ def list_engines(*, where: bool) -> None:
         print(*problems, sep="\n")
 
 
-def install_engines(names: Sequence[str], *, everything: bool) -> int:
+def _listed(name: str, point: EntryPoint) -> _Listed:
+    own = environment(name)
+    if own is None:
+        version = point.dist.version if point.dist else "unknown"
+        where = f"{point.value} ({provider(point)})"
+        return _Listed(name, "installed", version, what_it_is(point), where)
+    state = own.state()
+    version = state.version or own.required()[0].version
+    problem = "" if state.kind == "installed" else f"{name} {state.what}: {state.remedy}"
+    return _Listed(name, state.kind, version, what_it_is(point), str(own.folder), problem)
+
+
+def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = False) -> int:
     """Install engines, going on with the others when one fails; the exit status."""
     if everything:
         every = [own for name in installed_engines() if (own := environment(name)) is not None]
@@ -58,12 +78,13 @@ def install_engines(names: Sequence[str], *, everything: bool) -> int:
             "no engine is named",
             remedy="name one or several, or use --all; see `gridbench engines`",
         )
-    return _each(chosen, install)
+    return _each(chosen, install, quiet=quiet)
 
 
-def remove_engines(names: Sequence[str]) -> int:
+def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
     """Remove the environments of engines; the exit status."""
-    return _each([own for name in names if (own := _own(name)) is not None], remove)
+    chosen = [own for name in names if (own := _own(name)) is not None]
+    return _each(chosen, remove, quiet=quiet)
 
 
 def _own(name: str) -> Environment | None:
@@ -76,13 +97,17 @@ def _own(name: str) -> Environment | None:
 
 
 def _each(
-    chosen: list[Environment], act: Callable[[Environment, Callable[[str], None]], None]
+    chosen: list[Environment],
+    act: Callable[[Environment, Callable[[str], None]], None],
+    *,
+    quiet: bool,
 ) -> int:
     failed = False
     for own in chosen:
 
         def tell(line: str, name: str = own.name) -> None:
-            print(f"{name}: {line}", flush=True)
+            if not quiet:
+                print(f"{name}: {line}", flush=True)
 
         try:
             act(own, tell)

@@ -7,12 +7,14 @@ import sys
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import json_option, quiet_option
 
 
 @click.group(invoke_without_command=True)
 @click.option("--where", is_flag=True, help="Say where each is, instead of what it is.")
+@json_option
 @click.pass_context
-def engines(context: click.Context, *, where: bool) -> None:
+def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
     """List the engines, and what of them is installed.
 
     Engines whose dependencies conflict with others' live in Python environments of their own, in
@@ -21,7 +23,7 @@ def engines(context: click.Context, *, where: bool) -> None:
     if context.invoked_subcommand is None:
         from gridbench.engines.commands import list_engines
 
-        list_engines(where=where)
+        list_engines(where=where, as_json=as_json)
 
 
 @engines.command(
@@ -30,20 +32,22 @@ def engines(context: click.Context, *, where: bool) -> None:
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--all", "everything", is_flag=True, help="All that need an environment.")
-def install(*, names: tuple[str, ...], everything: bool) -> None:
+@quiet_option
+def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     """Make the environments of engines, or repair them.
 
     What is up to date is not touched.
     """
     from gridbench.engines.commands import install_engines
 
-    sys.exit(install_engines(names, everything=everything))
+    sys.exit(install_engines(names, everything=everything, quiet=quiet))
 
 
 @engines.command(cls=CommandWithExamples, examples=("gridbench engines remove ray",))
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-def remove(names: tuple[str, ...]) -> None:
+@quiet_option
+def remove(names: tuple[str, ...], *, quiet: bool) -> None:
     """Remove the environments of engines."""
     from gridbench.engines.commands import remove_engines
 
-    sys.exit(remove_engines(names))
+    sys.exit(remove_engines(names, quiet=quiet))

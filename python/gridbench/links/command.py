@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import click
 from rich.console import Console
@@ -16,6 +15,7 @@ from gridbench.links.measure import Figures, Rates, measure
 from gridbench.links.network import MTU, Network
 from gridbench.links.owners import remove_leftovers
 from gridbench.links.rates import parse_rate
+from gridbench.printing import Printing
 from gridbench.tables import new_table
 
 _ETHERNET, _HEADERS = 14, 52  # bytes: what the rate counts beside a packet; IP and TCP within it
@@ -30,9 +30,9 @@ class Request:
     link: str = "1gbit"
     seconds: float = 1.0
     """For each rate."""
-    as_json: bool = False
     only_clean: bool = False
     """Only remove what killed runs have left."""
+    printing: Printing = field(default_factory=Printing)
 
 
 def show_links(request: Request) -> int:
@@ -50,13 +50,11 @@ def show_links(request: Request) -> int:
             f"--seconds: {request.seconds:g} is not from 0.01 to 3,600", remedy="leave it out"
         )
     rate = parse_rate("--link", request.link)
-    waiting = Console(stderr=True)
+    waiting = request.printing.progress()
     with Network(request.nodes, rate) as network, waiting.status("") as status:
         figures = measure(network, request.seconds, status.update)
-    if request.as_json:
-        click.echo(json.dumps(_record(network, figures), indent=2))
-    else:
-        _print(network, figures)
+    _print(request.printing.tables(), network, figures)
+    request.printing.document(lambda: _record(network, figures))
     return 0
 
 
@@ -77,8 +75,7 @@ def _record(network: Network, figures: Figures) -> dict[str, object]:
     }
 
 
-def _print(network: Network, figures: Figures) -> None:
-    console = Console()
+def _print(console: Console, network: Network, figures: Figures) -> None:
     nominal = bit_rate(network.rate)
     nodes = "1 node" if network.nodes == 1 else f"{network.nodes} nodes"
     table = new_table(f"{nodes} behind links of {nominal}")
@@ -93,15 +90,13 @@ def _print(network: Network, figures: Figures) -> None:
     console.print(table)
     console.print(
         f"Of {nominal}, {bit_rate(payload_rate(network.rate))} can carry data: Ethernet, IP and"
-        " TCP headers take the rest. All nodes share the client's link.",
-        highlight=False,
+        " TCP headers take the rest. All nodes share the client's link."
     )
     least = min(min(rates.out, rates.back) for rates in _all(figures))
     if least < _SHORT * network.rate:
         console.print(
             f"The least of these rates is {percent(least / network.rate, 0)} of the nominal one:"
-            " this machine does not keep up with such links, or is busy with something else.",
-            highlight=False,
+            " this machine does not keep up with such links, or is busy with something else."
         )
 
 

@@ -7,6 +7,7 @@ import sys
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import Printing, printing_options
 
 
 @click.command(
@@ -36,9 +37,9 @@ from gridbench.command_with_examples import CommandWithExamples
     metavar="S",
     help="How long each rate is measured.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@printing_options
 @click.option("--clean", is_flag=True, help="Only remove what killed runs have left.")
-def links(*, nodes: int, link: str, seconds: float, as_json: bool, clean: bool) -> None:
+def links(*, nodes: int, link: str, seconds: float, clean: bool, printing: Printing) -> None:
     """Put K nodes behind links of a given rate, and measure what these links do.
 
     Nodes are network namespaces, and links are pairs of virtual devices with a token bucket for
@@ -49,6 +50,6 @@ def links(*, nodes: int, link: str, seconds: float, as_json: bool, clean: bool) 
 
     sys.exit(
         show_links(
-            Request(nodes=nodes, link=link, seconds=seconds, as_json=as_json, only_clean=clean)
+            Request(nodes=nodes, link=link, seconds=seconds, only_clean=clean, printing=printing)
         )
     )

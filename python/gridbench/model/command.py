@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-
-import click
-from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.model.fit import Watch, fit, workers_for
@@ -24,6 +20,7 @@ from gridbench.model.saved import save_models, to_record
 from gridbench.model.source import Source, read_source
 from gridbench.model.terminal import place_told, print_model
 from gridbench.model.terms import Shape
+from gridbench.printing import Printing
 from gridbench.progress import Steps
 
 
@@ -36,8 +33,8 @@ class Request:
     """None: all that the folders have runs of."""
     test: bool = True
     """Hold out runs to see how wrong the model is."""
-    as_json: bool = False
     out: Path | None = None
+    printing: Printing = field(default_factory=Printing)
 
 
 def fit_models(request: Request) -> int:
@@ -48,7 +45,7 @@ def fit_models(request: Request) -> int:
     source = _chosen(read_source(request.folders), request.engines)
     for reason, count in source.left_out.items():
         print(f"gridbench: {count} runs left out: {reason}", file=sys.stderr)
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     models: list[Model] = []
     refusals: list[InputError] = []
     for place, observations in source.by_place().items():
@@ -71,12 +68,10 @@ def fit_models(request: Request) -> int:
         raise refusals[0] if refusals else source.none_serves()
     if request.out:
         save_models(models, request.out)
-        print(f"model: {request.out}", file=sys.stderr)
-    if request.as_json:
-        click.echo(json.dumps(to_record(models), indent=1, allow_nan=False))
-    else:
-        for model in models:
-            print_model(Console(), model)
+        request.printing.say(f"model: {request.out}")
+    for model in models:
+        print_model(request.printing.tables(), model)
+    request.printing.document(lambda: to_record(models))
     return 1 if refusals else 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import Printing, printing_options
 
 
 @click.command(
@@ -34,7 +35,7 @@ from gridbench.command_with_examples import CommandWithExamples
     show_default=True,
     help="Hold out runs, fit to the others, and tell the errors. Takes three more fits.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@printing_options
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep the models."
 )
@@ -43,8 +44,8 @@ def model(
     folders: tuple[Path, ...],
     engines: tuple[str, ...],
     test: bool,
-    as_json: bool,
     out: Path | None,
+    printing: Printing,
 ) -> None:
     """Fit a model of each engine to the runs in FOLDERs.
 
@@ -58,5 +59,5 @@ def model(
     from gridbench.model.command import Request, fit_models
 
     sys.exit(
-        fit_models(Request(folders=folders, engines=engines, test=test, as_json=as_json, out=out))
+        fit_models(Request(folders=folders, engines=engines, test=test, out=out, printing=printing))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 from rich.console import Console
 
 from gridbench.pages.files import write_page
+from gridbench.printing import print_json
 from gridbench.published.catalogue import chosen
 from gridbench.published.cells import summary
 from gridbench.published.figures import Predicted, Reproduced
@@ -37,7 +37,7 @@ def show_published(request: Request) -> int:
         if not request.as_json:
             click.echo(f"page: {request.out}")
     if request.as_json:
-        click.echo(json.dumps({"tables": [table.to_dict() for table in tables]}, indent=2))
+        print_json({"tables": [table.to_dict() for table in tables]})
     elif not request.out:
         console = Console()
         for table in tables:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import json_option
 
 
 @click.command(
@@ -20,7 +21,7 @@ from gridbench.command_with_examples import CommandWithExamples
     ),
 )
 @click.argument("tables", nargs=-1, metavar="[TABLE]...")
-@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@json_option
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
 from gridbench.formats import percent
+from gridbench.printing import Printing
 from gridbench.report.compare import Compared, compared, failing, parse_share
 from gridbench.scenario.results import folders_of_results
 
@@ -24,6 +24,7 @@ def make_report(
     *,
     as_scenario: str | None,
     fail_above: str | None = None,
+    printing: Printing,
 ) -> int:
     """Write the page of run folders and task logs, of micro benchmarks, or of scenarios, and
     compare two of a kind. The exit status; 1: the second is worse by more than `fail_above`.
@@ -40,8 +41,9 @@ def make_report(
         )
     found: list[Compared] = []
     if len(sources) == 2 and as_scenario is None:
-        found = _compare(sources, needed=out is None or tolerated is not None)
+        found = _compare(sources, printing, needed=out is None or tolerated is not None)
     if out is None and found:
+        printing.document(lambda: _document(None, found))
         return _status(found, tolerated)
     if out is None:
         if len(sources) != 1 or not sources[0].is_dir():
@@ -58,19 +60,21 @@ def make_report(
         _report_scenarios(sources, out)
     else:
         _report_runs(sources, out)
-    click.echo(f"report: {out}")
+    _told(printing, "report", out)
+    printing.document(lambda: _document(out, found))
     return _status(found, tolerated)
 
 
-def make_trace(sources: Sequence[Path], out: Path) -> None:
+def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
     """Write the trace of a run for Perfetto. InputError as for `write_trace`."""
     from gridbench.report.trace import write_trace
 
     write_trace(sources, out)
-    click.echo(f"trace: {out}; ui.perfetto.dev shows it")
+    _told(printing, "trace", f"{out}; ui.perfetto.dev shows it")
+    printing.document(lambda: {"trace": out})
 
 
-def _compare(sources: Sequence[Path], *, needed: bool) -> list[Compared]:
+def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""
     from gridbench.report.compare_shown import print_compared
@@ -83,8 +87,19 @@ def _compare(sources: Sequence[Path], *, needed: bool) -> list[Compared]:
         if needed:
             raise
         return []
-    print_compared(Console(highlight=False), found)
+    print_compared(printing.tables(), found)
     return found
+
+
+def _told(printing: Printing, what: str, where: object) -> None:
+    """Say what was written, to people."""
+    if not (printing.quiet or printing.as_json):
+        click.echo(f"{what}: {where}")
+
+
+def _document(page: Path | None, found: Sequence[Compared]) -> dict[str, object]:
+    """What `--json` prints: the page, if one was written, and each figure that both have."""
+    return {"page": page, "compared": [one.to_dict() for one in found]}
 
 
 def _status(found: Sequence[Compared], tolerated: float | None) -> int:

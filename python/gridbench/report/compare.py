@@ -7,7 +7,7 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
@@ -45,6 +45,20 @@ class Compared:
     def loss(self) -> float:
         """How much worse the second is, as share; negative: better."""
         return self.ratio - 1 if self.before.better == "less" else 1 - self.ratio
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; a ratio to nothing is null."""
+        ratios = {"ratio": self.ratio, "low": self.low, "high": self.high}
+        return {
+            "engine": self.engine,
+            "what": self.what,
+            "unit": self.before.unit,
+            "better": self.before.better,
+            "first": list(self.before.values),
+            "second": list(self.after.values),
+            **{name: one if math.isfinite(one) else None for name, one in ratios.items()},
+            "verdict": self.verdict,
+        }
 
     @property
     def verdict(self) -> Verdict:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import Printing, printing_options
 
 
 @click.command(
@@ -46,12 +47,15 @@ from gridbench.command_with_examples import CommandWithExamples
     metavar="FILE",
     help="Write the trace of a run instead, which ui.perfetto.dev shows.",
 )
+@printing_options
 def report(
+    *,
     sources: tuple[Path, ...],
     out: Path | None,
     as_scenario: str | None,
     fail_above: str | None,
     perfetto: Path | None,
+    printing: Printing,
 ) -> None:
     """Make a report, side by side, from run folders and task logs.
 
@@ -69,6 +73,8 @@ def report(
     if perfetto is not None:
         if out or as_scenario or fail_above:
             raise click.UsageError("--perfetto writes a trace and nothing else.")
-        make_trace(sources, perfetto)
+        make_trace(sources, perfetto, printing)
         return
-    sys.exit(make_report(sources, out, as_scenario=as_scenario, fail_above=fail_above))
+    sys.exit(
+        make_report(sources, out, as_scenario=as_scenario, fail_above=fail_above, printing=printing)
+    )

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
+from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
@@ -33,6 +32,8 @@ from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from gridbench.analysis.summary import Summary
 
 
@@ -56,6 +57,7 @@ class Request:
     replace: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
     options: Options = field(default_factory=Options)
 
 
@@ -69,7 +71,7 @@ def run_benchmark(request: Request) -> int:
     workload = read_workload(request.setup_file, request.time_scale, request.body)
     _refuse_doubles(request.engines)
     participants = [find_participant(name) for name in request.engines]
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     if not (request.grid or request.servers):
         workload = _on(workload, request.cores or workload.setup.nnodes)
         check_workers(workload.setup)
@@ -128,7 +130,7 @@ def _run(
             if interrupt.came:
                 break
         statuses = [verdict.exit_status for verdict in verdicts]
-        statuses.append(_conclude(folder, verdicts, setup))
+        statuses.append(_conclude(folder, verdicts, setup, request.printing))
     claims = not any(verdict.disturbed for verdict in verdicts)
     return max(statuses) or request.policy.exit_status(claims=claims)
 
@@ -139,7 +141,7 @@ def _refuse_doubles(engines: Sequence[str]) -> None:
             raise InputError(f"the engine `{name}` is asked for twice", remedy="name it once")
 
 
-def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup) -> int:
+def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup, printing: Printing) -> int:
     """Timelines, summaries and reports of what was measured; the exit status of this part."""
     from gridbench.run.summary_table import print_summaries
 
@@ -160,7 +162,8 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup) -> int:
         if summary.ok or summary.failed:
             measured.append(verdict.folder)
     if summaries:
-        print_summaries(Console(), summaries)
+        print_summaries(printing.tables(), summaries)
+    printing.document(lambda: _document(folder, verdicts))
     if measured:
         reports = [([place], place / REPORT) for place in measured]
         if folder not in measured:
@@ -171,8 +174,16 @@ def _conclude(folder: Path, verdicts: list[Verdict], setup: Setup) -> int:
     sys.stdout.flush()
     for problem in problems:
         print(f"gridbench: {problem}", file=sys.stderr)
-    print(f"results: {folder}", file=sys.stderr)
+    printing.say(f"results: {folder}")
     return status
+
+
+def _document(folder: Path, verdicts: list[Verdict]) -> dict[str, object]:
+    """What `--json` prints: of each engine what its run.json holds."""
+    return {
+        "results": folder,
+        "runs": {verdict.engine: verdict.record for verdict in verdicts},
+    }
 
 
 def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:

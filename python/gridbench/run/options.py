@@ -12,6 +12,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
 from gridbench.workload.body_option import parse_body, task_option
 
 
@@ -116,6 +117,7 @@ start_timeout_option = click.option(
 @task_option
 @start_timeout_option
 @load_options
+@printing_options
 @click.option("--force", is_flag=True, help="Replace the run that DIR holds.")
 def run(
     *,
@@ -132,6 +134,7 @@ def run(
     start_timeout: float,
     force: bool,
     policy: Policy,
+    printing: Printing,
 ) -> None:
     """Measure the workload of SETUP.xml.
 
@@ -169,6 +172,7 @@ def run(
                 cores=cores,
                 replace=force,
                 policy=policy,
+                printing=printing,
                 options=Options(warm=start == "warm", check=check, start_timeout=start_timeout),
             )
         )

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-
-from rich.console import Console
 
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import DISTURBED
+from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
-from gridbench.scenario.listing import print_listing
+from gridbench.scenario.listing import listing_record, print_listing
 from gridbench.scenario.plan import Item, Judge, items_of
 from gridbench.scenario.request import Request
 from gridbench.scenario.results import REPORT, folders_of_results, read_cases
@@ -54,18 +53,11 @@ def run_scenarios(request: Request) -> int:
         limits=request.limits,
     )
     if request.dry_run:
-        for number, cases in grids.items():
-            items = [
-                Item(case, engine, n)
-                for case in cases
-                for engine in request.engines
-                for n in range(request.rounds)
-            ]
-            print_listing(Console(), number, items, judge, request.limits)
+        _list_cases(request, grids, judge)
         return 0
     base = request.folder or _default_folder(request.scenarios)
     folders = {n: base if len(grids) == 1 else base / f"scenario-{n}" for n in grids}
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     settle(request.policy, console)
     statuses = [0]
     with Interrupt() as interrupt, Leftovers() as leftovers, open_place(request.place) as spaces:
@@ -82,7 +74,7 @@ def run_scenarios(request: Request) -> int:
             statuses.append(session.run(number, items, folders[number]))
             if interrupt.came:
                 break
-        statuses.append(tell(base, console))
+        statuses.append(tell(base, request.printing))
         if interrupt.came:
             console.print(
                 f"stopped: what was measured is kept; --out {base} goes on with the rest",
@@ -90,8 +82,22 @@ def run_scenarios(request: Request) -> int:
                 markup=False,
             )
             return interrupt.exit_status
-    print(f"results: {base}", file=sys.stderr)
+    request.printing.say(f"results: {base}")
     return max(statuses) or request.policy.exit_status(claims=_claims(base))
+
+
+def _list_cases(request: Request, grids: Mapping[int, Sequence[Case]], judge: Judge) -> None:
+    records = []
+    for number, cases in grids.items():
+        items = [
+            Item(case, engine, n)
+            for case in cases
+            for engine in request.engines
+            for n in range(request.rounds)
+        ]
+        print_listing(request.printing.tables(), number, items, judge, request.limits)
+        records.append(listing_record(number, items, judge, request.limits))
+    request.printing.document(lambda: records)
 
 
 def _claims(base: Path) -> bool:
@@ -106,7 +112,7 @@ def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:
 
     InputError if they cannot be used, or have too few workers for each and every case.
     """
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     console.print("asking the servers for their workers", soft_wrap=True)
     given = ask(request.grid, request.names, patience=request.start_timeout)
     for host in given.hosts:
@@ -122,13 +128,14 @@ def _asked(request: Request, grids: Iterable[Sequence[Case]]) -> Request:
     return replace(request, servers=given, place=place)
 
 
-def tell(base: Path, console: Console) -> int:
+def tell(base: Path, printing: Printing) -> int:
     """Say what the results in `base` tell, and write their reports; 1 if one cannot be written."""
     from gridbench.scenario.present import print_answers, write_overall, write_report
 
     status = 0
     folders = folders_of_results(base)
-    print_answers(Console(), folders)
+    print_answers(printing.tables(), folders)
+    printing.document(lambda: _document(base, folders))
     reports: list[Callable[[], None]] = [
         partial(write_report, folder, folder / REPORT) for folder in folders
     ]
@@ -139,8 +146,14 @@ def tell(base: Path, console: Console) -> int:
             write()
         except InputError as error:
             status = 1
-            console.print(f"gridbench: {error}", soft_wrap=True, markup=False)
+            print(f"gridbench: {error}", file=sys.stderr)
     return status
+
+
+def _document(base: Path, folders: Sequence[Path]) -> dict[str, object]:
+    """What `--json` prints: the cases of all scenarios, as cases.jsonl has them."""
+    cases = [asdict(case) for folder in folders for case in read_cases(folder)]
+    return {"results": base, "cases": cases}
 
 
 def _default_folder(scenarios: Sequence[int]) -> Path:

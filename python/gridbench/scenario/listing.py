@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from gridbench.formats import about, size
+from gridbench.scenario.needs import Need
 from gridbench.scenario.plan import Item, Judge, Limits
 from gridbench.tables import new_table
 
@@ -21,16 +22,8 @@ def print_listing(
     table.add_column("engine", no_wrap=True)
     for name in ("time", "memory", "data"):
         table.add_column(name, justify="right", no_wrap=True)
-    seconds, moved, left_out = 0.0, 0, 0
-    for item in items:
-        need = judge.need(item)
-        left = None if limits.whole is None else limits.whole - seconds
-        why = judge.why_not(item, need, left)
-        if why:
-            left_out += 1
-        else:
-            seconds += need.seconds
-            moved += need.bytes_moved
+    needs = _needs(items, judge, limits)
+    for item, need, why in needs:
         table.add_row(
             item.case.told(),
             item.engine,
@@ -41,9 +34,43 @@ def print_listing(
         if why:
             table.add_row(f"  skipped: {why}")
     console.print(table)
-    skipped = f", {left_out} of them skipped" if left_out else ""
+    run = [need for _, need, why in needs if not why]
+    seconds, moved = sum(need.seconds for need in run), sum(need.bytes_moved for need in run)
+    skipped = f", {len(items) - len(run)} of them skipped" if len(run) < len(items) else ""
     console.print(
         f"scenario {scenario}: {len(items)} cases{skipped}; about {about(seconds)},"
         f" {size(moved)} to move",
         soft_wrap=True,
     )
+
+
+def listing_record(
+    scenario: int, items: Sequence[Item], judge: Judge, limits: Limits
+) -> dict[str, object]:
+    """The same for JSON: seconds and bytes."""
+    cases = [
+        {
+            "case": item.case.told(),
+            "engine": item.engine,
+            "seconds": need.seconds,
+            "memory": need.memory,
+            "bytes_moved": need.bytes_moved,
+            "skipped": why,
+        }
+        for item, need, why in _needs(items, judge, limits)
+    ]
+    return {"scenario": scenario, "cases": cases}
+
+
+def _needs(items: Sequence[Item], judge: Judge, limits: Limits) -> list[tuple[Item, Need, str]]:
+    """Each with what it needs, and why it would be skipped, if it would."""
+    found = []
+    seconds = 0.0
+    for item in items:
+        need = judge.need(item)
+        left = None if limits.whole is None else limits.whole - seconds
+        why = judge.why_not(item, need, left)
+        if not why:
+            seconds += need.seconds
+        found.append((item, need, why))
+    return found

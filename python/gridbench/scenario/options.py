@@ -11,6 +11,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
 from gridbench.run.options import (
     engines_option,
     grid_option,
@@ -102,6 +103,7 @@ from gridbench.workload.body_option import parse_body, task_option
     metavar="DIR",
     help="Folder for the results. [default: runs/scenario-<number>-<time>]",
 )
+@printing_options
 @click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
 def scenario(
     *,
@@ -131,6 +133,7 @@ def scenario(
     out: Path | None,
     fresh: bool,
     policy: Policy,
+    printing: Printing,
 ) -> None:
     """Run the cases of one or more scenarios, and report what they tell.
 
@@ -193,6 +196,7 @@ def scenario(
                 fresh=fresh,
                 dry_run=dry_run,
                 policy=policy,
+                printing=printing,
             )
         )
     )

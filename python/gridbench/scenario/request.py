@@ -11,6 +11,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing
 from gridbench.scenario.grids import Choice
 from gridbench.scenario.needs import Place
 from gridbench.scenario.plan import Limits
@@ -46,6 +47,7 @@ class Request:
     dry_run: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
 
 
 def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> Place:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
+from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.run.folders import default_folder, prepare
 from gridbench.run.machine import available_memory
@@ -73,16 +73,16 @@ class Request:
     """Whose runs are meant in such a folder."""
     out: Path | None = None
     replace: bool = False
-    as_json: bool = False
     show: bool = False
     """Print the profile as a file, and nothing else."""
+    printing: Printing = field(default_factory=Printing)
 
 
 def run_simulation(request: Request) -> int:
     """Do what is asked for; the exit status. Raises InputError."""
     fitted = _fitted(request)
     if fitted and request.against not in (None, PUBLISHED):
-        return _watched(lambda progress, _: _compare(request, fitted, progress))
+        return _watched(request, lambda progress, _: _compare(request, fitted, progress))
     chosen = fitted.only() if fitted else _system(request)
     if request.link is not None:
         chosen = chosen.on_link(parse_rate("--link", request.link))
@@ -92,23 +92,25 @@ def run_simulation(request: Request) -> int:
         click.echo(profile_text(chosen), nl=False)
         return 0
     if request.against is not None:
-        return _watched(lambda progress, _: _compare(request, chosen, progress))
+        return _watched(request, lambda progress, _: _compare(request, chosen, progress))
     if request.sweep is not None:
         sweep = parse_sweep(request.sweep)
         return _watched(
-            lambda progress, interrupt: _sweep(request, chosen, sweep, progress, interrupt)
+            request,
+            lambda progress, interrupt: _sweep(request, chosen, sweep, progress, interrupt),
         )
-    return _watched(lambda progress, _: _single(request, chosen, progress))
+    return _watched(request, lambda progress, _: _single(request, chosen, progress))
 
 
-def _watched(do: Callable[[Progress, Interrupt], int]) -> int:
+def _watched(request: Request, do: Callable[[Progress, Interrupt], int]) -> int:
     """Do it with a progress bar, and with a clean end if the user wants one."""
-    console = Console(stderr=True, highlight=False)
-    with Interrupt() as interrupt, Progress(console, interrupt) as progress:
+    with Interrupt() as interrupt, Progress(request.printing.progress(), interrupt) as progress:
         try:
             return do(progress, interrupt)
         except Stopped:
-            console.print("gridbench: the simulation was interrupted, and nothing was written")
+            click.echo(
+                "gridbench: the simulation was interrupted, and nothing was written", err=True
+            )
             return interrupt.exit_status
 
 
@@ -172,12 +174,10 @@ def _single(request: Request, chosen: System, progress: Progress) -> int:
     told = account(done, table, progress.watch)
     if folder is not None:
         write_folder(folder, done, table)
-    if request.as_json:
-        click.echo(json.dumps(told.to_dict(), indent=2))
-    else:
-        print_account(Console(highlight=False), told)
+    print_account(request.printing.tables(), told)
+    request.printing.document(told.to_dict)
     if folder is not None:
-        click.echo(f"results: {folder}", err=True)
+        request.printing.say(f"results: {folder}")
     return 0
 
 
@@ -203,14 +203,11 @@ def _sweep(
     if stopped and not accounts:
         raise Stopped
     swept = Swept(sweep, accounts)
-    text = json.dumps(swept.to_dict(), indent=2)
-    write_page(folder / _VALUES, text + "\n")
+    write_page(folder / _VALUES, json.dumps(swept.to_dict(), indent=2) + "\n")
     write_sweep(swept, folder / _PAGE)
-    if request.as_json:
-        click.echo(text)
-    else:
-        print_swept(Console(highlight=False), swept)
-    click.echo(f"page: {folder / _PAGE}", err=True)
+    print_swept(request.printing.tables(), swept)
+    request.printing.document(swept.to_dict)
+    request.printing.say(f"page: {folder / _PAGE}")
     if stopped:
         left = len(cases) - len(accounts)
         click.echo(f"gridbench: interrupted; the last {left} are missing", err=True)
@@ -276,10 +273,7 @@ def _compare(request: Request, chosen: System | Fitted, progress: Progress) -> i
     else:
         folder = Path(request.against)
         found = [against_runs(folder, chosen, request.engine, progress.begin, progress.watch)]
-    if request.as_json:
-        click.echo(json.dumps([one.to_dict() for one in found], indent=2))
-        return 0
-    console = Console(highlight=False)
     for one in found:
-        print_against(console, one)
+        print_against(request.printing.tables(), one)
+    request.printing.document(lambda: [one.to_dict() for one in found])
     return 0

@@ -9,6 +9,7 @@ import click
 
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.printing import Printing, printing_options
 
 
 @click.command(
@@ -101,7 +102,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
     help="Write timeline, log and report there, or the page of a sweep.",
 )
 @click.option("--force", is_flag=True, help="Replace what DIR holds of an earlier simulation.")
-@click.option("--json", "as_json", is_flag=True, help="Print all values as JSON.")
+@printing_options
 @click.option("--show", is_flag=True, help="Print the profile as a file, and exit.")
 def simulate(
     *,
@@ -123,8 +124,8 @@ def simulate(
     engine: str,
     out: Path | None,
     force: bool,
-    as_json: bool,
     show: bool,
+    printing: Printing,
 ) -> None:
     """Simulate a workload on a system that is not here, old or new, with up to a million cores.
 
@@ -157,8 +158,8 @@ def simulate(
                 engine=engine,
                 out=out,
                 replace=force,
-                as_json=as_json,
                 show=show,
+                printing=printing,
             )
         )
     )

@@ -10,6 +10,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
 
 
 @click.command(
@@ -43,6 +44,7 @@ from gridbench.machine.policy import Policy
     "--out", type=click.Path(path_type=Path), metavar="FILE.json", help="Keep all values."
 )
 @load_options
+@printing_options
 @click.option("--fresh", is_flag=True, help="Forget what FILE.json has of a call cut off.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
@@ -58,6 +60,7 @@ def bench(
     fresh: bool,
     markdown: Path | None,
     policy: Policy,
+    printing: Printing,
 ) -> None:
     """Measure what only gridrpc does, beside the limits of this machine.
 
@@ -85,6 +88,6 @@ def bench(
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
     request = Request(
         areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,
-        policy=policy,
+        policy=policy, printing=printing,
     )  # fmt: skip
     sys.exit(run_bench(request))

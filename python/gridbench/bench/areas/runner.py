@@ -27,6 +27,7 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import disturbed_count, sentence
 from gridbench.pages.files import write_page
+from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
@@ -65,6 +66,7 @@ class Request:
     """Forget what `out` holds of a call that was cut off."""
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
 
 
 def run_bench(request: Request) -> int:
@@ -77,7 +79,7 @@ def run_bench(request: Request) -> int:
         )
     runs = request.runs or RUNS[request.extent]
     chosen = _chosen(request)
-    console, errors = Console(), Console(stderr=True)
+    console, errors = request.printing.tables(), request.printing.progress()
     record: dict[str, Any] = {
         "machine": machine_facts(),
         "versions": versions(),
@@ -90,8 +92,11 @@ def run_bench(request: Request) -> int:
     }
     points = Points() if request.fresh else _earlier(request.out, record, errors)
 
+    def whole() -> dict[str, Any]:
+        return record | {"points": list(map(asdict, points.all))}
+
     def save() -> None:
-        save_record(request.out, record | {"points": list(map(asdict, points.all))})
+        save_record(request.out, whole())
 
     page: list[str] = []
     if request.out and not request.out.exists():
@@ -118,7 +123,10 @@ def run_bench(request: Request) -> int:
             if interrupt.came:
                 kept = f"; --out {request.out} goes on with the rest" if request.out else ""
                 console.print(f"stopped: what was measured stands above{kept}", soft_wrap=True)
-                return interrupt.exit_status
+                break
+    request.printing.document(whole)
+    if interrupt.came:
+        return interrupt.exit_status
     if count := _disturbed(record, points):
         console.print(sentence(count), soft_wrap=True, highlight=False)
     if missing:

@@ -35,6 +35,7 @@ from gridbench.errors import InputError
 from gridbench.formats import about
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
+from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
@@ -64,6 +65,7 @@ class Request:
     fresh: bool = False
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def run_micro(request: Request) -> int:
     claimed, and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
     InputError for bad input.
     """
-    console = Console(stderr=True, highlight=False)
+    console = request.printing.progress()
     workloads = check_workloads(request.workloads)
     known = known_engines(request.engines)
     if request.fresh:  # before earlier results are forgotten
@@ -118,7 +120,8 @@ def run_micro(request: Request) -> int:
                 measure(plan, points, runner, progress)
         results = results_of(points.header, points.points + plan.refusals, seconds_now())
         results = replace(results, extent=extent_of(plan.sessions, points.points))
-        tell(results, request.folder, Console())
+        tell(results, request.folder, request.printing.tables())
+        request.printing.document(results.to_record)
         if interrupt.came:
             console.print("stopped: what was measured is kept")
             return interrupt.exit_status

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+
 from gridbench.bench.micro.command import known_engines
 from gridbench.bench.micro.workloads import WORKLOADS
 from gridbench.engines.environments import environment
 
 
-def listing() -> str:
-    """Workloads, and engines with whether they can be used, as text."""
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Workloads and engines, each with what there is to say of it."""
+
+    workloads: dict[str, str]
+    engines: dict[str, str]
+    """Whether they can be used, or why not."""
+
+    def told(self) -> str:
+        """As text."""
+        lines = []
+        for title, names in self.to_dict().items():
+            width = max(map(len, names))
+            lines.append(f"{title}:")
+            lines += [f"  {name:{width}}  {text}" for name, text in names.items()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, dict[str, str]]:
+        """For JSON."""
+        return asdict(self)
+
+
+def listing() -> Listing:
+    """All that this version measures."""
     engines = {}
     for name in known_engines(()):
         own = environment(name)
         state = own.state() if own else None
         missing = state is not None and state.kind != "installed"
         engines[name] = f"{state.what}: {state.remedy}" if state and missing else "can be used"
-    lines = []
-    for title, names in (("workloads", WORKLOADS), ("engines", engines)):
-        width = max(map(len, names))
-        lines.append(f"{title}:")
-        lines += [f"  {name:{width}}  {text}" for name, text in names.items()]
-    return "\n".join(lines)
+    return Listing(dict(WORKLOADS), engines)

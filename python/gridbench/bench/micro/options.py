@@ -11,6 +11,7 @@ import click
 from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
 from gridbench.workload.body_option import busy_option
 
 
@@ -50,6 +51,7 @@ from gridbench.workload.body_option import busy_option
     help="Folder for the results.",
 )
 @load_options
+@printing_options
 @click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
 @click.option("--list", "list_only", is_flag=True, help="List workloads and engines, and exit.")
 def micro(
@@ -63,6 +65,7 @@ def micro(
     fresh: bool,
     list_only: bool,
     policy: Policy,
+    printing: Printing,
 ) -> None:
     """Measure calls, arrays, start-up and memory on all installed engines.
 
@@ -79,7 +82,10 @@ def micro(
     if list_only:
         from gridbench.bench.micro.listing import listing
 
-        click.echo(listing())
+        listed = listing()
+        printing.document(listed.to_dict)
+        if not printing.as_json:
+            click.echo(listed.told())
         return
     from gridbench.bench.micro.command import Request, run_micro
     from gridbench.bench.micro.sizes import FULL, QUICK
@@ -95,6 +101,7 @@ def micro(
                 folder=out,
                 fresh=fresh,
                 policy=policy,
+                printing=printing,
             )
         )
     )
