@@ -47,7 +47,7 @@ help: ## list what one can do
 # ---- What users need
 
 .PHONY: install
-install: $(STAMPS)/bytecode $(STAMPS)/capi ## make .venv with the programs, and the library for C
+install: $(STAMPS)/bytecode $(STAMPS)/capi $(STAMPS)/completion ## make .venv with the programs, and the library for C
 	@# A compiler for Fortran may have come since the library was built.
 	@[[ -e $(VENV)/include/gridrpc/fortran/grpc.mod ]] || ! command -v gfortran >/dev/null || \
 		scripts/build-capi $(VENV)
@@ -78,6 +78,11 @@ $(STAMPS)/bytecode: $(STAMPS)/native $(shell find python -name '*.py')
 # For C, C++ and Fortran programs: include/, lib/ and bin/ in the environment.
 $(STAMPS)/capi: $(STAMPS)/native scripts/build-capi $(CAPI_SOURCES)
 	@scripts/build-capi $(VENV)
+	@touch $@
+
+# What shells complete, once the environment is active.
+$(STAMPS)/completion: $(STAMPS)/capi scripts/install-completion python/gridbench/completion.py
+	@scripts/install-completion $(VENV)
 	@touch $@
 
 .PHONY: install-c

@@ -17,6 +17,7 @@ from gridbench.advise.options import advise
 from gridbench.bench.areas.options import bench
 from gridbench.bench.micro.options import micro
 from gridbench.check.options import check
+from gridbench.completion import completion
 from gridbench.encodings import replace_missing_signs
 from gridbench.engines.options import engines
 from gridbench.errors import InputError
@@ -33,6 +34,7 @@ _COMMANDS = (
     advise,
     bench,
     check,
+    completion,
     engines,
     links,
     list_times,

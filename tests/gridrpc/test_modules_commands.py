@@ -159,6 +159,7 @@ def test_the_catalogue(shell: Shell, compile_idl: CompileIdl) -> None:
     assert "shown/scale" in shell.says("describe", "shown/scale")
     said = shell.says("unregister", "shown")
     assert said.startswith("module shown is no longer registered")
+    assert shell.says("register", module, "-q") + shell.says("unregister", "shown", "-q") == ""
     assert module.exists()
     assert "no module `shown` is registered" in shell.fails("unregister", "shown")
 
@@ -305,3 +306,50 @@ def test_only_regular_files_are_read_as_modules(shell: Shell) -> None:
     with opened(workers=1, modules=[shell.folder]) as grid:
         # A name without its module is looked for in all files that are there.
         assert "shown/scale" in repr(grid.function("scale"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "agent", "compile", "completion", "config", "describe", "doctor", "list", "register",
+     "script", "session", "session start", "session stop", "top", "unregister"],
+)  # fmt: skip
+def test_help_fits_80_columns_also_in_a_pipe(shell: Shell, command: str) -> None:
+    ran = shell.run(*command.split(), "--help", COLUMNS="80")
+    assert ran.returncode == 0, ran.stderr
+    assert [line for line in ran.stdout.splitlines() if len(line) > 80] == []
+    assert "\x1b" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("gridrpc ", {"compile", "doctor", "session", "completion"}),
+        ("gridrpc session ", {"start", "list", "show", "stop"}),
+        ("gridrpc doctor --", {"--config", "--json", "--quiet"}),
+        ("gridrpc completion ", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_bash_completes_commands_and_options(shell: Shell, line: str, offered: set[str]) -> None:
+    words = line.split(" ")
+    ask = (
+        f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}\n"
+        f"_gridrpc gridrpc {words[-1]!r} {words[-2]!r}\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    script = shell.says("completion", "bash") + ask
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], capture_output=True, text=True, check=True
+    )
+    found = set(done.stdout.split())
+    assert offered <= found
+    # Those that only programs start.
+    assert not found & {"spawner", "rank"}
+
+
+@pytest.mark.parametrize("shell_name", ["zsh", "fish"])
+def test_other_shells_get_a_script_of_theirs(shell: Shell, shell_name: str) -> None:
+    head = {"zsh": "#compdef gridrpc\n", "fish": "# Print an optspec"}[shell_name]
+    script = shell.says("completion", shell_name)
+    assert script.startswith(head)
+    assert "session" in script
+    assert shell.run("completion", "tcsh").returncode == 2

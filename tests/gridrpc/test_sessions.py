@@ -172,6 +172,11 @@ def test_work_goes_on_when_the_program_has_ended(
     with pytest.raises(JournalError, match="has 110 items, but this program gives 7"):
         night.submit("work", slowly, *at(tmp_path, range(7)))
     assert sorted(ran(tmp_path)) == list(range(110))
+    shown = json.loads(command("show", "night", "--json", cwd=tmp_path))
+    assert (shown["state"], shown["workers"]) == ("running", 2)
+    assert shown["progress"]["work"]["results"] == shown["progress"]["work"]["items"] == 110
+    named = json.loads(command("list", "--json", cwd=tmp_path))
+    assert ("night", ["work"]) in [(one["name"], one["maps"]) for one in named]
     told = command("show", "night", cwd=tmp_path)
     assert "map work: slowly, 110 of 110 results" in told
     assert "workers: 2 of 2 ready" in told

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use gridrpc_idl::Dialect;
 use gridrpc_runtime::agent;
 use gridrpc_runtime::client::invoke::{ModuleSearch, SearchError};
 use gridrpc_runtime::tool::recipe::Given;
 use gridrpc_runtime::tool::{
-    catalogue, compile, config, describe, doctor, makefile, script, session, top,
+    catalogue, compile, completion, config, describe, doctor, makefile, script, session, top,
 };
 use gridrpc_runtime::typed::read_interface;
 use gridrpc_runtime::worker::{Role, Spawner, run_rank, serve_native};
@@ -20,12 +20,15 @@ use gridrpc_wire::Prepare;
 use nix::sys::signal::{SigHandler, Signal, signal};
 use serde_json::json;
 
+/// Columns that a help has at most, also where it goes to no terminal.
+const WIDTH: usize = 80;
+
 /// Call numerical code on other cores and machines as if it were local.
 ///
 /// Compiles modules from interface descriptions (IDL), keeps this machine's catalogue of them, and
 /// is what native workers run. Programs make calls through the C, Fortran and Python APIs.
 #[derive(Debug, Parser)]
-#[command(name = "gridrpc", version, about)]
+#[command(name = "gridrpc", version, about, max_term_width = WIDTH)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -75,15 +78,21 @@ enum Command {
     Register {
         /// The module's file
         file: PathBuf,
+        /// Print nothing but errors
+        #[arg(short, long)]
+        quiet: bool,
     },
     /// Take a module out of the catalogue
     Unregister {
         /// The module's name
         module: String,
+        /// Print nothing but errors
+        #[arg(short, long)]
+        quiet: bool,
     },
     /// List the modules of the catalogue
     List {
-        /// For programs
+        /// Print all values as JSON
         #[arg(long)]
         json: bool,
     },
@@ -91,7 +100,7 @@ enum Command {
     Describe {
         /// `module`, `module/function`, `module/Class.method`, or a module's file
         name: String,
-        /// For programs
+        /// Print all values as JSON
         #[arg(long, conflicts_with = "idl")]
         json: bool,
         /// The module's interface as IDL
@@ -144,6 +153,10 @@ enum Command {
     Top(top::Options),
     /// Print the job script by which a server's batch system would be asked, and submit nothing
     Script(script::Options),
+    /// Print what a shell needs to complete commands and options
+    ///
+    /// For example, in ~/.bashrc: source <(gridrpc completion bash)
+    Completion(completion::Options),
 }
 
 fn dialect(name: &str) -> Result<Dialect, String> {
@@ -225,12 +238,15 @@ fn text_of(command: Command) -> Result<String, Failure> {
             let module = compile::compile(&file, &options)?;
             Ok(format!("{}\n", module.display()))
         }
-        Command::Register { file } => register(&file),
-        Command::Unregister { module } => unregister(&module),
+        Command::Register { file, quiet } => register(&file).map(|text| unless(quiet, text)),
+        Command::Unregister { module, quiet } => {
+            unregister(&module).map(|text| unless(quiet, text))
+        }
         Command::List { json } => list(json),
         Command::Describe { name, json, idl } => describe_one(&name, json, idl),
         Command::Config(wanted) => Ok(config::describe(wanted)?),
         Command::Script(options) => Ok(script::print(&options)?),
+        Command::Completion(options) => Ok(completion::script(options, &Arguments::command())),
         Command::Spawner
         | Command::Rank { .. }
         | Command::Agent { .. }
@@ -238,6 +254,11 @@ fn text_of(command: Command) -> Result<String, Failure> {
         | Command::Session(_)
         | Command::Top(_) => Ok(String::new()),
     }
+}
+
+/// The text, unless nothing is to be printed.
+fn unless(quiet: bool, text: String) -> String {
+    if quiet { String::new() } else { text }
 }
 
 fn names_in(file: &std::path::Path) -> Result<String, Failure> {

@@ -19,7 +19,7 @@ from gridbench.workload.body_option import parse_body, work_option
     cls=CommandWithExamples,
     short_help="Say how to divide a work, and on how many cores.",
     examples=(
-        "gridbench advise --work 100s --input 1MB --shared 10MB --output 100KB --cores 100",
+        "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",

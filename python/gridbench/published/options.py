@@ -16,7 +16,7 @@ from gridbench.printing import json_option
     short_help="Show the figures of the original report beside ours.",
     examples=(
         "gridbench published                   # all tables",
-        "gridbench published 5.5.4 text        # those of section 5.5.4, and figures in the text",
+        "gridbench published 5.5.4 text        # section 5.5.4, and the text",
         "gridbench published model --json",
     ),
 )

@@ -27,9 +27,9 @@ from gridbench.workload.body_option import parse_body, task_option
     short_help="Run the grids of cases that the benchmark asks its questions with.",
     examples=(
         "gridbench scenario 3 --time-scale 0.01",
-        "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, fewer values, in minutes",
+        "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, in minutes",
         "gridbench scenario 1 --dry-run             # what it would take",
-        "gridbench scenario 3 --cores 1,2 --task spin --time-scale 0.1   # tasks compute",
+        "gridbench scenario 3 --cores 1,2 --task spin --time-scale 0.1   # compute",
         "gridbench scenario 4 --cores 1,10,100 --sizes 0,1MB --engine process-pool",
         "gridbench scenario 1 --nodes 4 --link 1gbit --time-scale 0.1",
         "gridbench scenario 1 2 3 4 5 6 --grid grid.toml --server cluster",

@@ -17,9 +17,9 @@ from gridbench.printing import Printing, printing_options
     short_help="Simulate a workload on systems that are not here.",
     examples=(
         "gridbench simulate --profile symphony --cores 400 --sleep 30 --input 1MB",
-        "gridbench simulate --profile ninfg --cores 1000 --tasks 5000 --sleep 10 --link 100mbit",
-        "gridbench simulate --sweep cores=1000,10000,100000 --input 100KB --out runs/cores",
-        "gridbench simulate --profile symphony --show > mine.toml      # a profile to change",
+        "gridbench simulate --profile ninfg --cores 1000 --sleep 10 --link 100mbit",
+        "gridbench simulate --sweep cores=1000,10000,100000 --out runs/cores",
+        "gridbench simulate --profile symphony --show > mine.toml  # to be changed",
         "gridbench simulate --profile mine.toml --cores 1000 --out runs/mine",
         "gridbench simulate --profile model.json --against runs/scenario-6",
         "gridbench simulate --against published",

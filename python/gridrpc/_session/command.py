@@ -68,13 +68,16 @@ def _parser() -> argparse.ArgumentParser:
         help="when to end it: 90m, 8h, 2d; or 0: never "
         f"(default: {DEFAULT_LIMIT})",
     )  # fmt: skip
+    _add_quiet(start)
 
     listed = commands.add_parser("list", help="list the sessions")
     listed.set_defaults(run=_list)
+    _add_json(listed)
 
     show = commands.add_parser("show", help="show a session, its workers and its maps")
     show.set_defaults(run=_show)
     show.add_argument("name", metavar="NAME")
+    _add_json(show)
 
     stop = commands.add_parser(
         "stop",
@@ -84,7 +87,18 @@ def _parser() -> argparse.ArgumentParser:
     stop.set_defaults(run=_stop)
     stop.add_argument("name", metavar="NAME")
     stop.add_argument("--forget", action="store_true", help="remove its items and results as well")
+    _add_quiet(stop)
     return parser
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", dest="as_json", help="print all values as JSON"
+    )
+
+
+def _add_quiet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 def _seconds(text: str) -> float:
@@ -100,10 +114,12 @@ def _seconds(text: str) -> float:
 
 def _start(
     name: str,
+    *,
     config: str | None,
     servers: list[str] | None,
     workers: int | None,
     limit: float,
+    quiet: bool,
 ) -> None:
     folder = places.folder_of(name)
     _refuse_running(name)
@@ -126,6 +142,8 @@ def _start(
     if told is not None:
         raise SessionError(f"session `{name}` could not be started: {told}", name)
     earlier.write_text(json.dumps({"settings": settings, "directory": directory}), encoding="utf-8")
+    if quiet:
+        return
     record = places.record_of(name)
     print(f"session {name} runs as process {record.pid}, {_until(record)}")
     print(f'programs attach by gridrpc.attach("{name}"); its log is {folder / places.LOG}')
@@ -192,8 +210,11 @@ def _begun(
 # ---- list, show
 
 
-def _list() -> None:
+def _list(as_json: bool) -> None:
     names = places.known()
+    if as_json:
+        _print_json(list(map(_listed, names)))
+        return
     if not names:
         print("there are no sessions; `gridrpc session start NAME` starts one")
         return
@@ -218,8 +239,61 @@ def _list() -> None:
         print("  ".join(map(str.ljust, row, widths)).rstrip())
 
 
-def _show(name: str) -> None:
+def _listed(name: str) -> dict[str, Any]:
+    """A session for programs; with `error` instead, if nothing is known of it."""
+    try:
+        return _known(places.record_of(name))
+    except SessionError as error:
+        return {"name": name, "error": str(error)}
+
+
+def _known(record: Record) -> dict[str, Any]:
+    """What is known without asking the session's process. Times are seconds since 1970."""
+    folder = places.folder_of(record.name)
+    state = record.state()
+    return {
+        "name": record.name,
+        "state": state,
+        "host": record.host,
+        "process": record.pid,
+        "since": record.since,
+        "until": record.until,
+        "ended": None if state in ("running", "elsewhere") else record.fate(),
+        "log": str(folder / places.LOG),
+        "maps": places.keys_in(folder),
+    }
+
+
+def _shown(record: Record) -> dict[str, Any]:
+    """The same, and what the process tells of its workers and of each map, if it runs here."""
+    known = _known(record)
+    if known["state"] != "running":
+        return known
+    told = _status(record.name)
+    progress = told.pop("maps")
+    for of in progress.values():
+        if of["halted"] is not None:
+            of["halted"] = str(pickle.loads(of["halted"]))
+    return known | told | {"progress": progress}
+
+
+def _status(name: str) -> dict[str, Any]:
+    from gridrpc._session.attached import AttachedGrid
+
+    with AttachedGrid(name) as grid:
+        told: dict[str, Any] = grid._asked("status")
+    return told
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def _show(name: str, as_json: bool) -> None:
     record = places.record_of(name)
+    if as_json:
+        _print_json(_shown(record))
+        return
     folder = places.folder_of(name)
     state: State = record.state()
     if state != "running":
@@ -232,10 +306,7 @@ def _show(name: str) -> None:
             print(f"kept of it: {', '.join(places.keys_in(folder)) or 'nothing'}")
         print(f"log: {folder / places.LOG}")
         return
-    from gridrpc._session.attached import AttachedGrid
-
-    with AttachedGrid(name) as grid:
-        told = grid._asked("status")
+    told = _status(name)
     print(
         f"session {name} runs as process {record.pid} since {_when(record.since)}, {_until(record)}"
     )
@@ -266,20 +337,25 @@ def _when(seconds: float) -> str:
 # ---- stop
 
 
-def _stop(name: str, forget: bool) -> None:
+def _stop(name: str, forget: bool, quiet: bool) -> None:
+    say = _nothing if quiet else print
     record = places.record_of(name)
     if record.state() == "elsewhere":
         raise SessionError(f"session `{name}` runs on {record.host}: stop it there", name)
     if record.state() == "running":
         _end(record)
-        print(f"session {name} has ended")
+        say(f"session {name} has ended")
     else:
-        print(f"session {name} had ended before: {record.fate()}")
+        say(f"session {name} had ended before: {record.fate()}")
     if forget:
         places.forget(name)
-        print("its results are removed")
+        say("its results are removed")
     elif keys := places.keys_in(places.folder_of(name)):
-        print(f"its results are kept ({', '.join(keys)}); `--forget` removes them")
+        say(f"its results are kept ({', '.join(keys)}); `--forget` removes them")
+
+
+def _nothing(line: str) -> None:
+    del line
 
 
 def _end(record: Record) -> None:

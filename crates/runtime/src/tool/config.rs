@@ -8,6 +8,7 @@ use thiserror::Error;
 
 /// What to print, in one line, in the order in which compilers want it.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(override_usage = "gridrpc config OPTION...")]
 #[group(required = true, multiple = true)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of the program
 pub struct Wanted {

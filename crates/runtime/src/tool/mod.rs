@@ -3,6 +3,7 @@
 
 pub mod catalogue;
 pub mod compile;
+pub mod completion;
 pub mod config;
 pub mod describe;
 pub mod doctor;

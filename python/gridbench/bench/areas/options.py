@@ -21,7 +21,7 @@ from gridbench.printing import Printing, printing_options
         "gridbench bench modules --full --out figures.json",
         "gridbench bench hosts --case null     # one part of an area that has several",
         "gridbench bench cluster --out figures.json --markdown cluster.md",
-        "gridbench bench hosts --quick         # the smallest sizes: does all of it work here?",
+        "gridbench bench hosts --quick         # does all of it work here?",
     ),
 )
 @click.argument("areas", nargs=-1, metavar="[AREA]...")

@@ -22,6 +22,7 @@ const FEW: usize = 8;
 
 /// What is to be looked at.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of the program
 pub struct Options {
     /// The file that describes the grid; without it and any URL: grid.toml
     #[arg(long, value_name = "FILE")]
@@ -38,9 +39,12 @@ pub struct Options {
     /// Print all that was found, also of more than 8 hosts
     #[arg(long)]
     details: bool,
-    /// For programs
+    /// Print all values as JSON
     #[arg(long, conflicts_with = "details")]
     json: bool,
+    /// Print what is wrong, and no progress
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Why nothing is looked at.
@@ -88,7 +92,7 @@ pub fn run(options: &Options) -> Result<ExitCode, DoctorError> {
     let wanted = Wanted { servers, program, python: !options.native };
     let count = doctor::count(&wanted);
     let details = options.details || count <= FEW;
-    let progress = Progress::new(count, options.json, details);
+    let progress = Progress::new(count, options, details);
     let reports = doctor::examine(&wanted, &progress);
     progress.end();
     let text = if options.json { json(&reports) } else { text::summary(&reports) };

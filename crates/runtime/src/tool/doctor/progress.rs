@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::text;
+use super::{Options, text};
 use crate::doctor::{HostReport, Watch};
 
 /// Columns of a terminal that does not say how many it has.
@@ -14,10 +14,12 @@ const COLUMNS: usize = 80;
 #[derive(Debug)]
 pub(super) struct Progress {
     hosts: usize,
-    /// Whether standard error is a terminal.
+    /// Whether a line that changes is shown.
     live: bool,
-    /// Whether a line for each step is wanted, and what was found.
+    /// Whether a line for each step is printed.
     steps: bool,
+    /// Whether what was found is printed as it is found.
+    found: bool,
     details: bool,
     now: Mutex<Now>,
 }
@@ -30,9 +32,10 @@ struct Now {
 }
 
 impl Progress {
-    pub(super) fn new(hosts: usize, json: bool, details: bool) -> Progress {
-        let live = io::stderr().is_terminal();
-        Progress { hosts, live, steps: !json, details, now: Mutex::default() }
+    pub(super) fn new(hosts: usize, options: &Options, details: bool) -> Progress {
+        let live = !options.quiet && io::stderr().is_terminal();
+        let steps = !options.quiet && !options.json && !live;
+        Progress { hosts, live, steps, found: !options.json, details, now: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {
@@ -69,7 +72,7 @@ impl Watch for Progress {
     fn state(&self, host: usize, label: &str, state: &str) {
         let mut now = self.lock();
         let text = format!("{label} {state}");
-        if !self.live && self.steps {
+        if self.steps {
             let _ = writeln!(io::stderr(), "{text}");
         }
         now.states.retain(|(known, _)| *known != host);
@@ -81,7 +84,7 @@ impl Watch for Progress {
         let mut now = self.lock();
         now.done += 1;
         now.states.retain(|(known, _)| *known != host);
-        if self.steps {
+        if self.found {
             let text = if self.details { text::details(report) } else { text::complaints(report) };
             self.wipe();
             let mut output = io::stdout().lock();

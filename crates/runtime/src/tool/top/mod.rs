@@ -34,7 +34,7 @@ pub struct Options {
     /// Show it once, with what has been on average since the grid was opened, and end
     #[arg(long)]
     once: bool,
-    /// For programs: one document per line, as `Grid.stats` tells it
+    /// Print all values as JSON: a document per line, as `Grid.stats` tells it
     #[arg(long)]
     json: bool,
     /// Serve a page about all grids, or those of PID, on this machine alone: at this port, or one that is free. Under

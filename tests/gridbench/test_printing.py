@@ -1,0 +1,146 @@
+"""What all commands have in common in what they print: `--json`, `--quiet`, 80 columns, pipes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from gridbench.cli import cli
+from running import DEADLINE, REPOSITORY, MakeSetup, Run
+
+#: What colours, bars and other changes of what stands on a terminal are made of.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def _commands(command: click.Command, *path: str) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from _commands(inner, *path, name)
+
+
+COMMANDS = dict(_commands(cli, "gridbench"))
+#: What they print is made for shells, or is one line that says what was written or removed.
+WITHOUT_JSON = {
+    "gridbench",
+    "gridbench completion",
+    "gridbench engines install",
+    "gridbench engines remove",
+    "gridbench list-times",
+}
+#: They answer at once.
+WITHOUT_PROGRESS = {
+    "gridbench",
+    "gridbench check",
+    "gridbench completion",
+    "gridbench engines",
+    "gridbench list-times",
+    "gridbench published",
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_80_columns(name: str) -> None:
+    command = COMMANDS[name]
+    text = command.get_help(click.Context(command, info_name=name, terminal_width=80))
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+
+
+def test_all_commands_have_the_same_options_for_what_they_print() -> None:
+    options = {
+        name: {parameter.opts[-1]: parameter for parameter in command.params}
+        for name, command in COMMANDS.items()
+    }
+    assert {name for name, own in options.items() if "--json" not in own} == WITHOUT_JSON
+    assert {name for name, own in options.items() if "--quiet" not in own} == WITHOUT_PROGRESS
+    for option in ("--json", "--quiet"):
+        helps = {own[option].help for own in options.values() if option in own}  # type: ignore[attr-defined]
+        assert len(helps) == 1
+
+
+def test_a_run_tells_programs_what_it_found_and_people_nothing(
+    gridbench: Run, make_setup: MakeSetup
+) -> None:
+    setup = make_setup(tasks=4, nodes=2, sleep=0.05)
+    options = ("--engine", "process-pool", "--out", "out")
+    done = gridbench("run", setup, *options, "--json", "--quiet")
+    told = json.loads(done.stdout)
+    assert told["results"] == "out"
+    assert told["runs"]["process-pool"]["summary"]["ok"] == 4
+    # Another program may have disturbed it, which is no progress.
+    assert all(line.startswith("gridbench: ") for line in done.stderr.splitlines())
+
+    page = json.loads(gridbench("report", "out", "--out", "page.html", "--json").stdout)
+    assert page == {"page": "page.html", "compared": []}
+
+
+def test_scenarios_tell_programs_their_cases(gridbench: Run) -> None:
+    choice = ("scenario", "1", "--cores", "1", "--sizes", "0", "--time-scale", "1e-5")
+    planned = json.loads(gridbench(*choice, "--dry-run", "--json").stdout)
+    assert [one["scenario"] for one in planned] == [1]
+    (case,) = planned[0]["cases"]
+    assert case["skipped"] == ""
+
+    done = gridbench(*choice, "--out", "out", "--json", "--quiet", timeout=DEADLINE)
+    (case,) = json.loads(done.stdout)["cases"]
+    assert case["engine"] == "gridrpc-native"
+    assert all(line.startswith("gridbench: ") for line in done.stderr.splitlines())
+
+
+def test_lists_are_there_for_programs(gridbench: Run) -> None:
+    engines = json.loads(gridbench("engines", "--json").stdout)
+    pool = next(one for one in engines if one["name"] == "process-pool")
+    assert pool["state"] == "installed"
+    assert pool["problem"] == ""
+    listed = json.loads(gridbench("micro", "--list", "--json").stdout)
+    assert listed["engines"]["process-pool"] == "can be used"
+    assert "null_call" in listed["workloads"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("published", "5.5.4"),
+        ("simulate", "--cores", "4", "--sleep", "1"),
+        ("scenario", "3", "--dry-run"),
+        ("engines",),
+    ],
+)
+def test_a_pipe_gets_text_of_80_columns(gridbench: Run, words: tuple[str, ...]) -> None:
+    done = gridbench(*words, env={"COLUMNS": "80", "TERM": "xterm-256color"})
+    assert done.returncode == 0, done.stderr
+    assert CONTROL.search(done.stdout + done.stderr) is None
+    if words != ("engines",):  # whose descriptions are not broken, so that lines can be searched
+        assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("gridbench ", {"run", "scenario", "completion"}),
+        ("gridbench engines ", {"install", "remove"}),
+        ("gridbench run --sta", {"--start", "--start-timeout"}),
+        ("gridbench completion ", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_bash_completes_commands_and_options(gridbench: Run, line: str, offered: set[str]) -> None:
+    script = gridbench("completion", "bash").stdout
+    words = line.split(" ")
+    ask = (
+        f"COMP_WORDS=({' '.join(repr(word) for word in words)}); COMP_CWORD={len(words) - 1}\n"
+        f"_gridbench_completion gridbench {words[-1]!r} {words[-2]!r}\n"
+        'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script + "\n" + ask],
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert offered <= set(done.stdout.split()), done.stderr
