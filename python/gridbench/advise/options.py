@@ -17,7 +17,7 @@ from gridbench.workload.body_option import parse_body, work_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Say how to divide a work, and on how many cores.",
+    short_help="Say how to divide a job, and on how many cores to run it.",
     examples=(
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
@@ -25,9 +25,11 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
-@click.option("--work", required=True, metavar="TIME", help="What it takes on one core, as 100s.")
 @click.option(
-    "--cores", required=True, metavar="N", help="Cores that there are; workers, one task each."
+    "--work", required=True, metavar="TIME", help="Time of the job on one core, such as 100s."
+)
+@click.option(
+    "--cores", required=True, metavar="N", help="Available cores; each is a worker with one task."
 )
 @work_option
 @click.option(
@@ -35,19 +37,17 @@ from gridbench.workload.body_option import parse_body, work_option
     "bytes_in",
     metavar="SIZE",
     default="0",
-    help="Input of the whole work, as 1MB; it is divided with it. 1 MB is 1,024 KB.",
+    help="Input of the whole job, such as 1MB, which is divided with it. 1 MB is 1,024 KB.",
 )
 @click.option(
     "--input-per-task",
     "bytes_in_each",
     metavar="SIZE",
     default="0",
-    help="Input that each task gets, however many there are.",
+    help="Input of each task, however many there are.",
 )
 @click.option("--shared", metavar="SIZE", default="0", help="Data that is the same for all tasks.")
-@click.option(
-    "--output", "bytes_out", metavar="SIZE", default="0", help="Output of the whole work."
-)
+@click.option("--output", "bytes_out", metavar="SIZE", default="0", help="Output of the whole job.")
 @click.option(
     "--output-per-task",
     "bytes_out_each",
@@ -60,7 +60,7 @@ from gridbench.workload.body_option import parse_body, work_option
     type=click.Choice(["cold", "warm"]),
     default="cold",
     show_default=True,
-    help="Whether workers have to be started (cold), or are there already.",
+    help="Whether workers have to be started (cold), or run already (warm).",
 )
 @click.option(
     "--most-tasks",
@@ -68,7 +68,7 @@ from gridbench.workload.body_option import parse_body, work_option
     default=100_000,
     show_default=True,
     metavar="N",
-    help="Into more the work cannot be divided.",
+    help="The largest number of tasks into which the job can be divided.",
 )
 @click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINE}]")
 @click.option(
@@ -76,15 +76,15 @@ from gridbench.workload.body_option import parse_body, work_option
     "source",
     type=click.Path(path_type=Path, exists=True),
     metavar="MODEL.json|DIR",
-    help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the engine"
-    " is calibrated by some short runs.",
+    help="A model of `gridbench model`, or a folder of runs to fit one to. [default: calibrate the"
+    " engine with some short runs]",
 )
 @click.option(
     "--try",
     "trying",
     is_flag=True,
-    help="Really run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it,"
-    " as far as they fit.",
+    help="Run the advised split, and 1, 10, 25, 50, 100, 200, 400 and 1,000 tasks beside it, as far"
+    " as they fit.",
 )
 @click.option(
     "--rounds",
@@ -96,7 +96,7 @@ from gridbench.workload.body_option import parse_body, work_option
     "--try-limit",
     type=float,
     metavar="S",
-    help="With --try: splits that are expected to take more seconds are left out.  [default: 60]",
+    help="With --try: leave out splits that are expected to take more seconds.  [default: 60]",
 )
 @load_options
 @printing_options
@@ -127,18 +127,18 @@ def advise(
     policy: Policy,
     printing: Printing,
 ) -> None:
-    """Say into how many tasks to divide a work, and how many cores to ask for.
+    """Say into how many tasks to divide a job, and how many cores to ask for.
 
-    It tells the expected time with an interval, where the time goes, what limits, whether data
-    should be sent as shared data, and what would help most. DIR then holds report.html, with the
-    total time over the number of tasks, and model.json.
+    The advice gives the expected time with an interval, where the time goes, what limits it,
+    whether to send data as shared data, and what would help most. DIR then holds report.html, which
+    shows the total time over the number of tasks, and model.json.
 
-    Work is taken to compute: on this machine it gets no more cores than there are processors. With
-    --task sleep it waits, for files or other machines, and can have any number.
+    Tasks are assumed to compute: on this machine they get no more cores than there are processors.
+    With --task sleep they wait, for files or other machines, and can have any number.
 
-    With --try, the advice is held against reality on this machine: splits are run in random order,
-    and medians tell how close the advised one is to the best of them. Exit status 1 says that a run
-    failed, 3 that other programs used the machine, so that nothing can be claimed.
+    With --try, the advice is tested on this machine: splits run in random order, and their medians
+    show how close the advised one is to the best. Exit status 1 says that a run failed, 3 that
+    other programs used the machine, so that nothing can be claimed.
     """
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of

@@ -26,7 +26,7 @@ from gridbench.printing import json_option
 def check(sources: tuple[Path, ...], as_json: bool) -> None:
     """Judge the runs in folders by the rules of docs/rules.md.
 
-    All figures are worked out again from the stamps. Exit status 1: a rule is broken, so that
+    All figures are recomputed from the stamps. Exit status 1 says that a rule is broken, so that
     nothing should be claimed from the result.
     """
     from gridbench.check.command import check as check_folders

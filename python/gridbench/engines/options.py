@@ -11,11 +11,11 @@ from gridbench.printing import json_option, quiet_option
 
 
 @click.group(invoke_without_command=True)
-@click.option("--where", is_flag=True, help="Say where each is, instead of what it is.")
+@click.option("--where", is_flag=True, help="Show where each engine is, instead of what it is.")
 @json_option
 @click.pass_context
 def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
-    """List the engines, and what of them is installed.
+    """List the engines, and which of them are installed.
 
     Engines whose dependencies conflict with others' live in Python environments of their own, in
     $GRIDBENCH_ENGINES, by default in share/gridbench/engines of this Python.
@@ -31,12 +31,12 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
     examples=("gridbench engines install ray dask", "gridbench engines install --all"),
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="All that need an environment.")
+@click.option("--all", "everything", is_flag=True, help="All engines that need an environment.")
 @quiet_option
 def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     """Make the environments of engines, or repair them.
 
-    What is up to date is not touched.
+    Environments that are up to date are not touched.
     """
     from gridbench.engines.commands import install_engines
 

@@ -12,7 +12,7 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Make links of known rate on this machine, and measure them.",
+    short_help="Make links of a given rate on this machine, and measure them.",
     examples=(
         "gridbench links --nodes 3 --link 1gbit",
         "gridbench links --link 100mbit --json",
@@ -38,13 +38,13 @@ from gridbench.printing import Printing, printing_options
     help="How long each rate is measured.",
 )
 @printing_options
-@click.option("--clean", is_flag=True, help="Only remove what killed runs have left.")
+@click.option("--clean", is_flag=True, help="Only remove networks that killed runs have left.")
 def links(*, nodes: int, link: str, seconds: float, clean: bool, printing: Printing) -> None:
     """Put K nodes behind links of a given rate, and measure what these links do.
 
     Nodes are network namespaces, and links are pairs of virtual devices with a token bucket for
-    each direction, as workers get them that are put behind links. They are gone at the end.
-    Needs root and iproute2.
+    each direction, the same as workers behind links get. They are removed at the end. The command
+    needs root and iproute2.
     """
     from gridbench.links.command import Request, show_links
 

@@ -29,7 +29,7 @@ _accept = click.option(
     "--accept-load",
     is_flag=True,
     envvar="GRIDBENCH_ACCEPT_LOAD",
-    help="Measure although other programs use the machine; what they disturb then claims nothing.",
+    help="Measure although other programs use the machine; disturbed runs then claim nothing.",
 )
 _wait = click.option(
     "--wait-for-quiet",

@@ -13,7 +13,7 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Fit a model of an engine to runs, and tell how wrong it is.",
+    short_help="Fit a model of an engine to runs, and show how wrong it is.",
     examples=(
         "gridbench model runs/scenario-4 runs/scenario-5",
         "gridbench model runs/* --engine gridrpc-native --out model.json",
@@ -33,7 +33,7 @@ from gridbench.printing import Printing, printing_options
     "--test/--no-test",
     default=True,
     show_default=True,
-    help="Hold out runs, fit to the others, and tell the errors. Takes three more fits.",
+    help="Hold out runs, fit to the others, and show the errors. Takes three more fits.",
 )
 @printing_options
 @click.option(
@@ -49,10 +49,10 @@ def model(
 ) -> None:
     """Fit a model of each engine to the runs in FOLDERs.
 
-    The model follows every task through client, processors, links and workers, all of which serve
-    only so much at a time. What is fitted are the costs of each; they are told with intervals, and
-    those that the runs do not determine are told as such. Held out, to see how wrong it is, are a
-    random 30 % of the runs, those of the most cores, and those of the largest data.
+    The model follows every task through client, processors, links and workers, each of which serves
+    only so much at a time. The fit finds the costs of each, with intervals, and names the costs
+    that the runs do not determine. To see how wrong the model is, three groups of runs are held out
+    in turn: a random 30 %, the runs with the most cores, and those with the largest data.
 
     Exit status 1 says that there were too few runs of one of several engines.
     """

@@ -13,7 +13,7 @@ from gridbench.printing import json_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Show the figures of the original report beside ours.",
+    short_help="Show the figures of the original report, recomputed.",
     examples=(
         "gridbench published                   # all tables",
         "gridbench published 5.5.4 text        # section 5.5.4, and the text",
@@ -29,15 +29,15 @@ from gridbench.printing import json_option
     help="Write a page in Markdown instead of printing tables.",
 )
 def published(*, tables: tuple[str, ...], as_json: bool, out: Path | None) -> None:
-    """Show the figures of the original report beside ours.
+    """Show the figures of the original report, recomputed.
 
-    Figures that follow from others are worked out again from their inputs, such as transfer
-    rates, lines and estimates: TABLE is the number of a table in the report, such as 5.5.4-2, or
-    `text`. The totals of two systems are predicted by the pipeline model, beside the report's
-    own predictions: model-symphony and model-ninfg. A beginning, such as 5.5.4 or model, stands for
-    all that continue it.
+    Figures that follow from others, such as transfer rates, lines and estimates, are recomputed
+    from their inputs. TABLE is the number of a table in the report, such as 5.5.4-2, or `text`. For
+    two systems the pipeline model predicts the totals, beside the report's own predictions:
+    model-symphony and model-ninfg. A prefix, such as 5.5.4 or model, stands for all tables that
+    begin with it.
 
-    Exit status 1 says that a figure differs from ours and it is not known why.
+    Exit status 1 says that a figure differs from the recomputed one for no known reason.
     """
     from gridbench.published.command import Request, show_published
 

@@ -34,12 +34,12 @@ from gridbench.printing import Printing, printing_options
     "--scenario",
     "as_scenario",
     metavar="N",
-    help="Take the runs and logs for the cases of a scenario, 1 to 6, and answer its question.",
+    help="Treat runs and logs as cases of a scenario, 1 to 6, and answer its question.",
 )
 @click.option(
     "--fail-above",
     metavar="SHARE",
-    help="Exit with status 1 if the second of two results is worse by more than that, such as 5%.",
+    help="Exit with status 1 if the second of two results is worse by more than SHARE, such as 5%.",
 )
 @click.option(
     "--perfetto",
@@ -59,14 +59,15 @@ def report(
 ) -> None:
     """Make a report, side by side, from run folders and task logs.
 
-    A folder can be of a run that was interrupted or killed. A log can come from any program
-    that writes the benchmark's format. The folder of `gridbench micro`, or its results.json,
-    has a report of its own; so has the folder of a scenario, and several of these have one
+    The run of a folder may have been interrupted or killed. A log can come from any program that
+    writes the benchmark's format. The folder of `gridbench micro`, or its results.json, gets a
+    report of its own; so does the folder of a scenario, and several scenarios get one report
     together.
 
     Two results of the same kind are compared in the terminal: the ratio of each figure that both
-    have, and whether it is better or worse, which takes two values of each that do not overlap.
-    With --fail-above a change for the worse is an error, for a build that shall notice it.
+    have, and whether the second is better or worse. Such a verdict takes at least two values of
+    each, whose ranges do not overlap. With --fail-above, a change for the worse is an error, so
+    that a build can notice it.
     """
     from gridbench.report.command import make_report, make_trace
 

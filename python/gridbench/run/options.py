@@ -50,7 +50,7 @@ grid_option = click.option(
     "--grid",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Have the workers on the servers of this grid.toml instead of on this machine.",
+    help="Run the workers on the servers of this grid.toml instead of on this machine.",
 )
 servers_option = click.option(
     "--server",
@@ -106,7 +106,7 @@ start_timeout_option = click.option(
     show_default=True,
     metavar="F",
     callback=_time_scale,
-    help="Multiply the time of every task by F; 0 makes them not sleep at all.",
+    help="Multiply the time of every task by F; with 0, tasks take no time.",
 )
 @click.option(
     "--check/--no-check",
@@ -142,16 +142,16 @@ def run(
     of all tasks), tasks.log (the same in the benchmark's own format) and report.html. With
     several engines these lie in DIR/<engine>, and DIR/report.html compares them.
 
-    Tasks sleep unless --task says otherwise: what is measured is then the engine alone, and as many
-    workers as one likes are always at work. Tasks that compute share the processors; the ideal time
-    is that of the processors of this machine.
+    Tasks sleep unless --task says otherwise: the run then measures the engine alone, and any number
+    of workers can be at work at once. Tasks that compute share the processors, and their ideal time
+    counts the processors of this machine.
 
-    With --grid or --server the workers of gridrpc's engines are on other machines: the servers are
-    asked for their workers first, and NNodes does not count. Runs that were made with different
-    servers, and of other engines, are put side by side by `gridbench report`.
+    With --grid or --server the workers of gridrpc's engines are on other machines: gridbench asks
+    the servers for their workers first, and ignores NNodes. `gridbench report` shows runs with
+    different servers or engines side by side.
 
-    Nothing is measured while other programs use the machine: it is waited for, and they are named.
-    A run that they disturb does not count, and the exit status is then 3.
+    Nothing is measured while other programs use the machine: gridbench names them and waits. A run
+    that they disturb does not count, and the exit status is then 3.
 
     Ctrl-C ends a run and keeps what was measured; a second one ends the program at once.
     """

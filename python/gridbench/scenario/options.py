@@ -24,7 +24,7 @@ from gridbench.workload.body_option import parse_body, task_option
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Run the grids of cases that the benchmark asks its questions with.",
+    short_help="Run the benchmark's scenarios: grids of cases with one question each.",
     examples=(
         "gridbench scenario 3 --time-scale 0.01",
         "gridbench scenario 1 2 3 4 5 6 --quick     # all of them, in minutes",
@@ -59,7 +59,7 @@ from gridbench.workload.body_option import parse_body, task_option
 @click.option(
     "--split-data",
     is_flag=True,
-    help="Scenario 6: the input is of the whole work and divided among its tasks.",
+    help="Scenario 6: the input is that of the whole job, and divided among its tasks.",
 )
 @click.option("--optional", is_flag=True, help="Scenario 1: two more cases, of 120 s.")
 @click.option(
@@ -140,17 +140,17 @@ def scenario(
     1: cores against shared data. 2: task time against data. 3: what starting costs. 4: delay by
     input data. 5: delay by output data. 6: work split into n tasks.
 
-    With --grid or --server the workers are on the servers of a grid, such as the nodes of a
-    cluster; each case asks for as many as it has cores.
+    With --grid or --server the workers run on the servers of a grid, such as the nodes of a
+    cluster; each case uses as many as it has cores.
 
     Cases that do not fit into memory, or into the time allowed, are skipped, and the results say
-    why. Each result is saved at once: the same command with the same --out goes on where the one
-    before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios,
-    a folder for each of them, and a report on all.
+    why. Each result is saved at once, so the same command with the same --out goes on where the one
+    before stopped. DIR then holds cases.jsonl, report.html and the runs; with several scenarios, a
+    folder for each of them, and a report on all.
 
-    Nothing is begun while other programs use the machine: it is waited for, and they are named.
-    Cases that they disturb do not count (invalid). Exit status 1 says that a case failed, 3 that
-    no case counts for that reason.
+    No case begins while other programs use the machine: gridbench names them and waits. Cases that
+    they disturb do not count (invalid). Exit status 1 says that a case failed, 3 that no case
+    counts for that reason.
     """
     from gridbench.engines.servers import names_in
     from gridbench.scenario.amounts import parse_cores, parse_list, parse_size, parse_stddev

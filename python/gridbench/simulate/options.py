@@ -60,13 +60,13 @@ from gridbench.printing import Printing, printing_options
 @click.option(
     "--node-link",
     metavar="RATE",
-    help="Of each worker's own link. [default: it is never what limits]",
+    help="Of each worker's own link. [default: no limit]",
 )
 @click.option(
     "--start-up",
     type=float,
     metavar="S",
-    help="Seconds until all workers are there; 0: they are. [default: as the profile says]",
+    help="Seconds until all workers have started; 0: they run already. [default: the profile's]",
 )
 @click.option(
     "--seed",
@@ -79,7 +79,7 @@ from gridbench.printing import Printing, printing_options
 @click.option(
     "--sweep",
     metavar="WHAT=LIST",
-    help="Vary one of them: cores, tasks, tasks-per-core, sleep, stddev, input, shared, output,"
+    help="Vary one value: cores, tasks, tasks-per-core, sleep, stddev, input, shared, output,"
     " link, node-link.",
 )
 @click.option(
@@ -93,7 +93,7 @@ from gridbench.printing import Printing, printing_options
     default=DEFAULT_ENGINE,
     show_default=True,
     metavar="NAME",
-    help="Whose model is meant in a file of several, and whose runs with --against.",
+    help="Which engine's model to take from a file of several, and whose runs with --against.",
 )
 @click.option(
     "--out",
@@ -130,8 +130,8 @@ def simulate(
     """Simulate a workload on a system that is not here, old or new, with up to a million cores.
 
     Tasks go through the same model of a run as in `gridbench published`: client, links, perhaps a
-    manager, workers. Told are the total time, where it goes, what was busy, and what limits.
-    Sizes are such as 10KB or 1MB (1,024 KB), rates such as 100mbit or 1gbit, times seconds.
+    manager, workers. The output has the total time, where it goes, what was busy, and what limits
+    it. Write sizes as 10KB or 1MB (1,024 KB), rates as 100mbit or 1gbit, and times in seconds.
 
     DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.
     """

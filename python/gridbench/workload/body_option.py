@@ -28,7 +28,7 @@ def _option(default: str, told: str) -> Callable[[Callable[..., Any]], Callable[
 
 
 _CALL = (
-    "call FUNCTION(seconds, data, shared) of a Python module, which is also looked for in this"
+    "call FUNCTION(seconds, data, shared) of a Python module, which may be in the current"
     " folder."
 )
 task_option = _option(
@@ -36,7 +36,7 @@ task_option = _option(
 )
 work_option = _option(
     SPIN,
-    f"What its tasks do: wait, or keep a processor busy. With --try they do so, or {_CALL}",
+    f"What the tasks of the job do: wait, or keep a processor busy; with --try also {_CALL}",
 )
 busy_option = _option(
     SPIN, f"What the tasks of `work` do for 10 ms: wait; keep a processor busy; or {_CALL}"

@@ -32,8 +32,10 @@ from gridbench.printing import Printing, printing_options
     metavar="NAME",
     help="Only this part of hosts or cluster; repeatable.",
 )
-@click.option("--full", is_flag=True, help="More runs, and all of them for what takes long.")
-@click.option("--quick", is_flag=True, help="One run, and of hosts and cluster the smallest sizes.")
+@click.option("--full", is_flag=True, help="More runs, also of cases that take long.")
+@click.option(
+    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts and cluster."
+)
 @click.option(
     "--runs",
     type=click.IntRange(1, 1000),
@@ -45,7 +47,7 @@ from gridbench.printing import Printing, printing_options
 )
 @load_options
 @printing_options
-@click.option("--fresh", is_flag=True, help="Forget what FILE.json has of a call cut off.")
+@click.option("--fresh", is_flag=True, help="Forget what FILE.json has of an interrupted call.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path), metavar="FILE.md", help="Keep the tables."
 )
@@ -65,18 +67,17 @@ def bench(
     """Measure what only gridrpc does, beside the limits of this machine.
 
     The areas are grain (how large chunks of a map should be), modules (functions of compiled
-    modules, also from C), large (inputs that do not fit into memory at one time), libraries
-    (joblib, SciPy, executors and what else Python's libraries meet), journal (a map that keeps its
-    results), starts (of engines, beside plain scripts), hosts (many machines, beside the network
-    and other engines: some need root, or the engines) and cluster (workers that batch systems
-    start, beside their jobs and other engines); without any, all are measured.
-    Runs alternate, each in a fresh process. Shown are medians with the smallest and largest value,
-    and what is to be reached. Each run is saved in FILE.json as it ends: the same command goes on
-    where one that was cut off stopped. A part of cluster takes five minutes at most, with as many
-    rounds as that has room for, and of what reaches its limit it is told how far it came.
-    A ratio to a peer is claimed if two undisturbed rounds at least were all on one side of 1.
-    Exit status 1 says that something could not be measured, 3 that other programs used the machine,
-    so that nothing can be claimed.
+    modules, also from C), large (inputs that do not fit into memory at once), libraries (joblib,
+    SciPy, executors and other Python libraries), journal (a map that keeps its results), starts (of
+    engines, beside plain scripts), hosts (many machines, beside the network and other engines: some
+    cases need root, or the engines) and cluster (workers that batch systems start, beside plain
+    jobs and other engines). The default is all areas. Runs alternate, each in a fresh process. The
+    tables show medians with the smallest and largest value, and targets. Each run is saved in
+    FILE.json as it ends, so the same command goes on where an interrupted one stopped. A part of
+    cluster takes five minutes at most, with as many rounds as fit; for a case that reaches its
+    limit, the table says how far it came. A ratio to a peer is claimed if at least two rounds were
+    undisturbed and all of them had ratios on one side of 1. Exit status 1 says that something could
+    not be measured, 3 that other programs used the machine, so that nothing can be claimed.
     `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.areas.extent import Extent

@@ -70,14 +70,14 @@ def micro(
     """Measure calls, arrays, start-up and memory on all installed engines.
 
     Engines and repetitions are interleaved in random order, each in a fresh process; gridrpc and
-    the process pool are measured twice, and no difference is claimed that is smaller than what
-    lies between equals. The limits of the machine are measured beside them.
+    the process pool are measured twice, and no difference is claimed that is smaller than the
+    difference between two equals. The limits of the machine are measured beside the engines.
 
-    Every result is saved at once: the same command goes on where the one before stopped. DIR
+    Every result is saved at once, so the same command goes on where the one before stopped. DIR
     then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
     something could not be measured, 3 that other programs used the machine, so that nothing can be
-    claimed. What they disturb is repeated, as far as time allows; a claim takes two undisturbed
-    rounds at least, in all of which the same engine is ahead.
+    claimed. Disturbed measurements are repeated, as far as time allows. A claim takes at least two
+    undisturbed rounds, in all of which the same engine is ahead.
     """
     if list_only:
         from gridbench.bench.micro.listing import listing
