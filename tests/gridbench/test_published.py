@@ -190,7 +190,7 @@ def test_the_program_shows_a_table(gridbench: Run) -> None:
     assert ["100 KB", "rate, Mbit/s", "192", "459.6", "+267.6", "exception"] in lines
     assert ["1 MB", "rate, Mbit/s", "377", "377.4", "+0.4", "yes"] in lines
     assert done.stdout.splitlines()[-1] == (
-        "7 figures worked out again: 6 agree to their rounding, 0 within that of the inputs, "
+        "7 figures recomputed: 6 agree to their rounding, 0 within that of the inputs, "
         "1 do not follow from the inputs (exceptions), 0 differ"
     )
 

@@ -40,13 +40,13 @@ enum Command {
     Compile {
         /// The IDL file
         file: PathBuf,
-        /// The folder that the module goes to
+        /// The folder for the module
         #[arg(short, long, default_value = ".")]
         output: PathBuf,
         /// Keep the source of the stub beside the module
         #[arg(long)]
         keep_source: bool,
-        /// Only look for errors
+        /// Only check for errors
         #[arg(long, conflicts_with_all = ["list", "makefile"])]
         check: bool,
         /// Print the names of the functions and classes, and compile nothing
@@ -55,13 +55,13 @@ enum Command {
         /// Print a makefile for the module and its stubs, and compile nothing
         #[arg(long)]
         makefile: bool,
-        /// What the file means if it names no dialect: `gridrpc`, or `ninf-g` as with Ninf-G
+        /// The dialect of a file that names none: `gridrpc`, or `ninf-g` as with Ninf-G
         #[arg(long, default_value = "gridrpc", value_parser = dialect)]
         dialect: Dialect,
-        /// The compiler, instead of the file's or the usual one
+        /// The compiler to use instead of the file's or the usual one
         #[arg(long)]
         compiler: Option<String>,
-        /// The linker, instead of the file's or the usual one
+        /// The linker to use instead of the file's or the usual one
         #[arg(long)]
         linker: Option<String>,
         /// The arguments have what the file says of options, objects and libraries
@@ -103,23 +103,23 @@ enum Command {
         /// Print all values as JSON
         #[arg(long, conflicts_with = "idl")]
         json: bool,
-        /// The module's interface as IDL
+        /// Print the module's interface as IDL
         #[arg(long)]
         idl: bool,
     },
-    /// Print what compilers need for programs that use the C library
+    /// Print the options that compilers need for programs with the C library
     ///
     /// For example: cc -o client client.c $(gridrpc config --cflags --libs)
     Config(config::Wanted),
-    /// See whether grids will work on other machines, and what is wrong if not
+    /// Check whether grids will work on other machines, and what is wrong if not
     ///
-    /// Starts an agent on each host as a grid would, all at once, looks around there, measures the way, and
-    /// starts workers. What is wrong is printed with what to do about it; the exit status is 0 if nothing is.
+    /// Starts an agent on each host as a grid would, all at once, examines the host, measures the connection, and
+    /// starts workers. Problems are printed with what to do about them; the exit status is 0 if there are none.
     Doctor(doctor::Options),
-    /// Start native workers for a client; not for people
+    /// Start native workers for a client; not for direct use
     #[command(hide = true)]
     Spawner,
-    /// Run functions as one of several ranks of MPI; not for people
+    /// Run functions as one of several ranks of MPI; not for direct use
     #[command(hide = true)]
     Rank {
         /// Where the worker listens that has had it started
@@ -127,16 +127,16 @@ enum Command {
     },
     /// Run workers on this host for a client elsewhere; launchers start it
     ///
-    /// Reads one line from its standard input: the ticket that the client has made for it. Then it dials the
-    /// client, runs workers for it, and ends when the client has no more use for them or is gone.
+    /// The agent reads one line from standard input, the ticket that the client has made for it. It then connects
+    /// to the client, runs workers, and ends when the client needs them no more or is gone.
     Agent {
-        /// A file that has the ticket instead, and is removed
+        /// Read the ticket from FILE instead, and remove FILE
         #[arg(long, value_name = "FILE")]
         ticket: Option<PathBuf>,
-        /// How long it waits for that file, if it is not there yet
+        /// How long to wait for FILE, if it is not there yet
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
         patience: u64,
-        /// How many processors it has, if not all of its host
+        /// How many processors to use, if not all of the host
         #[arg(long, value_name = "N")]
         processors: Option<usize>,
     },
@@ -148,10 +148,10 @@ enum Command {
     Session(session::Options),
     /// Show what a running grid does: workers, calls, queue, functions and hosts
     ///
-    /// Looks at a grid that a program of yours has open on this machine, once per second, until the grid ends or you
-    /// do. In a pipe it prints a line per second.
+    /// Shows a grid that one of your programs has open on this machine, once per second, until the grid ends or you
+    /// press q. In a pipe, prints a line per second.
     Top(top::Options),
-    /// Print the job script by which a server's batch system would be asked, and submit nothing
+    /// Print the job script that a server's batch system would get, and submit nothing
     Script(script::Options),
     /// Print what a shell needs to complete commands and options
     ///

@@ -121,7 +121,7 @@ def summary(tables: Sequence[Reproduced | Predicted]) -> str:
     if not verdicts:
         return ""
     return (
-        f"{len(verdicts)} figures worked out again: {verdicts.count('agrees')} agree to their "
+        f"{len(verdicts)} figures recomputed: {verdicts.count('agrees')} agree to their "
         f"rounding, {verdicts.count('agrees within the inputs')} within that of the inputs, "
         f"{verdicts.count('exception')} do not follow from the inputs (exceptions), "
         f"{verdicts.count('differs')} differ"

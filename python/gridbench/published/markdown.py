@@ -16,15 +16,15 @@ from gridbench.published.figures import Predicted, Reproduced
 
 _INTRODUCTION = (
     "The compute-grid benchmark comes from a report on grids in finance, and slides about it. This "
-    "page sets its figures beside ours: those that follow from others are worked out again from "
-    "their inputs, and the totals of two systems are predicted by the model of gridbench. "
-    "`gridbench published` shows the same in the terminal; this page was written by "
-    "`gridbench published --out docs/published.md`.",
+    "page shows their figures beside recomputed ones: figures that follow from others are "
+    "recomputed from their inputs, and gridbench's model predicts the totals of two systems. "
+    "`gridbench published` shows the same in the terminal; `gridbench published --out "
+    "docs/published.md` wrote this page.",
     "",
-    "*Agrees* says whether ours, rounded as theirs, is the same: *yes*; or would be, for inputs "
-    "that are rounded to those printed: *within inputs*; or cannot be, for a reason given below: "
-    "*exception*. 1 MB counts as 8 Mbit everywhere. The sources take a KB for 1/1024 MB in some "
-    "tables and for 1/1000 MB in others; each table says which.",
+    "*Agrees* says whether the recomputed figure, rounded as the printed one, is the same: *yes*; "
+    "whether it would be for inputs that round to the printed ones: *within inputs*; or that it "
+    "cannot be, for a reason given below: *exception*. 1 MB counts as 8 Mbit everywhere. In some "
+    "tables the sources take a KB for 1/1024 MB, in others for 1/1000 MB; each table says which.",
 )
 
 
@@ -34,7 +34,7 @@ def markdown(tables: Sequence[Reproduced | Predicted]) -> str:
 
 
 def _lines(tables: Sequence[Reproduced | Predicted]) -> Iterator[str]:
-    yield from ("# Published figures, worked out again", "", *_INTRODUCTION, "")
+    yield from ("# Published figures, recomputed", "", *_INTRODUCTION, "")
     if told := summary(tables):
         yield from (f"{told}.", "")
     for table in tables:

@@ -15,10 +15,10 @@ const USUAL: &str = "grid.toml";
 /// Whose script is wanted.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The file that describes the grid; without it: grid.toml
+    /// The file that describes the grid [default: grid.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The server: its name in the file, or a URL; needed if the file has several
+    /// The server: its name in the file, or a URL; required if the file has several
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 }

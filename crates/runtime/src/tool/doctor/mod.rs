@@ -24,19 +24,19 @@ const FEW: usize = 8;
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools)] // each is an option of the program
 pub struct Options {
-    /// The file that describes the grid; without it and any URL: grid.toml
+    /// The file that describes the grid [default, without any URL: grid.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Only this server of the file; may be given several times
+    /// Check only this server of the file; may be given several times
     #[arg(long, value_name = "NAME")]
     server: Vec<String>,
     /// Servers as URLs, such as ssh://node1
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Only native workers are wanted: leave Python out
+    /// Check native workers only, and no Python
     #[arg(long)]
     native: bool,
-    /// Print all that was found, also of more than 8 hosts
+    /// Print all that was found, even for more than 8 hosts
     #[arg(long)]
     details: bool,
     /// Print all values as JSON

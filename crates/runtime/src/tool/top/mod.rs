@@ -27,18 +27,17 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What is to be shown, and how.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// The process whose grid is to be shown, such as 4711, or 4711.2 for its second one; without it, the only one
-    /// that runs
+    /// The process whose grid to show, such as 4711, or 4711.2 for its second grid [default: the only grid that runs]
     #[arg(value_name = "PID")]
     wanted: Option<Wanted>,
-    /// Show it once, with what has been on average since the grid was opened, and end
+    /// Show the grid once, with averages since it was opened, and end
     #[arg(long)]
     once: bool,
     /// Print all values as JSON: a document per line, as `Grid.stats` tells it
     #[arg(long)]
     json: bool,
-    /// Serve a page about all grids, or those of PID, on this machine alone: at this port, or one that is free. Under
-    /// /metrics there is the same for Prometheus
+    /// Serve a page about all grids, or those of PID, to this machine alone, at PORT or at a free one. /metrics has
+    /// the same for Prometheus
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json"])]
     web: Option<u16>,
 }
