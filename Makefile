@@ -120,7 +120,7 @@ test: docs test-rust test-model test-fuzz test-python ## run all tests
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
-	cargo test --locked --quiet -p gridrpc-wire -p gridrpc-idl -p gridrpc-core
+	cargo test --locked --quiet -p gridrpc-wire -p gridrpc-idl -p gridrpc-core -p gridbench-pipeline
 	$(PYTEST) $(addprefix tests/gridrpc/test_,grid_calls.py grid_config.py \
 		grid_errors.py grid_losses.py grid_map.py grid_native.py grid_shared.py map_chunks.py modules_calls.py \
 		modules_arrays.py modules_texts.py) tests/docs/test_architecture.py

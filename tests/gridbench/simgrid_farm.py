@@ -48,9 +48,11 @@ def command(program: Path, folder: Path, case: Case, parameters: Parameters) -> 
 
 
 def stamps(folder: Path) -> Stamps:
-    """What it has written; which worker did what is not among it."""
+    """What it has written; when data was sent, and which worker did what, is not among it."""
     found = np.fromfile(folder / "stamps").reshape(-1, 4)
-    return Stamps(*found.T, worker=np.full(len(found), -1))
+    submit, calc_in, calc_out, retrieve = found.T
+    unknown = np.full(len(found), np.nan)
+    return Stamps(submit, unknown, calc_in, calc_out, retrieve, np.full(len(found), -1))
 
 
 def largest_difference(one: Stamps, other: Stamps) -> float:

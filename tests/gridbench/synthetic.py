@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridbench.model.comparison import modelled
 from gridbench.model.observation import Measured, Observation, Place, Situation
-from gridbench.model.terms import Shape, run, terms_of
+from gridbench.model.pipeline import figures
+from gridbench.model.terms import Shape, case_of, parameters_of, terms_of
 
 PLACE = Place(engine="made-up", version="1", host="here", processors=2)
 COPIES = Shape()
@@ -54,6 +54,12 @@ def situations() -> list[Situation]:
     return found
 
 
+def modelled(shape: Shape, values: Mapping[str, float], situation: Situation) -> Measured:
+    """What the model says that a run would have measured."""
+    job = case_of(PLACE, situation), parameters_of(shape, values, PLACE, situation)
+    return Measured(*figures([job])[0].tolist())
+
+
 def observations(
     of: Iterable[Situation],
     *,
@@ -68,7 +74,7 @@ def observations(
     generator = np.random.default_rng(seed)
     found = []
     for number, situation in enumerate(of):
-        exact = modelled(run(shape, values, PLACE, situation), situation)
+        exact = modelled(shape, values, situation)
         factors = np.exp(noise * generator.standard_normal(4))
         ideal = situation.ideal
         measured = Measured(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
+from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.comparison import compare, differences, modelled
+from gridbench.model.comparison import Yardstick
 from gridbench.model.fit import Fit, fit
 from gridbench.model.held_out import held_out, judge
-from gridbench.model.observation import Situation
-from gridbench.model.terms import Shape, run
-from synthetic import COPIES, PLACE, TRUE, observations, of_engine, situations
+from gridbench.model.observation import Measured, Observation, Situation
+from gridbench.model.terms import Shape
+from synthetic import COPIES, TRUE, modelled, observations, of_engine, situations
 
 LARGE = ("start.constant", "start.serial", "in.client", "out.worker", "shared.worker")
 """Terms that decide a good part of some runs."""
@@ -52,12 +53,18 @@ def test_true_values_lie_in_the_intervals_despite_noise() -> None:
     assert sum(determined) >= 12, found.estimates
 
 
+def differences(one: Observation, said: Measured) -> Floats:
+    figures = np.array([astuple(said)])
+    return Yardstick([one]).differences(np.zeros(1, dtype=np.int64), figures)[0]
+
+
 def test_a_case_whose_runs_differ_counts_less() -> None:
     (one,) = observations(situations()[4:5])
     wrong = TRUE | {"start.constant": 0.06}
-    sure = compare(COPIES, wrong, PLACE, one)
+    said = modelled(COPIES, wrong, one.situation)
+    sure = differences(one, said)
     assert sure[0] > 0.1
-    unsure = compare(COPIES, wrong, PLACE, replace(one, uncertainty=0.1))
+    unsure = differences(replace(one, uncertainty=0.1), said)
     assert unsure == pytest.approx(sure / np.sqrt(2))
 
 
@@ -99,9 +106,9 @@ def test_how_an_engine_works_is_found_by_trying() -> None:
 
 def test_differences_are_nothing_where_model_and_run_agree() -> None:
     one = observations(situations()[:1])[0]
-    stamps = run(COPIES, TRUE, PLACE, one.situation)
-    assert differences(one, modelled(stamps, one.situation)) == pytest.approx(np.zeros(4))
-    slower = replace(modelled(stamps, one.situation), total=one.measured.total * 2)
+    said = modelled(COPIES, TRUE, one.situation)
+    assert differences(one, said) == pytest.approx(np.zeros(4))
+    slower = replace(said, total=one.measured.total * 2)
     assert differences(one, slower)[0] > 0.1
 
 

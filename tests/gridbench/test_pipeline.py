@@ -24,7 +24,6 @@ from gridbench.model.pipeline import (
     Start,
     evaluate,
 )
-from gridbench.model.stages import Clock, Evenly, InTurn
 from gridbench.model.terms import Shape, run
 
 FREE = Parameters(to_workers=Link(), from_workers=Link())
@@ -40,57 +39,6 @@ def case(
 
 def floats(*values: float) -> Floats:
     return np.array(values, dtype=np.float64)
-
-
-def ends(stage_of: type[InTurn] | type[Evenly], jobs: list[tuple[float, float]]) -> list[float]:
-    """When each job ends, given when it comes and its work."""
-    clock = Clock()
-    stage = stage_of(clock)
-    ended = [math.nan] * len(jobs)
-
-    def end(which: int) -> None:
-        ended[which] = clock.now
-
-    def come(which: int) -> None:
-        stage.add(jobs[which][1], end, which)
-
-    for number, (time, _) in enumerate(jobs):
-        clock.at(time, come, number)
-    clock.run()
-    return ended
-
-
-def test_jobs_in_turn_wait_for_each_other() -> None:
-    assert ends(InTurn, [(0, 2), (1, 2), (9, 1)]) == [2, 4, 10]
-
-
-def test_an_urgent_job_comes_before_those_that_wait() -> None:
-    clock = Clock()
-    stage = InTurn(clock)
-    order: list[int] = []
-    for number in range(3):
-        stage.add(1.0, order.append, number)
-    stage.add(1.0, order.append, 9, urgent=True)
-    clock.run()
-    assert order == [0, 9, 1, 2]
-
-
-def test_jobs_that_share_evenly_end_together_if_they_came_together() -> None:
-    assert ends(Evenly, [(0, 2), (0, 2), (0, 2)]) == [6, 6, 6]
-
-
-def test_a_job_that_shares_is_slower_only_while_it_shares() -> None:
-    # The first is alone until 1; then both get half until it ends, at 3; the second is alone again.
-    assert ends(Evenly, [(0, 2), (1, 2), (6, 1)]) == [3, 4, 7]
-
-
-@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 10)), min_size=1, max_size=30))
-def test_sharing_evenly_takes_as_long_in_all_as_in_turn(jobs: list[tuple[float, float]]) -> None:
-    jobs = sorted(jobs)
-    in_turn, evenly = ends(InTurn, jobs), ends(Evenly, jobs)
-    assert max(evenly) == pytest.approx(max(in_turn))
-    for end, (time, work) in zip(evenly, jobs, strict=True):
-        assert end >= (time + work) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("parameters", [FREE, MANAGED])
@@ -317,40 +265,6 @@ def test_an_impossible_case_is_refused(
 
 ONE_HOST = replace(MANAGED, processors=2)
 """A runtime in the client, on a machine with two processors."""
-
-
-def test_up_to_as_many_jobs_as_servers_go_on_at_full_speed() -> None:
-    clock = Clock()
-    stage = Evenly(clock, servers=2)
-    ended: dict[int, float] = {}
-    for which in range(4):
-        stage.add(1.0 if which < 3 else 2.0, lambda job: ended.update({job: clock.now}), which)
-    clock.run()
-    # Four share two until the short ones have got 1 s each; then the last is alone.
-    assert ended == pytest.approx({0: 2, 1: 2, 2: 2, 3: 3})
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 10)), min_size=1, max_size=30),
-    st.integers(1, 5),
-)
-def test_servers_are_never_idle_while_enough_jobs_wait(
-    jobs: list[tuple[float, float]], servers: int
-) -> None:
-    clock = Clock()
-    stage = Evenly(clock, servers)
-    ended = [math.nan] * len(jobs)
-
-    def end(which: int) -> None:
-        ended[which] = clock.now
-
-    for number, (time, _) in enumerate(jobs):
-        clock.at(time, lambda which: stage.add(jobs[which][1], end, which), number)
-    clock.run()
-    for end_time, (time, work) in zip(ended, jobs, strict=True):
-        assert end_time >= (time + work) * (1 - 1e-9)
-        # Even with all others in the way, and nothing done before it came.
-        assert end_time <= (time + work + sum(w for _, w in jobs)) * (1 + 1e-9)
 
 
 def test_workers_come_up_one_after_another() -> None:

@@ -40,7 +40,7 @@ def same_stamps(one: Simulation, other: Simulation) -> bool:
 def test_stamps_follow_each_other(name: str) -> None:
     done = simulate(WORK, system(name))
     stamps = done.stamps
-    order = [stamps.submit, done.sent, stamps.calc_in, stamps.calc_out, stamps.retrieve]
+    order = [stamps.submit, stamps.sent, stamps.calc_in, stamps.calc_out, stamps.retrieve]
     for before, after in itertools.pairwise(order):
         assert np.all(before <= after)
     assert done.total >= done.ideal

@@ -13,6 +13,7 @@ mod forking;
 mod grid;
 mod modules;
 mod package;
+mod pipeline;
 mod plain;
 mod results;
 mod sections;
@@ -34,6 +35,8 @@ mod _native {
     use crate::grid::{Function, Grid};
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
+    #[pymodule_export]
+    use crate::pipeline::{follow_pipeline, pipeline_figures};
     #[pymodule_export]
     use crate::plain::plain_bytes;
     #[pymodule_export]

@@ -14,7 +14,6 @@ from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
 from gridbench.model.command import model_of
-from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
 from gridbench.progress import Steps
@@ -79,8 +78,7 @@ def calibrate(engine: str, work: Work, console: Console, policy: Policy) -> Mode
 
 def _fitted(engine: str, found: list[Observation], console: Console) -> Model:
     console.print(f"{engine}: fitting a model to {len(found)} runs")
-    with workers_for(found) as executor:
-        return model_of(found, test=False, executor=executor)
+    return model_of(found, test=False)
 
 
 def calibrating(work: Work) -> Iterator[Case]:

@@ -24,7 +24,6 @@ from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.model.command import model_of
-from gridbench.model.fit import workers_for
 from gridbench.model.model import Model
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
@@ -128,8 +127,7 @@ def find_model(request: Request, console: Console) -> Model:
         for place, observations in places.items():
             if request.engine in (None, place.engine):
                 console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
-                with workers_for(observations) as executor:
-                    models.append(model_of(observations, test=False, executor=executor))
+                models.append(model_of(observations, test=False))
     chosen = [model for model in models if request.engine in (None, model.fit.place.engine)]
     if len(chosen) == 1:
         return chosen[0]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.model.fit import Watch, fit, workers_for
+from gridbench.model.fit import Watch, fit
 from gridbench.model.held_out import WAYS, Fitting, held_out, nobody
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, together
@@ -52,12 +51,9 @@ def fit_models(request: Request) -> int:
         console.print(f"{place_told(place)}: fitting a model to {len(observations)} runs")
         progress = Steps(console, "fit", 1 + (WAYS if request.test else 0))
         try:
-            with workers_for(observations) as executor, progress:
+            with progress:
                 model = model_of(
-                    observations,
-                    test=request.test,
-                    executor=executor,
-                    fitting=partial(_watched, progress),
+                    observations, test=request.test, fitting=partial(_watched, progress)
                 )
             models.append(model)
         except InputError as error:
@@ -90,7 +86,6 @@ def model_of(
     *,
     test: bool,
     shape: Shape | None = None,
-    executor: Executor | None = None,
     fitting: Fitting = nobody,
 ) -> Model:
     """The model of one engine in one place; `shape`: how it works, if that is known.
@@ -98,8 +93,8 @@ def model_of(
     InputError if there are too few runs.
     """
     cases = together(observations)
-    found = fit(cases, shape=shape, executor=executor, watch=fitting("all runs"))
-    errors = held_out(cases, shape=shape, executor=executor, fitting=fitting) if test else ()
+    found = fit(cases, shape=shape, watch=fitting("all runs"))
+    errors = held_out(cases, shape=shape, fitting=fitting) if test else ()
     return Model(
         fit=found,
         measured=range_of([one.situation for one in cases]),

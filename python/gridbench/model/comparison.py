@@ -7,14 +7,12 @@ Differences are logarithms of ratios, so that a tenth too long counts alike in r
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
-from gridbench.analysis.columns import Floats
-from gridbench.model.observation import Measured, Observation, Place, Situation
-from gridbench.model.pipeline import Stamps
-from gridbench.model.terms import Shape, run
+from gridbench.analysis.columns import Floats, Integers
+from gridbench.model.observation import Observation
 
 _FLOOR = 0.001
 """Seconds."""
@@ -26,41 +24,32 @@ _WEIGHTS = (1.0, 0.4, 0.4, 0.3)
 QUANTITIES = len(_WEIGHTS)
 
 
-def modelled(stamps: Stamps, situation: Situation) -> Measured:
-    """What a run with these stamps would have measured."""
-    firsts = np.full(situation.cores, math.inf)
-    np.minimum.at(firsts, stamps.worker, stamps.calc_in)
-    return Measured(
-        total=stamps.total,
-        first_calc_in=float(stamps.calc_in.min()),
-        last_worker_calc_in=float(firsts[np.isfinite(firsts)].max()),
-        extra=float(np.mean(stamps.calc_out - stamps.calc_in - situation.sleep)),
-    )
+class Yardstick:
+    """Runs that models are held against."""
 
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        measured = [one.measured for one in observations]
+        totals = np.array([one.total for one in measured])
+        self._ideal = np.array([one.ideal for one in observations])
+        self._floor = (_FLOOR + _PART * totals)[:, np.newaxis]
+        overheads = np.array(
+            [
+                (one.total - run.ideal, one.first_calc_in, one.last_worker_calc_in, one.extra)
+                for run, one in zip(observations, measured, strict=True)
+            ]
+        ).reshape(-1, QUANTITIES)
+        self._measured = np.log(np.maximum(overheads, 0.0) + self._floor)
+        # Those of a case whose runs differ among each other count less.
+        doubts = [math.hypot(1, one.uncertainty / _SURE) for one in observations]
+        self._weights = np.array(_WEIGHTS) / np.array(doubts)[:, np.newaxis]
 
-def differences(observation: Observation, model: Measured) -> Floats:
-    """Weighted differences, shape (`QUANTITIES`,); above 0 where the model takes longer."""
-    measured, ideal = observation.measured, observation.ideal
-    pairs = (
-        (model.total - ideal, measured.total - ideal),
-        (model.first_calc_in, measured.first_calc_in),
-        (model.last_worker_calc_in, measured.last_worker_calc_in),
-        (model.extra, measured.extra),
-    )
-    floor = _FLOOR + _PART * measured.total
-    return np.array(
-        [
-            weight * math.log((max(ours, 0.0) + floor) / (max(theirs, 0.0) + floor))
-            for weight, (ours, theirs) in zip(_WEIGHTS, pairs, strict=True)
-        ]
-    )
+    def differences(self, runs: Integers, figures: Floats) -> Floats:
+        """Weighted differences, shape (n, `QUANTITIES`); above 0 where the model takes longer.
 
-
-def compare(
-    shape: Shape, values: Mapping[str, float], place: Place, observation: Observation
-) -> Floats:
-    """`differences` of an observation and the model with these values; those of a case whose runs
-    differ among each other count less."""
-    stamps = run(shape, values, place, observation.situation)
-    counts = 1 / math.hypot(1, observation.uncertainty / _SURE)
-    return counts * differences(observation, modelled(stamps, observation.situation))
+        `runs` are the numbers of those that models are held against, shape (n,), and `figures`
+        what the models say of them, as `pipeline.figures` gives it.
+        """
+        ours = figures.copy()
+        ours[:, 0] -= self._ideal[runs]
+        logarithms = np.log(np.maximum(ours, 0.0) + self._floor[runs])
+        return np.asarray(self._weights[runs] * (logarithms - self._measured[runs]))

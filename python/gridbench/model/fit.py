@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -23,9 +20,18 @@ from scipy import optimize, stats
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
-from gridbench.model.comparison import QUANTITIES, compare
+from gridbench.model.comparison import QUANTITIES, Yardstick
 from gridbench.model.observation import Observation, Place
-from gridbench.model.terms import Movement, Shape, Term, relevant, terms_of
+from gridbench.model.pipeline import Case, Parameters, figures
+from gridbench.model.terms import (
+    Movement,
+    Shape,
+    Term,
+    case_of,
+    parameters_of,
+    relevant,
+    terms_of,
+)
 
 _TYPICAL = 0.1
 """Weighted difference from which on one pulls less and less."""
@@ -52,8 +58,8 @@ _MOST_STEPS = 20
 """Of a search, with each size of steps for derivatives."""
 _NEAR = 1.5
 """Times the cost of the best shape, up to which another may still be better on all runs."""
-_MORE_STARTS, _APART = 3, 1.0
-"""Searches on few runs besides the one from the guesses, for such shapes, and how far from those
+_MORE_STARTS, _APART = 6, 1.0
+"""Searches besides the one from the guesses, for such shapes, and how far from those
 they begin: a standard deviation, of the logarithm. They end in different valleys."""
 _SMALL = 300
 """Tasks of a run that takes no long to evaluate."""
@@ -66,8 +72,6 @@ _EXACT, _ROUGH = 1e-4, 0.005
 """What the cost may still change by, as a part of it; where beginnings and shapes are compared."""
 _SPARE = 3
 """Runs that there must be beyond the number of terms."""
-_PARALLEL = 2000
-"""Tasks in all runs from which on it pays to use all processors."""
 
 
 Watch = Callable[[int, int], None]
@@ -115,7 +119,6 @@ def fit(
     observations: Sequence[Observation],
     *,
     shape: Shape | None = None,
-    executor: Executor | None = None,
     watch: Watch | None = None,
 ) -> Fit:
     """The model of the one engine that `observations` are of.
@@ -130,17 +133,12 @@ def fit(
     # A search takes as many evaluations on few runs as on many, so most of it is done on few.
     few = _few(many)
     count = _Count(1, watch)
-    problems = [_Problem(one, place, few, executor, count) for one in shapes]
-    tried: list[tuple[Shape, float]] = []
-    begins: list[tuple[Shape, Mapping[str, float]]] = [(shapes[0], {})]
-    if len(few) < len(many):
-        tried, begins = _compared(problems, count, _MORE_STARTS)
-    elif len(shapes) > 1:
-        tried, begins = _compared(problems, count, 0)
+    problems = [_Problem(one, place, few, count) for one in shapes]
+    tried, begins = _compared(problems, count, _MORE_STARTS)
     count.more(len(begins))
     ends = []
     for one, begin in begins:
-        problem = _Problem(one, place, many, executor, count)
+        problem = _Problem(one, place, many, count)
         ends.append((problem, problem.search(begin)))
     problem, found = min(ends, key=lambda end: end[1].cost)
     found = problem.settle(found)
@@ -229,15 +227,6 @@ def refuse_too_few(observations: Sequence[Observation], shapes: Sequence[Shape])
         )
 
 
-def workers_for(observations: Sequence[Observation]) -> AbstractContextManager[Executor | None]:
-    """Processes to evaluate the model in, where that pays."""
-    if sum(one.situation.tasks for one in observations) < _PARALLEL:
-        return nullcontext(None)
-    from concurrent.futures import ProcessPoolExecutor
-
-    return ProcessPoolExecutor()
-
-
 def _affordable(observations: Sequence[Observation]) -> list[Observation]:
     """All of them, or as many, drawn with a seed, as have no more than so many tasks together."""
     left = _MOST_TASKS
@@ -300,13 +289,13 @@ class _Problem:
         shape: Shape,
         place: Place,
         observations: Sequence[Observation],
-        executor: Executor | None,
         count: _Count,
     ) -> None:
         self.shape = shape
         self._place = place
         self._observations = observations
-        self._executor = executor
+        self._cases = [case_of(place, one.situation) for one in observations]
+        self._yardstick = Yardstick(observations)
         self._count = count
         self._terms = relevant(terms_of(shape), [one.situation for one in observations])
         self._guess = np.array([term.guess for term in self._terms])
@@ -403,29 +392,31 @@ class _Problem:
     def _residuals(self, at: Floats) -> Floats:
         """Shape (runs, quantities)."""
         if self._known[0] != at.tobytes():
-            values = self.values(at)
-            residuals = self._evaluate([(values, one) for one in self._observations])
+            rows = range(len(self._observations))
+            residuals = self._evaluate(rows, self._jobs(self.values(at), rows))
             self._known = (at.tobytes(), residuals)
         return self._known[1]
 
     def _jacobian(self, at: Floats, steps: tuple[float, float]) -> Floats:
         """Shape (runs, quantities, terms). A term is tried only in runs that it touches."""
-        places: list[tuple[int, int]] = []
-        jobs: list[tuple[Mapping[str, float], Observation]] = []
+        rows: list[int] = []
+        columns: list[int] = []
+        jobs: list[tuple[Case, Parameters]] = []
         share, least = steps
         each = np.maximum(share * at, least)
         for column, term in enumerate(self._terms):
             step = np.zeros(len(at))
             step[column] = each[column]
-            values = self.values(at + step)
-            for row, one in enumerate(self._observations):
-                if term.touches(one.situation):
-                    places.append((row, column))
-                    jobs.append((values, one))
+            touched = [
+                row for row, one in enumerate(self._observations) if term.touches(one.situation)
+            ]
+            rows += touched
+            columns += [column] * len(touched)
+            jobs += self._jobs(self.values(at + step), touched)
         base = self._residuals(at)
         jacobian = np.zeros((len(self._observations), QUANTITIES, len(at)))
-        for (row, column), residuals in zip(places, self._evaluate(jobs), strict=True):
-            jacobian[row, :, column] = (residuals - base[row]) / each[column]
+        moved = self._evaluate(rows, jobs) - base[rows]
+        jacobian[rows, :, columns] = moved / each[columns, np.newaxis]
         return jacobian
 
     def _pull(self, at: Floats) -> Floats:
@@ -436,11 +427,23 @@ class _Problem:
         self._count.tell()
         return np.concatenate([data, np.diag(_TYPICAL / _PULL / at)])
 
-    def _evaluate(self, jobs: Sequence[tuple[Mapping[str, float], Observation]]) -> Floats:
-        work = partial(_compare, self.shape, self._place)
-        if self._executor is None:
-            return np.array([work(job) for job in jobs])
-        return np.array(list(self._executor.map(work, jobs, chunksize=max(1, len(jobs) // 16))))
+    def _jobs(
+        self, values: Mapping[str, float], rows: Sequence[int]
+    ) -> list[tuple[Case, Parameters]]:
+        """For some of the observations, by number: what the model is given."""
+        known: dict[tuple[bool, float, float], Parameters] = {}
+        jobs = []
+        for row in rows:
+            its = self._observations[row].situation
+            key = (its.warm, its.bytes_in, its.most_outstanding)
+            if key not in known:
+                known[key] = parameters_of(self.shape, values, self._place, its)
+            jobs.append((self._cases[row], known[key]))
+        return jobs
+
+    def _evaluate(self, rows: Sequence[int], jobs: Sequence[tuple[Case, Parameters]]) -> Floats:
+        """Weighted differences of these observations, shape (rows, quantities)."""
+        return self._yardstick.differences(np.array(rows, dtype=np.int64), figures(jobs))
 
 
 def _estimate(term: Term, middle: float, reach: float) -> Estimate:
@@ -449,8 +452,3 @@ def _estimate(term: Term, middle: float, reach: float) -> Estimate:
     low = max(term.low, math.exp(middle - reach)) if determined else term.low
     high = min(term.high, math.exp(middle + reach))
     return Estimate(term, value, min(value, low), max(value, high), bool(determined))
-
-
-def _compare(shape: Shape, place: Place, job: tuple[Mapping[str, float], Observation]) -> Floats:
-    values, observation = job
-    return compare(shape, values, place, observation)

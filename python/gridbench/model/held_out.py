@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +96,6 @@ def held_out(
     observations: Sequence[Observation],
     *,
     shape: Shape | None = None,
-    executor: Executor | None = None,
     fitting: Fitting = nobody,
 ) -> tuple[HeldOut, ...]:
     """All three ways; each fits a model of its own to the other runs, its shape included if none
@@ -119,7 +117,7 @@ def held_out(
             if not held:
                 raise InputError("no run was drawn")
             watch = fitting(f"all but {what}")
-            model = fit(rest, shape=shape, executor=executor, watch=watch)
+            model = fit(rest, shape=shape, watch=watch)
         except InputError as error:
             found.append(HeldOut(name=name, what=what, fitted=len(rest), refused=error.what))
         else:

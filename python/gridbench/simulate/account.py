@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from gridbench.analysis.breakdown import job_cost
 from gridbench.analysis.lanes import assign_lanes
+from gridbench.model.pipeline import Watch
 from gridbench.report.study import label
 from gridbench.simulate.limits import Gain, Use, gains, limit, uses
-from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import Simulation
 from gridbench.simulate.systems import ASSUMPTION, System
 from gridbench.simulate.throttling import Level, Pressure

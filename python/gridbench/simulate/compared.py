@@ -14,9 +14,9 @@ import numpy as np
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
 from gridbench.model.observation import Place, Situation
+from gridbench.model.pipeline import Watch
 from gridbench.model.source import read_source
 from gridbench.simulate.fitted import Fitted
-from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import System
 from gridbench.simulate.work import Work

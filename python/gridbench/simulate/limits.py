@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gridbench.formats import percent
-from gridbench.model.pipeline import Case, Link, Manager, Parameters
-from gridbench.simulate.observed import Watch
+from gridbench.model.pipeline import Case, Link, Manager, Parameters, Watch
 from gridbench.simulate.simulation import Simulation, total_of
 from gridbench.simulate.systems import System
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gridbench.analysis.transfer import MEGABYTE, block_span
+from gridbench.model.pipeline import Watch
 from gridbench.published.printed import BINARY, figure_in_text, megabytes, table, tasks_of
 from gridbench.simulate.compared import Against, Comparison, Tell
-from gridbench.simulate.observed import Watch
 from gridbench.simulate.simulation import Simulation, simulate
 from gridbench.simulate.systems import System, system
 from gridbench.simulate.work import Work

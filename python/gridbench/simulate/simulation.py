@@ -8,10 +8,9 @@ import numpy as np
 
 from gridbench.analysis.columns import Floats
 from gridbench.analysis.summary import ideal_time
-from gridbench.model.pipeline import Case, Stamps
-from gridbench.simulate.observed import ObservedRun, Watch
+from gridbench.model.pipeline import Case, Stamps, Watch, evaluate
 from gridbench.simulate.systems import System
-from gridbench.simulate.throttling import Pressure, ThrottledRun
+from gridbench.simulate.throttling import Pressure, follow_throttled
 from gridbench.simulate.work import Work
 
 
@@ -24,8 +23,6 @@ class Simulation:
     case: Case
     """What the model was given."""
     stamps: Stamps
-    sent: Floats
-    """When each task's data started on its way to its worker, shape (tasks,)."""
     ideal: float
     """The same tasks on as many cores with no overhead at all."""
     pressure: Pressure | None
@@ -50,7 +47,7 @@ def simulate(
     times: Floats | None = None,
     watch: Watch | None = None,
 ) -> Simulation:
-    """Follow all tasks of the work through the system: a million of them take about a minute.
+    """Follow all tasks of the work through the system: a million of them take a few seconds.
 
     With `start_up`, all workers are there after so many seconds, whatever the system's own start-up
     is like. `times` are those of the tasks, shape (tasks,), if they are not to be drawn.
@@ -58,16 +55,14 @@ def simulate(
     if start_up is not None and system.parameters.start is not None:
         system = replace(system, parameters=replace(system.parameters, start=None))
     case = case_of(work, system, start_up, work.times() if times is None else times)
-    run = _run(case, system)
-    run.follow(watch)
+    stamps, pressure = _follow(case, system, watch)
     return Simulation(
         work=work,
         system=system,
         case=case,
-        stamps=run.stamps(),
-        sent=np.array(run.sent),
+        stamps=stamps,
         ideal=ideal_time(case.sleep, work.cores),
-        pressure=run.pressure if isinstance(run, ThrottledRun) else None,
+        pressure=pressure,
     )
 
 
@@ -87,12 +82,10 @@ def case_of(work: Work, system: System, start_up: float | None, times: Floats) -
 
 def total_of(case: Case, system: System, watch: Watch | None = None) -> float:
     """The total time alone, seconds."""
-    run = _run(case, system)
-    run.follow(watch)
-    return run.stamps().total
+    return _follow(case, system, watch)[0].total
 
 
-def _run(case: Case, system: System) -> ObservedRun:
+def _follow(case: Case, system: System, watch: Watch | None) -> tuple[Stamps, Pressure | None]:
     if system.throttling is None:
-        return ObservedRun(case, system.parameters)
-    return ThrottledRun(case, system.parameters, system.throttling)
+        return evaluate(case, system.parameters, watch), None
+    return follow_throttled(case, system.parameters, system.throttling, watch)

@@ -41,7 +41,7 @@ def table_of(done: Simulation) -> pa.Table:
 
     submit = known(stamps.submit)
     # Where the client sends a task off at the moment it submits it, sending still comes after.
-    sent = np.where(done.sent > stamps.submit, done.sent, np.nextafter(stamps.submit, np.inf))
+    sent = np.where(stamps.sent > stamps.submit, stamps.sent, np.nextafter(stamps.submit, np.inf))
     names = pa.array([f"w{number + 1}" for number in range(len(done.case.ready))])
     workers = names.take(pa.array(stamps.worker))
     columns: dict[str, Any] = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gridbench.model.stages import Clock, Then
+from pipeline_reference.stages import Clock, Then
 
 
 class Spreading:

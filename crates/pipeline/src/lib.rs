@@ -1,0 +1,38 @@
+//! A run as tasks on their way: client, link, perhaps a manager, workers, and back.
+//!
+//! ```text
+//! client -> (link -> manager) -> link -> worker: take, sleep, answer -> link (-> link) -> client
+//! ```
+//!
+//! Each of these can do only so much at a time, and all of them work at once: that is what overlaps.
+//! On one machine, client and workers also share its processors. A [`Run`] follows every task of a
+//! [`Case`] through them, by [`Parameters`], and gives its [`Stamps`]. It has no clock but its own,
+//! and nothing is drawn at random.
+//!
+//! ```
+//! use gridbench_pipeline::{Case, Link, Parameters, Run};
+//!
+//! // Two tasks of a second on a worker, with data that takes half a second on its way.
+//! let case = Case::new(vec![1.0, 1.0], vec![0.0]).with_bytes(50.0, 0.0, 0.0);
+//! let link = Link { rate: 100.0, ..Link::default() };
+//! let parameters = Parameters { to_workers: link, ..Parameters::default() };
+//! let mut run = Run::new(&case, &parameters, None);
+//! while run.go_on(10_000) {}
+//! let stamps = run.stamps();
+//! assert_eq!(stamps.calc_in, [0.5, 2.0]);
+//! assert_eq!(stamps.retrieve, [1.5, 3.0]);
+//! ```
+
+mod case;
+mod clock;
+mod memory;
+mod parameters;
+mod run;
+mod spreading;
+mod stages;
+mod throttling;
+
+pub use case::{Case, Figures, Stamps};
+pub use parameters::{Effort, Link, Manager, Parameters, Sharing, Start};
+pub use run::Run;
+pub use throttling::{Level, Pressure, Throttling};

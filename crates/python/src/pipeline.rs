@@ -1,0 +1,292 @@
+//! The event simulation of gridbench's model: cases and parameters of its dataclasses in, stamps out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use gridbench_pipeline as pipeline;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyByteArray;
+
+use crate::buffer::View;
+
+/// Between two calls of what watches: a few milliseconds.
+const EVENTS_BETWEEN_LOOKS: usize = 50_000;
+/// In all cases together, from which on it pays to use all processors.
+const TASKS_FOR_THREADS: usize = 2_000;
+
+#[derive(FromPyObject)]
+struct Link {
+    rate: f64,
+    per_message: f64,
+    sharing: String,
+    each: f64,
+}
+
+#[derive(FromPyObject)]
+struct Manager {
+    inward: Link,
+    outward: Link,
+}
+
+#[derive(FromPyObject)]
+struct Effort {
+    fixed: f64,
+    per_byte: f64,
+}
+
+#[derive(FromPyObject)]
+struct Start {
+    constant: f64,
+    prepare: f64,
+    serial: f64,
+    parallel: f64,
+    adopt: f64,
+    all_first: bool,
+}
+
+/// `gridbench.model.pipeline.Parameters`.
+#[derive(FromPyObject)]
+pub struct Parameters {
+    to_workers: Link,
+    from_workers: Link,
+    manager: Option<Manager>,
+    shared_rate: f64,
+    chained_from: f64,
+    submit_cost: f64,
+    submit_per_byte: f64,
+    retrieve_cost: f64,
+    start_latency: f64,
+    return_latency: f64,
+    start: Option<Start>,
+    share: Effort,
+    take_shared: Effort,
+    take: Effort,
+    map_input: Effort,
+    make: Effort,
+    new_input: Effort,
+    new_output: Effort,
+    map_output: Effort,
+    last_used_first: bool,
+    kept_from: f64,
+    most_left: f64,
+    processors: f64,
+    client_lock: bool,
+    ahead: usize,
+    most_waiting_bytes: f64,
+    most_outstanding: f64,
+}
+
+/// `gridbench.model.pipeline.Case`.
+#[derive(FromPyObject)]
+pub struct Case<'py> {
+    sleep: Bound<'py, PyAny>,
+    ready: Bound<'py, PyAny>,
+    host: Option<Bound<'py, PyAny>>,
+    bytes_in: f64,
+    bytes_out: f64,
+    bytes_shared: f64,
+}
+
+/// `gridbench.simulate.throttling.Throttling`.
+#[derive(FromPyObject)]
+pub struct Throttling {
+    memory: f64,
+    disk: f64,
+    slower: f64,
+    steps: [f64; 4],
+}
+
+fn link(of: &Link) -> pipeline::Link {
+    let sharing = match of.sharing.as_str() {
+        "evenly" => pipeline::Sharing::Evenly,
+        _ => pipeline::Sharing::InTurn,
+    };
+    pipeline::Link { rate: of.rate, per_message: of.per_message, sharing, each: of.each }
+}
+
+fn effort(of: &Effort) -> pipeline::Effort {
+    pipeline::Effort { fixed: of.fixed, per_byte: of.per_byte }
+}
+
+impl Parameters {
+    fn translated(&self) -> pipeline::Parameters {
+        pipeline::Parameters {
+            to_workers: link(&self.to_workers),
+            from_workers: link(&self.from_workers),
+            manager: self.manager.as_ref().map(|one| pipeline::Manager {
+                inward: link(&one.inward),
+                outward: link(&one.outward),
+            }),
+            shared_rate: self.shared_rate,
+            chained_from: self.chained_from,
+            submit_cost: self.submit_cost,
+            submit_per_byte: self.submit_per_byte,
+            retrieve_cost: self.retrieve_cost,
+            start_latency: self.start_latency,
+            return_latency: self.return_latency,
+            start: self.start.as_ref().map(|one| pipeline::Start {
+                constant: one.constant,
+                prepare: one.prepare,
+                serial: one.serial,
+                parallel: one.parallel,
+                adopt: one.adopt,
+                all_first: one.all_first,
+            }),
+            share: effort(&self.share),
+            take_shared: effort(&self.take_shared),
+            take: effort(&self.take),
+            map_input: effort(&self.map_input),
+            make: effort(&self.make),
+            new_input: effort(&self.new_input),
+            new_output: effort(&self.new_output),
+            map_output: effort(&self.map_output),
+            last_used_first: self.last_used_first,
+            kept_from: self.kept_from,
+            most_left: self.most_left,
+            processors: self.processors,
+            client_lock: self.client_lock,
+            ahead: self.ahead,
+            most_waiting_bytes: self.most_waiting_bytes,
+            most_outstanding: self.most_outstanding,
+        }
+    }
+}
+
+impl Case<'_> {
+    fn translated(&self) -> PyResult<pipeline::Case> {
+        let ready = numbers(&self.ready, f64::from_ne_bytes)?;
+        let mut case = pipeline::Case::new(numbers(&self.sleep, f64::from_ne_bytes)?, ready)
+            .with_bytes(self.bytes_in, self.bytes_out, self.bytes_shared);
+        if let Some(host) = &self.host {
+            case.host = numbered(&numbers(host, i64::from_ne_bytes)?);
+        }
+        if case.host.len() != case.ready.len() || u32::try_from(case.sleep.len()).is_err() {
+            return Err(PyValueError::new_err(
+                "a case has a host for each worker, and < 2**32 tasks",
+            ));
+        }
+        Ok(case)
+    }
+}
+
+/// The numbers in a contiguous array of eight bytes each.
+fn numbers<T>(array: &Bound<'_, PyAny>, number: fn([u8; 8]) -> T) -> PyResult<Vec<T>> {
+    let view = View::new(array)?;
+    let (each, rest) = view.bytes().as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(PyValueError::new_err("an array's numbers are of eight bytes each"));
+    }
+    Ok(each.iter().map(|&bytes| number(bytes)).collect())
+}
+
+/// Hosts of any numbers, numbered from 0 on.
+fn numbered(hosts: &[i64]) -> Vec<u32> {
+    let mut known = hosts.to_vec();
+    known.sort_unstable();
+    known.dedup();
+    hosts.iter().map(|host| known.partition_point(|one| one < host) as u32).collect()
+}
+
+fn array<'py, T: Copy>(
+    py: Python<'py>,
+    of: &[T],
+    bytes: fn(T) -> [u8; 8],
+) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, 8 * of.len(), |room| {
+        let (each, _) = room.as_chunks_mut::<8>();
+        each.iter_mut().zip(of).for_each(|(place, &one)| *place = bytes(one));
+        Ok(())
+    })
+}
+
+type Arrays<'py> = [Bound<'py, PyByteArray>; 6];
+type Pressure = (f64, u64, f64, u8);
+
+/// Follows all tasks of a case. `watch` is told now and then how many have come back, and may raise.
+/// The stamps: submit, sent, calc_in, calc_out, retrieve, and worker as int64; and the pressure of a
+/// manager with throttling: most, paged, disk_busy, worst.
+#[pyfunction]
+#[pyo3(signature = (case, parameters, throttling=None, watch=None))]
+pub fn follow_pipeline<'py>(
+    py: Python<'py>,
+    case: Case<'py>,
+    parameters: Parameters,
+    throttling: Option<Throttling>,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<(Arrays<'py>, Option<Pressure>)> {
+    let (case, parameters) = (case.translated()?, parameters.translated());
+    let throttling = throttling.map(|one| pipeline::Throttling {
+        memory: one.memory,
+        disk: one.disk,
+        slower: one.slower,
+        steps: one.steps,
+    });
+    let (stamps, pressure) = py.detach(|| {
+        let mut run = pipeline::Run::new(&case, &parameters, throttling.as_ref());
+        while run.go_on(EVENTS_BETWEEN_LOOKS) {
+            Python::attach(|py| {
+                py.check_signals()?;
+                watch.as_ref().map_or(Ok(()), |one| one.call1(py, (run.retrieved(),)).map(|_| ()))
+            })?;
+        }
+        let pressure = run.pressure();
+        Ok::<_, PyErr>((run.stamps(), pressure))
+    })?;
+    let times = |of: &[f64]| array(py, of, f64::to_ne_bytes);
+    let arrays = [
+        times(&stamps.submit)?,
+        times(&stamps.sent)?,
+        times(&stamps.calc_in)?,
+        times(&stamps.calc_out)?,
+        times(&stamps.retrieve)?,
+        array(py, &stamps.worker, i64::to_ne_bytes)?,
+    ];
+    Ok((arrays, pressure.map(|one| (one.most, one.paged, one.disk_busy, one.worst as u8))))
+}
+
+/// What runs of cases are compared by, on all processors if that pays: for each total, first
+/// calc_in, last worker's first calc_in, and extra time of tasks.
+#[pyfunction]
+pub fn pipeline_figures(
+    py: Python<'_>,
+    jobs: Vec<(Case<'_>, Parameters)>,
+) -> PyResult<Vec<(f64, f64, f64, f64)>> {
+    let jobs: Vec<_> = jobs
+        .iter()
+        .map(|(case, parameters)| Ok((case.translated()?, parameters.translated())))
+        .collect::<PyResult<_>>()?;
+    Ok(py.detach(|| all_figures(&jobs)))
+}
+
+fn all_figures(jobs: &[(pipeline::Case, pipeline::Parameters)]) -> Vec<(f64, f64, f64, f64)> {
+    let tasks: usize = jobs.iter().map(|(case, _)| case.sleep.len()).sum();
+    let most = if tasks < TASKS_FOR_THREADS { 1 } else { jobs.len() };
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(most.max(1));
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut found = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((case, parameters)) = jobs.get(number) else { return found };
+            found.push((number, figures(case, parameters)));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = work();
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|&(number, _)| number);
+    all.into_iter().map(|(_, figures)| figures).collect()
+}
+
+fn figures(case: &pipeline::Case, parameters: &pipeline::Parameters) -> (f64, f64, f64, f64) {
+    let mut run = pipeline::Run::new(case, parameters, None);
+    while run.go_on(usize::MAX) {}
+    let one = run.stamps().figures(case);
+    (one.total, one.first_calc_in, one.last_worker_calc_in, one.extra)
+}

@@ -1,0 +1,1 @@
+"""A plain Python twin of the event simulation, for tests alone."""

@@ -1,0 +1,168 @@
+"""A manager that runs short of memory, and takes four steps against it.
+
+The bytes that it holds are the data of tasks that have come to it and have not reached a worker,
+and results that have not reached the client. From a share of its memory on
+
+- *proactive*: new requests are taken more slowly, and data that waits is written to disk, from
+  where it has to be read again before it can be sent;
+- *severe*: still more slowly, tasks that wait come first;
+- *critical*: new tasks are held back, results go out first;
+- *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
+  its way arrives, results leave, and writing to disk goes on.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gridbench.model.pipeline import Case, Parameters
+from gridbench.simulate.throttling import Level, Pressure, Throttling
+from pipeline_reference.run import Run
+from pipeline_reference.stages import InTurn
+
+
+class ThrottledRun(Run):
+    """A run through a manager whose memory has bounds."""
+
+    def __init__(self, case: Case, parameters: Parameters, throttling: Throttling) -> None:
+        self.throttling = throttling
+        self.pressure = Pressure()
+        self.used = 0.0
+        self.level = Level.NORMAL
+        self.at_door: deque[int] = deque()
+        """Tasks that the client has submitted, and the manager has not begun to take."""
+        self.taking = False
+        self.in_memory: list[int] = []
+        """Tasks that wait there, and some that do so no more; the newest last."""
+        self.waits: set[int] = set()
+        """Those that wait in memory indeed."""
+        self.on_disk: set[int] = set()
+        self.held_results: deque[int] = deque()
+        super().__init__(case, parameters)
+        self.disk = InTurn(self.clock)
+        self.writing = False
+        self.disk_work = case.bytes_in / throttling.disk
+
+    # Tasks come in, one after the other.
+
+    def leaves_client(self, task: int) -> None:
+        """The client has done its part; whether the manager takes it is another matter."""
+        self.at_door.append(task)
+        self.submitting = False
+        self.take_next()
+        self.submit_next()
+
+    def take_next(self) -> None:
+        """The manager begins to take another task, unless it cannot afford that."""
+        if self.taking or not self.at_door or self.level >= Level.CRITICAL:
+            return
+        assert self.parameters.manager is not None
+        self.taking = True
+        work = self.parameters.manager.inward.work(self.case.bytes_in)
+        work *= self.throttling.slower ** int(self.level)
+        self.inward.add(work, self.reaches_manager, self.at_door.popleft())
+
+    def reaches_manager(self, task: int) -> None:
+        """See `Run`."""
+        self.taking = False
+        self.in_memory.append(task)
+        self.waits.add(task)
+        self.hold(self.case.bytes_in)
+        super().reaches_manager(task)
+        self.page()
+        self.take_next()
+
+    # What waits goes to disk, the newest first: the oldest will be needed soon.
+
+    def page(self) -> None:
+        """Write the data of another task to disk, if memory is short."""
+        if self.writing or self.level == Level.NORMAL or not self.case.bytes_in:
+            return
+        while self.in_memory:
+            task = self.in_memory.pop()
+            if task in self.waits:
+                self.writing = True
+                self.pressure.disk_busy += self.disk_work
+                self.disk.add(self.disk_work, self.written, task)
+                return
+
+    def written(self, task: int) -> None:
+        """It need not be kept in memory, unless it was sent meanwhile."""
+        self.writing = False
+        if task in self.waits:
+            self.waits.discard(task)
+            self.on_disk.add(task)
+            self.pressure.paged += 1
+            self.hold(-self.case.bytes_in)
+        self.page()
+
+    # Tasks go out.
+
+    def dispatch(self) -> None:
+        """See `Run`."""
+        if self.level < Level.HALT:
+            super().dispatch()
+
+    def send(self, task: int) -> None:
+        """See `Run`; what is on disk has to be read first."""
+        if task in self.on_disk:
+            self.on_disk.discard(task)
+            self.pressure.disk_busy += self.disk_work
+            self.disk.add(self.disk_work, self.read_back, task, urgent=True)
+        else:
+            self.waits.discard(task)
+            super().send(task)
+
+    def read_back(self, task: int) -> None:
+        """Its data is in memory again."""
+        self.hold(self.case.bytes_in)
+        super().send(task)
+
+    def reaches_worker(self, task: int) -> None:
+        """See `Run`."""
+        super().reaches_worker(task)
+        self.hold(-self.case.bytes_in)
+
+    # Results go back.
+
+    def computed(self, task: int) -> None:
+        """See `Run`; a manager that has halted takes no result."""
+        if self.level == Level.HALT:
+            self.calc_out[task] = self.clock.now
+            self.held_results.append(task)
+        else:
+            super().computed(task)
+
+    def leaves_worker(self, task: int) -> None:
+        """See `Run`."""
+        self.hold(self.case.bytes_out)
+        super().leaves_worker(task)
+
+    def reaches_client(self, task: int) -> None:
+        """See `Run`."""
+        super().reaches_client(task)
+        self.hold(-self.case.bytes_out)
+
+    # Memory is taken and given back.
+
+    def hold(self, size: float) -> None:
+        """So many bytes more, or less, are held; what that allows goes on."""
+        if not size:
+            return
+        self.used += size
+        before, self.level = self.level, self.throttling.level(self.used)
+        self.pressure.most = max(self.pressure.most, self.used)
+        self.pressure.worst = max(self.pressure.worst, self.level)
+        if before == Level.HALT and self.level < Level.HALT:
+            self.resume()
+        if before >= Level.CRITICAL > self.level:
+            self.take_next()
+        self.page()
+
+    def resume(self) -> None:
+        """What had to wait while everything stood still goes on."""
+        while self.held_results:
+            task = self.held_results.popleft()
+            work = self.parameters.from_workers.work(self.case.bytes_out)
+            self.from_workers.add(work, self.leaves_worker, task)
+        self.dispatch()
