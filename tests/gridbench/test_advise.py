@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbench.advise.advice import advise
-from gridbench.advise.calibration import calibrating
+from gridbench.advise.cases import calibrating
 from gridbench.advise.page import render
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.work import Work, parse_time
@@ -110,7 +110,7 @@ def test_the_page_holds_advice_and_points(model: Model) -> None:
 @pytest.mark.parametrize("cores", [1, 2, 100, 5000])
 def test_runs_for_calibration_tell_all_terms(cores: int) -> None:
     work = Work(seconds=9.0, cores=cores, bytes_in=MB, bytes_shared=MB, bytes_out_each=MB)
-    cases = list(dict.fromkeys(calibrating(work)))
+    cases = calibrating(work)
     assert len({case.cores for case in cases}) == 3
     for name in ("bytes_in", "bytes_shared", "bytes_out"):
         assert len({getattr(case, name) for case in cases} - {0}) >= 2, name
@@ -183,9 +183,14 @@ def test_a_model_of_another_engine_is_not_taken(
 
 
 def test_an_engine_is_calibrated_by_itself(tmp_path: Path, gridbench: Run) -> None:
-    done = gridbench("advise", "--work", "1s", "--cores", "4", "--out", "advice", "--json")
+    command = ("advise", "--work", "1s", "--cores", "4", "--task", "sleep", "--out", "advice")
+    done = gridbench(*command, "--json")
     assert done.returncode == 0, done.stderr
+    assert "calibrating gridrpc-native: at most" in done.stderr
     advice = json.loads(done.stdout)
-    assert advice["engine"] == "gridrpc-native"
+    assert (advice["engine"], advice["origin"]) == ("gridrpc-native", None)
     assert advice["expected"]["low"] > advice["expected"]["ideal"] >= 0.25
     assert (tmp_path / "advice" / "model.json").is_file()
+    # Where others used the machine, nothing is claimed, and nothing kept.
+    disturbed = any("Nothing can be claimed" in text for text in advice["warnings"])
+    assert len(list(tmp_path.glob("cache/gridbench/models/*.json"))) == int(not disturbed)

@@ -1,5 +1,6 @@
 //! The event simulation of gridbench's model: cases and parameters of its dataclasses in, stamps out.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -224,11 +225,14 @@ pub fn follow_pipeline<'py>(
     });
     let (stamps, pressure) = py.detach(|| {
         let mut run = pipeline::Run::new(&case, &parameters, throttling.as_ref());
-        while run.go_on(EVENTS_BETWEEN_LOOKS) {
+        loop {
             Python::attach(|py| {
                 py.check_signals()?;
                 watch.as_ref().map_or(Ok(()), |one| one.call1(py, (run.retrieved(),)).map(|_| ()))
             })?;
+            if !run.go_on(EVENTS_BETWEEN_LOOKS) {
+                break;
+            }
         }
         let pressure = run.pressure();
         Ok::<_, PyErr>((run.stamps(), pressure))
@@ -248,18 +252,56 @@ pub fn follow_pipeline<'py>(
 /// What runs of cases are compared by, on all processors if that pays: for each total, first
 /// calc_in, last worker's first calc_in, and extra time of tasks.
 #[pyfunction]
-pub fn pipeline_figures(
-    py: Python<'_>,
-    jobs: Vec<(Case<'_>, Parameters)>,
+pub fn pipeline_figures<'py>(
+    py: Python<'py>,
+    jobs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
 ) -> PyResult<Vec<(f64, f64, f64, f64)>> {
-    let jobs: Vec<_> = jobs
+    let (mut cases, mut parameters) = (Known::default(), Known::default());
+    let numbers: Vec<_> = jobs
         .iter()
-        .map(|(case, parameters)| Ok((case.translated()?, parameters.translated())))
+        .map(|(case, with)| {
+            let case = cases.number(case, |one| one.extract::<Case>()?.translated())?;
+            let with =
+                parameters.number(with, |one| Ok(one.extract::<Parameters>()?.translated()))?;
+            Ok((case, with))
+        })
         .collect::<PyResult<_>>()?;
+    let (cases, parameters) = (cases.values, parameters.values);
+    let jobs: Vec<_> =
+        numbers.into_iter().map(|(case, with)| (&cases[case], &parameters[with])).collect();
     Ok(py.detach(|| all_figures(&jobs)))
 }
 
-fn all_figures(jobs: &[(pipeline::Case, pipeline::Parameters)]) -> Vec<(f64, f64, f64, f64)> {
+/// Python's objects as ours: each is translated once, however many jobs have it.
+struct Known<T> {
+    numbers: HashMap<usize, usize>,
+    values: Vec<T>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Known { numbers: HashMap::new(), values: Vec::new() }
+    }
+}
+
+impl<T> Known<T> {
+    /// The number of an object's translation. The objects have to live as long as this.
+    fn number<'py>(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        translate: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<usize> {
+        let key = object.as_ptr() as usize;
+        if let Some(&number) = self.numbers.get(&key) {
+            return Ok(number);
+        }
+        self.values.push(translate(object)?);
+        self.numbers.insert(key, self.values.len() - 1);
+        Ok(self.values.len() - 1)
+    }
+}
+
+fn all_figures(jobs: &[(&pipeline::Case, &pipeline::Parameters)]) -> Vec<(f64, f64, f64, f64)> {
     let tasks: usize = jobs.iter().map(|(case, _)| case.sleep.len()).sum();
     let most = if tasks < TASKS_FOR_THREADS { 1 } else { jobs.len() };
     let threads = thread::available_parallelism().map_or(1, usize::from).min(most.max(1));

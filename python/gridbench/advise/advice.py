@@ -70,6 +70,8 @@ class Advice:
     helps: tuple[Help, ...]
     """The most helpful first; none of them makes it longer."""
     sharing: Sharing | None
+    origin: str = ""
+    """Where the model comes from, in a sentence, if it was not made for this."""
 
     @property
     def limit(self) -> tuple[str, float]:
@@ -82,7 +84,7 @@ class Advice:
         return tuple(point for point in self.points if point.tasks in COMPARED)
 
 
-def advise(model: Model, work: Work) -> Advice:
+def advise(model: Model, work: Work, origin: str = "") -> Advice:
     """Find the best split and look at it from all sides."""
     split = best_split(model, work)
     situation = work.divided(split.tasks, split.cores)
@@ -98,6 +100,7 @@ def advise(model: Model, work: Work) -> Advice:
         ),
         helps=_helps(model, work, split),
         sharing=_sharing(model, work, split),
+        origin=origin,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ from rich.console import Console
 from gridbench.advise.advice import advise
 from gridbench.advise.calibration import calibrate
 from gridbench.advise.effort import Effort
+from gridbench.advise.kept import Kept, forget, kept_path, load_kept
+from gridbench.advise.next_run import covers
 from gridbench.advise.page import write_advice
 from gridbench.advise.record import to_record
 from gridbench.advise.terminal import print_advice, print_trial
@@ -29,6 +32,7 @@ from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
 from gridbench.printing import Printing
+from gridbench.run.participants import find_participant
 
 _PAGE = "report.html"
 
@@ -49,6 +53,8 @@ class Request:
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
+    renew: bool = False
+    """Measure anew, whatever model was kept."""
 
 
 def give_advice(request: Request) -> int:
@@ -82,9 +88,7 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _advise(request: Request, folder: Path) -> int:
     console = request.printing.progress()
-    if request.source is None:
-        settle(request.policy, console)
-    model = find_model(request, console)
+    model, origin = find_model(request, console)
     place = model.fit.place
     work = request.work
     if place.transport == "one host":  # elsewhere each worker is taken to have a processor
@@ -92,7 +96,7 @@ def _advise(request: Request, folder: Path) -> int:
     participant = participant_of(model) if request.effort else None
     if request.effort:
         settle(request.policy, console)
-    advice = advise(model, work)
+    advice = advise(model, work, origin)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
     out = request.printing.tables()
@@ -102,6 +106,13 @@ def _advise(request: Request, folder: Path) -> int:
         trial = try_out(advice, participant, request.effort, console, request.policy)
         write_advice(advice, folder / _PAGE, trial)
         print_trial(out, trial)
+        if request.source is None and trial.contradicts(advice.expected.low, advice.expected.high):
+            forget(place)
+            console.print(
+                "The runs disagree with the model: it is kept no longer, and the next advice"
+                " measures anew.",
+                soft_wrap=True,
+            )
     request.printing.document(lambda: to_record(advice, trial))
     request.printing.say(f"results: {folder}")
     if trial is not None and trial.failed:
@@ -110,17 +121,35 @@ def _advise(request: Request, folder: Path) -> int:
     return request.policy.exit_status(claims=claims)
 
 
-def find_model(request: Request, console: Console) -> Model:
-    """The model that is asked for, or one of runs that are made now. InputError if there is none,
-    or several."""
+def find_model(request: Request, console: Console) -> tuple[Model, str]:
+    """The model that is asked for, one that was kept, or one of runs that are made now; and, if it
+    was kept, where it comes from. InputError if there is none, or several; BusyMachine if there
+    have to be runs, and others use the machine."""
     if request.source is None:
-        work = request.work.on_processors(len(os.sched_getaffinity(0)))
-        return calibrate(request.engine or DEFAULT_ENGINE, work, console, request.policy)
-    if request.source.is_file():
-        models = load_models(request.source)
+        engine, work = request.engine or DEFAULT_ENGINE, request.work
+        work = work.on_processors(len(os.sched_getaffinity(0)))
+        kept = None if request.renew else _kept(engine, work)
+        if kept is not None and covers(kept.model, work):
+            return kept.model, kept.told(time.time())
+        settle(request.policy, console)
+        return calibrate(engine, work, console, request.policy, kept), ""
+    return _given(request, request.source, console), ""
+
+
+def _kept(engine: str, work: Work) -> Kept | None:
+    """The model of an engine on this machine, if one was kept."""
+    facts = find_participant(engine).facts(work.cores, warm=work.warm)
+    version, processors = facts.description["version"], len(os.sched_getaffinity(0))
+    return load_kept(kept_path(engine, version, platform.node(), processors))
+
+
+def _given(request: Request, given: Path, console: Console) -> Model:
+    """The model in a file, or of the runs in a folder."""
+    if given.is_file():
+        models = load_models(given)
     else:
         models = []
-        source = read_source([request.source])
+        source = read_source([given])
         if not source.observations:
             raise source.none_serves()
         places = source.by_place()
@@ -137,11 +166,11 @@ def find_model(request: Request, console: Console) -> Model:
             f"there is no model of the engine `{request.engine}`"
             if request.engine
             else "there are no models",
-            file=request.source,
+            file=given,
             remedy=f"there are: {known}" if known else "give another --from",
         )
     raise InputError(
         f"there are models of several engines or places: {known}",
-        file=request.source,
+        file=given,
         remedy="choose one with --engine, or a folder that holds runs of one place",
     )

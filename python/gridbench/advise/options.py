@@ -76,8 +76,11 @@ from gridbench.workload.body_option import parse_body, work_option
     "source",
     type=click.Path(path_type=Path, exists=True),
     metavar="MODEL.json|DIR",
-    help="A model of `gridbench model`, or a folder of runs to fit one to. [default: calibrate the"
-    " engine with some short runs]",
+    help="A model of `gridbench model`, or the folder of runs to fit one to. Without it the engine"
+    " is calibrated by some short runs, and its model is kept for the next time.",
+)
+@click.option(
+    "--renew", is_flag=True, help="Calibrate the engine anew, whatever model of it was kept."
 )
 @click.option(
     "--try",
@@ -120,6 +123,7 @@ def advise(
     most_tasks: int,
     engine: str | None,
     source: Path | None,
+    renew: bool,
     trying: bool,
     rounds: int | None,
     try_limit: float | None,
@@ -162,6 +166,7 @@ def advise(
                 ),
                 engine=engine,
                 source=source,
+                renew=renew,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,
                 policy=policy,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gridbench.advise.advice import Advice
+from gridbench.advise.digits import rough
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
@@ -60,10 +61,10 @@ def _data(advice: Advice) -> dict[str, Any]:
         "low": [one.low for one in points],
         "high": [one.high for one in points],
         "texts": [
-            f"{point.tasks:,} tasks: {duration(point.prediction.total)}" for point in advice.points
+            f"{point.tasks:,} tasks: {rough(point.prediction.total)}" for point in advice.points
         ],
         "best": advice.split.tasks,
-        "best_text": f"{advice.split.tasks:,} tasks: {duration(advice.expected.total)}",
+        "best_text": f"{advice.split.tasks:,} tasks: {rough(advice.expected.total)}",
         "ideal": [one.ideal for one in points],
     }
 
@@ -88,9 +89,9 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
     return [
         ("Tasks", f"{advice.split.tasks:,}"),
         ("Cores", f"{advice.split.cores:,}"),
-        ("Expected total", duration(expected.total)),
-        ("9 of 10 runs take", f"{duration(expected.low)} to {duration(expected.high)}"),
-        ("Without any overhead", duration(expected.ideal)),
+        ("Expected total", rough(expected.total)),
+        ("9 of 10 runs take", f"{rough(expected.low)} to {rough(expected.high)}"),
+        ("Without any overhead", rough(expected.ideal)),
     ]
 
 
@@ -136,9 +137,9 @@ def _points(advice: Advice) -> Table:
     rows = [
         [
             f"{point.tasks:,}",
-            duration(point.prediction.total),
-            f"{duration(point.prediction.low)} to {duration(point.prediction.high)}",
-            duration(point.prediction.ideal),
+            rough(point.prediction.total),
+            f"{rough(point.prediction.low)} to {rough(point.prediction.high)}",
+            rough(point.prediction.ideal),
         ]
         for point in advice.points
     ]
@@ -147,13 +148,13 @@ def _points(advice: Advice) -> Table:
 
 def _parts(advice: Advice) -> Table:
     total = advice.expected.total
-    rows = [[what, duration(part), percent(part / total)] for what, part in advice.parts]
-    return Table(["part", "time", "share"], [*rows, ["total", duration(total), ""]])
+    rows = [[what, rough(part), percent(part / total, 0)] for what, part in advice.parts]
+    return Table(["part", "time", "share"], [*rows, ["total", rough(total), ""]])
 
 
 def _helps(advice: Advice) -> Table:
     total = advice.expected.total
-    rows = [[one.what, duration(one.total), percent(1 - one.total / total)] for one in advice.helps]
+    rows = [[one.what, rough(one.total), percent(1 - one.total / total, 0)] for one in advice.helps]
     return Table(["change", "total", "less"], rows)
 
 

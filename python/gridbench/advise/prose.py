@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gridbench.advise.advice import COMPUTING, Advice, Point
+from gridbench.advise.digits import longer, rough
 from gridbench.formats import counted, duration, percent, size
 from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Prediction
@@ -14,7 +15,7 @@ _WORTH = 0.02
 def sentences(advice: Advice) -> list[str]:
     """What to do and why, a paragraph each; the most important first."""
     found = [_split(advice), _expected(advice), _where(advice), _limit(advice), _others(advice)]
-    return [text for text in (*found, _shared(advice), _help(advice)) if text]
+    return [text for text in (*found, _shared(advice), _help(advice), advice.origin) if text]
 
 
 def warnings(advice: Advice) -> list[str]:
@@ -65,9 +66,9 @@ def _split(advice: Advice) -> str:
 def _expected(advice: Advice) -> str:
     expected = advice.expected
     return (
-        f"It is expected to take {duration(expected.total)} ({interval(expected)}), of which"
-        f" {duration(expected.ideal)} are the work itself: an efficiency of"
-        f" {percent(expected.ideal / expected.total)}. On one core it would be"
+        f"It is expected to take {rough(expected.total)} ({interval(expected)}), of which"
+        f" {rough(expected.ideal)} are the work itself: an efficiency of"
+        f" {percent(expected.ideal / expected.total, 0)}. On one core it would be"
         f" {duration(advice.work.seconds)}."
     )
 
@@ -75,7 +76,7 @@ def _expected(advice: Advice) -> str:
 def _where(advice: Advice) -> str:
     rest = [(what, part) for what, part in advice.parts if what != COMPUTING]
     told = [
-        f"{what} {duration(part)}"
+        f"{what} {rough(part)}"
         for what, part in sorted(rest, key=lambda one: -one[1])
         if part >= _WORTH / 10 * advice.expected.total
     ]
@@ -84,7 +85,7 @@ def _where(advice: Advice) -> str:
 
 def _limit(advice: Advice) -> str:
     what, part = advice.limit
-    share = percent(part / advice.expected.total)
+    share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
         return f"What limits is the computing itself, with {share} of the time: use more cores."
     return f"What limits is {what}, with {share} of the time."
@@ -105,10 +106,10 @@ def _others(advice: Advice) -> str:
 def _beside(advice: Advice, point: Point) -> str:
     total, best = point.prediction.total, advice.expected.total
     if total < best * 0.995:
-        return f"would take {duration(total)}, {percent(1 - total / best)} less: too little to tell"
+        return f"would take {rough(total)}, {percent(1 - total / best, 0)} less: too little to tell"
     if total < best * 1.005:
-        return f"would take as long ({duration(total)})"
-    return f"would take {duration(total)}, {percent(total / best - 1)} longer"
+        return f"would take as long ({rough(total)})"
+    return f"would take {rough(total)}, {longer(total, best)}"
 
 
 def _shared(advice: Advice) -> str:
@@ -121,7 +122,7 @@ def _shared(advice: Advice) -> str:
             f"Whether the {data} that each task gets should be shared data is not known: no run"
             " had any."
         )
-    shared, each = duration(sharing.shared), duration(sharing.with_tasks)
+    shared, each = rough(sharing.shared), rough(sharing.with_tasks)
     better = sharing.shared < sharing.with_tasks * (1 - _WORTH)
     worse = sharing.with_tasks < sharing.shared * (1 - _WORTH)
     if sharing.is_shared:
@@ -140,7 +141,7 @@ def _shared(advice: Advice) -> str:
 def _help(advice: Advice) -> str:
     now = advice.expected.total
     told = [
-        f"{one.what} ({duration(one.total)}, {percent(1 - one.total / now)} less)"
+        f"{one.what} ({rough(one.total)}, {percent(1 - one.total / now, 0)} less)"
         for one in advice.helps
         if one.total < now * (1 - _WORTH)
     ]
@@ -153,7 +154,7 @@ def _help(advice: Advice) -> str:
 
 def interval(prediction: Prediction) -> str:
     """Of the total."""
-    return f"{duration(prediction.low)} to {duration(prediction.high)} in 9 of 10 cases"
+    return f"{rough(prediction.low)} to {rough(prediction.high)} in 9 of 10 cases"
 
 
 def _unique(points: list[Point]) -> list[Point]:

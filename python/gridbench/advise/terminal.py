@@ -6,10 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from gridbench.advise.advice import Advice
+from gridbench.advise.digits import rough
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
-from gridbench.formats import duration, percent
+from gridbench.formats import percent
 from gridbench.tables import new_table
 
 
@@ -23,7 +24,7 @@ def print_advice(console: Console, advice: Advice) -> None:
     for head in ("part", "time", "share"):
         parts.add_column(head, justify="left" if head == "part" else "right")
     for what, part in advice.parts:
-        parts.add_row(what, duration(part), percent(part / advice.expected.total))
+        parts.add_row(what, rough(part), percent(part / advice.expected.total, 0))
     console.print(parts)
     points = new_table(f"On {advice.split.cores:,} cores, or as many as tasks")
     for head in ("tasks", "total", "90 % interval"):
@@ -31,8 +32,8 @@ def print_advice(console: Console, advice: Advice) -> None:
     for point in advice.points:
         one = point.prediction
         style = "bold" if point.tasks == advice.split.tasks else ""
-        between = f"{duration(one.low)} to {duration(one.high)}"
-        points.add_row(f"{point.tasks:,}", duration(one.total), between, style=style)
+        between = f"{rough(one.low)} to {rough(one.high)}"
+        points.add_row(f"{point.tasks:,}", rough(one.total), between, style=style)
     console.print(points)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.bench.statistics import interval_of_median
-
 CLOSE = 1.05
 """Times the best of the others that the advised split may take."""
 
-Verdict = Literal["yes", "within the noise", "no"]
+Verdict = Literal["yes", "not proved", "no"]
+_SURE = 0.95
+"""Confidence of a verdict: of one bound of the ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,25 +130,65 @@ class Trial:
         return not self.disturbed or self.close is not None
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Of the ratio: each holds with 95 % confidence. None if there are too few runs."""
+        advised, rival = self.advised, self.rival
+        if advised is None or rival is None:
+            return None
+        return ratio_bounds(advised.compared, rival.compared)
+
+    @property
     def close(self) -> Verdict | None:
-        """Whether the advised split is at most 5 % behind its rival. If it is further behind, but
-        the intervals in which their medians lie overlap, they cannot be told apart. None if that
-        takes runs that are not there: two of each at least, that nothing disturbed."""
-        advised, rival, ratio = self.advised, self.rival, self.ratio
-        if advised is None or rival is None or ratio is None or self.noise is None:
+        """Whether the advised split is at most 5 % behind its rival: a test of non-inferiority.
+        "yes" if the upper bound of the ratio is no more than that, "no" if the lower is more.
+        None if there are too few runs that nothing disturbed: three of each do."""
+        bounds = self.bounds
+        if bounds is None or (self.accepted and self.disturbed):
             return None
-        if self.accepted and self.disturbed:
-            return None
-        if ratio <= CLOSE:
+        if bounds[1] <= CLOSE:
             return "yes"
-        overlap = _interval(advised.compared)[0] <= _interval(rival.compared)[1]
-        return "within the noise" if overlap else "no"
+        return "no" if bounds[0] > CLOSE else "not proved"
+
+    def contradicts(self, low: float, high: float) -> bool:
+        """Whether the advised split certainly takes less or more than an interval says, in seconds:
+        all of its undisturbed runs lie outside of it, on the same side, and there are at least
+        three."""
+        if self.advised is None or (self.accepted and self.disturbed):
+            return False
+        totals = (*self.advised.totals, *self.advised.again)
+        return len(totals) >= 3 and (max(totals) < low or min(totals) > high)
+
+
+def ratio_bounds(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float] | None:
+    """Lower and upper bound of the ratio of what two samples come from, each with 95 % confidence.
+
+    By ranks (Hodges and Lehmann's interval with the distribution of Mann and Whitney's U), so that
+    nothing is supposed of how totals are distributed, and an outlier counts no more than any other.
+    None if there are too few for that confidence: three of each do.
+    """
+    pairs = sorted(our / their for our in ours for their in theirs)
+    # The largest number of pairs that may be left out at one end.
+    counts = _arrangements(len(ours), len(theirs))
+    total, so_far, left_out = sum(counts), 0, -1
+    for count in counts:
+        so_far += count
+        if so_far > (1 - _SURE) * total * (1 + 1e-9):
+            break
+        left_out += 1
+    return None if left_out < 0 else (pairs[left_out], pairs[-1 - left_out])
+
+
+def _arrangements(ours: int, theirs: int) -> list[int]:
+    """For each value of Mann and Whitney's U, in how many orders of two samples it comes out."""
+    # The coefficients of a Gaussian binomial, by its factors (1 - q^(theirs + k)) / (1 - q^k).
+    counts = [1] + [0] * (ours * theirs)
+    for factor in range(1, ours + 1):
+        for power in range(len(counts) - 1, theirs + factor - 1, -1):
+            counts[power] -= counts[power - theirs - factor]
+        for power in range(factor, len(counts)):
+            counts[power] += counts[power - factor]
+    return counts
 
 
 def _spread(totals: Sequence[float]) -> float:
     return (max(totals) - min(totals)) / statistics.median(totals)
-
-
-def _interval(totals: Sequence[float]) -> tuple[float, float]:
-    """In which the median lies in 95 % of cases, or, with few totals, all of them."""
-    return interval_of_median(totals) or (min(totals), max(totals))

@@ -69,19 +69,23 @@ def split_told(one: Tried | LeftOut) -> str:
 
 
 def _noise(trial: Trial, advised: Tried) -> list[str]:
-    noise, close = trial.noise, trial.close
+    noise, close, bounds = trial.noise, trial.close, trial.bounds
     if noise is None:
         return ["Each was run only once: how far runs of the same split differ is not known."]
-    if close is None:  # the warnings say why
+    if trial.accepted and trial.disturbed:  # the warnings say so
         return []
     more = f"These are medians of {len(advised.again)} more runs of each. " if advised.again else ""
-    within = percent(CLOSE - 1)
+    differ = f"{more}Runs of the same split differ by up to {percent(noise, 0)}"
+    if bounds is None or close is None:
+        return [f"{differ}, and two runs of each are too few for a verdict: give --rounds 3."]
+    low, high = bounds
+    within = percent(CLOSE - 1, 0)
     verdict = {
-        "yes": f"and the advice is within {within} of the best",
-        "within the noise": "so that these two cannot be told apart",
-        "no": f"and the advice is more than {within} off the best",
+        "yes": f"the advice is within {within} of the best",
+        "not proved": f"whether the advice is within {within} of the best is not proved",
+        "no": f"the advice is more than {within} off the best",
     }
-    return [f"{more}Runs of the same split differ by up to {percent(noise)}, {verdict[close]}."]
+    return [f"{differ}; the ratio is from {low:.2f} to {high:.2f}: {verdict[close]}."]
 
 
 def _median(one: Tried) -> str:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.model.fit import Watch, fit
+from gridbench.model.fit import MORE_STARTS, Watch, fit
 from gridbench.model.held_out import WAYS, Fitting, held_out, nobody
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, together
@@ -87,13 +87,16 @@ def model_of(
     test: bool,
     shape: Shape | None = None,
     fitting: Fitting = nobody,
+    few: bool = False,
+    starts: int = MORE_STARTS,
 ) -> Model:
-    """The model of one engine in one place; `shape`: how it works, if that is known.
+    """The model of one engine in one place; `shape`: how it works, if that is known. `few` and
+    `starts`: see `fit`.
 
     InputError if there are too few runs.
     """
     cases = together(observations)
-    found = fit(cases, shape=shape, watch=fitting("all runs"))
+    found = fit(cases, shape=shape, watch=fitting("all runs"), few=few, starts=starts)
     errors = held_out(cases, shape=shape, fitting=fitting) if test else ()
     return Model(
         fit=found,

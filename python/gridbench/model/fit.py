@@ -58,7 +58,7 @@ _MOST_STEPS = 20
 """Of a search, with each size of steps for derivatives."""
 _NEAR = 1.5
 """Times the cost of the best shape, up to which another may still be better on all runs."""
-_MORE_STARTS, _APART = 6, 1.0
+MORE_STARTS, _APART = 6, 1.0
 """Searches besides the one from the guesses, for such shapes, and how far from those
 they begin: a standard deviation, of the logarithm. They end in different valleys."""
 _SMALL = 300
@@ -120,21 +120,24 @@ def fit(
     *,
     shape: Shape | None = None,
     watch: Watch | None = None,
+    few: bool = False,
+    starts: int = MORE_STARTS,
 ) -> Fit:
     """The model of the one engine that `observations` are of.
 
     Without a shape all are tried that fit the place, on some of the runs. Raises InputError if
-    there are too few runs, and says which are missing.
+    there are too few runs, and says which are missing. Half as many do for one who knows that they
+    are `few`, and has chosen them well. Searches begin in so many places besides the guesses.
     """
     place = one_place(observations)
     shapes = [shape] if shape else shapes_of(place)
-    refuse_too_few(observations, shapes)
+    refuse_too_few(observations, shapes, few=few)
     many = _affordable(observations)
     # A search takes as many evaluations on few runs as on many, so most of it is done on few.
-    few = _few(many)
+    some = _some(many)
     count = _Count(1, watch)
-    problems = [_Problem(one, place, few, count) for one in shapes]
-    tried, begins = _compared(problems, count, _MORE_STARTS)
+    problems = [_Problem(one, place, some, count) for one in shapes]
+    tried, begins = _compared(problems, count, starts)
     count.more(len(begins))
     ends = []
     for one, begin in begins:
@@ -201,12 +204,16 @@ def shapes_of(place: Place) -> list[Shape]:
     return [Shape(all_first, how) for how, all_first in product(movements, (False, True))]
 
 
-def refuse_too_few(observations: Sequence[Observation], shapes: Sequence[Shape]) -> None:
+def refuse_too_few(
+    observations: Sequence[Observation], shapes: Sequence[Shape], *, few: bool = False
+) -> None:
     """InputError that says what is missing, if the model cannot be found from these runs."""
     situations = [one.situation for one in observations]
     terms = max((relevant(terms_of(shape), situations) for shape in shapes), key=len)
     missing = []
-    if (short := len(terms) + _SPARE - len(observations)) > 0:
+    needed = len(terms) + _SPARE
+    # Each run has several figures; two of them, at least, do not go together.
+    if (short := (-(-needed // 2) if few else needed) - len(observations)) > 0:
         missing.append(f"{short} more runs, as {len(terms)} terms are to be found")
     if len({one.cores for one in situations}) < 2:
         missing.append("runs with another number of cores")
@@ -243,7 +250,7 @@ def _affordable(observations: Sequence[Observation]) -> list[Observation]:
     )
 
 
-def _few(observations: Sequence[Observation]) -> list[Observation]:
+def _some(observations: Sequence[Observation]) -> list[Observation]:
     """At most `_MOST_TRIED` of them, drawn with a seed, without those that take long to evaluate
     if there are enough others."""
     small = [one for one in observations if one.situation.tasks <= _SMALL]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,6 +12,9 @@ from gridbench.model.observation import Situation
 
 _SLACK = 1.05
 """How far beyond the measured a value may be and still count as measured."""
+
+_UNKNOWN = 10.0
+"""Times beyond what was measured that counts at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,19 @@ class Range:
         if start not in self.starts:
             found.append(f"no run had a {start} start")
         return tuple(found)
+
+    def beyond(self, situation: Situation) -> float:
+        """How far a situation is from all that was measured: the sum of the logarithms of the
+        factors by which it is beyond, in each way that `outside` tells; of data or starts that no
+        run had, a factor of 10."""
+        found = 0.0
+        for span, value, _, shown in self._spans(situation):
+            below = shown is size and value < span.low
+            above = shown is duration and value > span.high
+            if not (span.holds(value) or below or above):
+                found += math.log(min(span.factor(value), _UNKNOWN))
+        start = "warm" if situation.warm else "cold"
+        return found if start in self.starts else found + math.log(_UNKNOWN)
 
     def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
         return [

@@ -107,14 +107,18 @@ def load_models(path: Path) -> list[Model]:
     try:
         if len(text) > _LARGEST_FILE:
             raise RecordError("it is too large")
-        record = json.loads(text)
-        if not isinstance(record, dict) or record.get("kind") != _KIND:
-            raise RecordError(f"it is no {_KIND}")
-        if record.get("format") != _FORMAT:
-            raise RecordError(f"its format is {record.get('format')!r}, and {_FORMAT} is known")
-        return [_model(saved) for saved in from_record(_File, record).models]
+        return models_of(json.loads(text))
     except (ValueError, RecursionError, RecordError) as error:
         raise InputError(f"is not a model: {error}", file=path, remedy=remedy) from None
+
+
+def models_of(record: Any) -> list[Model]:
+    """The models in what `to_record` gives. RecordError if it is something else."""
+    if not isinstance(record, dict) or record.get("kind") != _KIND:
+        raise RecordError(f"it is no {_KIND}")
+    if record.get("format") != _FORMAT:
+        raise RecordError(f"its format is {record.get('format')!r}, and {_FORMAT} is known")
+    return [_model(saved) for saved in from_record(_File, record).models]
 
 
 def _saved(model: Model) -> _Model:

@@ -1,0 +1,217 @@
+"""Models that are kept for the next advice, and how many runs are made for one."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gridbench.advise.cases import calibrating, first_cases
+from gridbench.advise.digits import longer, rough
+from gridbench.advise.kept import Kept, forget, keep, kept_path, load_kept, path_of
+from gridbench.advise.next_run import Search, covers, most_telling
+from gridbench.advise.search import best_split
+from gridbench.advise.work import Work
+from gridbench.model.command import model_of
+from gridbench.model.model import Model
+from gridbench.model.observation import Observation, Place, Situation
+from gridbench.run.participants import find_participant
+from gridbench.scenario.grids import Case
+from running import Run
+from synthetic import MB, PLACE, observations, situations
+
+WORK = Work(seconds=1.0, cores=16, bytes_in=4 * MB)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache directory of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def of(model: Model, place: Place) -> Model:
+    return replace(model, fit=replace(model.fit, place=place))
+
+
+def test_a_model_is_kept_with_its_runs(model: Model, cache: Path) -> None:
+    runs = observations(situations()[:5])
+    before = time.time()
+    keep(model, runs)
+    path = path_of(PLACE)
+    assert path == cache / "gridbench/models/made-up@1@here@2.json"
+    kept = load_kept(path)
+    assert kept is not None
+    assert before <= kept.made <= time.time()
+    assert kept.model.fit.values == model.fit.values
+    assert [one.measured for one in kept.observations] == [one.measured for one in runs]
+    for one, other in zip(kept.observations, runs, strict=True):
+        assert one.situation.sleep.tolist() == other.situation.sleep.tolist()
+        assert replace(one.situation, sleep=other.situation.sleep) == other.situation
+    forget(PLACE)
+    assert load_kept(path) is None
+    forget(PLACE)
+
+
+def test_another_version_or_machine_has_a_model_of_its_own() -> None:
+    paths = {
+        kept_path("ray", version, host, processors)
+        for version in ("1", "2")
+        for host in ("here", "../there")
+        for processors in (2, 4)
+    }
+    assert len(paths) == 8
+    assert len({path.parent for path in paths}) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"kind": 1}', "[]", "\0", '{"runs": []}'])
+def test_what_is_no_kept_model_is_as_none(text: str, model: Model) -> None:
+    keep(model, [])
+    path = path_of(PLACE)
+    path.write_text(text)
+    assert load_kept(path) is None
+
+
+def test_a_file_under_the_name_of_another_is_not_taken(model: Model) -> None:
+    keep(model, [])
+    other = path_of(replace(PLACE, version="2"))
+    path_of(PLACE).rename(other)
+    assert load_kept(other) is None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(model: Model, cache: Path) -> None:
+    cache.write_text("a file")
+    keep(model, [])
+    assert load_kept(path_of(PLACE)) is None
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [(0.0, "1 s"), (600.0, "10 min"), (3 * 3600.0, "3 hours"), (50 * 3600.0, "2 days")],
+)
+def test_a_kept_model_tells_its_age(model: Model, age: float, told: str) -> None:
+    said = Kept(model, (), made=1e9).told(1e9 + age)
+    assert said.startswith("This is from a model that was kept: of made-up 1 on here, fitted to")
+    assert f"run {told} ago" in said
+    assert "--renew" in said
+
+
+def test_a_kept_model_is_used_at_once(model: Model, gridbench: Run) -> None:
+    facts = find_participant("gridrpc-native").facts(4, warm=False)
+    place = Place(
+        engine="gridrpc-native",
+        version=facts.description["version"],
+        host=platform.node(),
+        processors=len(os.sched_getaffinity(0)),
+    )
+    keep(of(model, place), observations(situations()[:5]))
+    command = ("advise", "--work", "1s", "--cores", "16", "--task", "sleep", "--json")
+    done = gridbench(*command, "--out", "advice")
+    assert done.returncode == 0, done.stderr
+    assert "calibrating" not in done.stderr
+    advice = json.loads(done.stdout)
+    assert "This is from a model that was kept: of gridrpc-native" in advice["origin"]
+    assert advice["origin"] in advice["sentences"]
+
+
+def test_a_model_covers_work_like_that_which_it_was_measured_for(model: Model) -> None:
+    # It is of 1 to 16 cores, and up to 8 MB of each kind of data.
+    assert covers(model, WORK)
+    assert covers(model, replace(WORK, cores=5))
+    assert not covers(model, replace(WORK, cores=40))
+    assert not covers(model, replace(WORK, bytes_in_each=50 * MB))
+    assert covers(model, replace(WORK, warm=True))
+    cold = replace(model, measured=replace(model.measured, starts=("cold",)))
+    assert not covers(cold, replace(WORK, warm=True))
+
+
+def observed(case: Case) -> Observation:
+    """What a run of the case would have been, but for some noise."""
+    situation = Situation(
+        cores=case.cores,
+        sleep=np.full(case.tasks, case.sleep),
+        bytes_in=case.bytes_in,
+        bytes_shared=case.bytes_shared,
+        bytes_out=case.bytes_out,
+    )
+    return observations([situation], noise=0.02, seed=case.tasks)[0]
+
+
+def test_calibration_ends_when_more_runs_do_not_change_the_answer(model: Model) -> None:
+    search = Search(WORK, ())
+    ran = []
+    while case := search.next():
+        ran.append(case)
+        search.known.append(observed(case))
+    assert ran[: len(first_cases(WORK))] == first_cases(WORK)
+    assert len(set(ran)) == len(ran)
+    assert len(ran) < len(calibrating(WORK))
+    # What comes of them is as good as what the true costs advise.
+    found = best_split(model_of(search.known, test=False, few=True), WORK)
+    best = best_split(model, WORK)
+    assert model.total(WORK.divided(found.tasks, found.cores)) <= best.total * 1.1
+
+
+def test_runs_that_are_known_are_not_made_again() -> None:
+    cases = calibrating(WORK)
+    search = Search(WORK, [observed(case) for case in cases[:-2]])
+    assert search.left == cases[-2:]
+    search = Search(WORK, [observed(case) for case in cases])
+    assert search.next() is None
+
+
+def test_runs_that_all_fail_come_to_an_end() -> None:
+    search = Search(WORK, ())
+    ran = []
+    while case := search.next():
+        ran.append(case)
+    assert sorted(ran, key=repr) == sorted(calibrating(WORK), key=repr)
+
+
+def test_the_next_run_has_the_data_that_the_work_has(model: Model) -> None:
+    work = Work(seconds=0.1, cores=16, bytes_out_each=8 * MB)
+    cases = [
+        replace(calibrating(work)[0], cores=16, tasks=16, bytes_in=0, bytes_out=size)
+        for size in (0, 8 * MB)
+    ]
+    assert most_telling(model, work, best_split(model, work), cases)[0] == cases[1]
+
+
+def test_beyond_what_was_measured_the_interval_is_wider(model: Model) -> None:
+    def width(cores: int) -> float:
+        one = model.predict(Work(seconds=50.0 * cores, cores=cores).divided(cores, cores))
+        return math.log((one.high - one.ideal) / (one.low - one.ideal))
+
+    assert width(16) < width(32) < width(160)
+    assert width(160) > width(16) + 2 * 1.645 * 0.25
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (1.2891, "1.3 s"),
+        (0.99996, "1.0 s"),
+        (0.0012345, "1.2 ms"),
+        (0.099, "99 ms"),
+        (0.8333, "830 ms"),
+        (12345.0, "12,000 s"),
+        (0.0, "0 s"),
+        (4.2e-7, "0.42 µs"),
+        (math.inf, "–"),
+    ],
+)
+def test_expectations_have_two_digits(seconds: float, told: str) -> None:
+    assert rough(seconds) == told
+
+
+def test_how_much_longer_is_told_as_people_say_it() -> None:
+    assert longer(1.123, 1.0) == "12 % longer"
+    assert longer(3.412, 1.0) == "3.4 times as long"
+    assert longer(15.698, 1.0) == "16 times as long"
