@@ -20,6 +20,8 @@ from gridbench.model.observation import Observation, observe
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 
+_STARTS = 2
+"""Places besides the guesses in which searches for the model begin: the user waits."""
 _LIMIT = 60.0
 """Seconds that a run may take."""
 
@@ -84,4 +86,4 @@ def calibrate(
 
 def _fitted(engine: str, found: list[Observation], console: Console) -> Model:
     console.print(f"{engine}: fitting a model to {len(found)} runs")
-    return model_of(found, test=False, few=True)
+    return model_of(found, test=False, few=True, starts=_STARTS)

@@ -14,6 +14,7 @@ from gridbench.errors import InputError
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Situation
+from gridbench.model.terms import Shape
 from gridbench.scenario.grids import Case
 
 _AT_ONCE = 3
@@ -47,6 +48,8 @@ class Search:
         self._first = [one for one in self.left if one in firsts]
         self._chosen: list[Case] = []
         self._answer: Split | None = None
+        self._shape: Shape | None = None
+        """How the engine works, by the first model: trying all takes longer than a run."""
 
     def next(self) -> Case | None:
         """The next case to be run; None: there have been enough, or there are no more."""
@@ -62,9 +65,10 @@ class Search:
     def _choose(self) -> list[Case]:
         """The next few; none if the last ones have not changed the answer."""
         try:
-            model = model_of(self.known, test=False, few=True, starts=0)
+            model = model_of(self.known, test=False, shape=self._shape, few=True, starts=0)
         except InputError:  # of so many runs that have failed, or were disturbed
             return self.left[:_AT_ONCE]
+        self._shape = model.fit.shape
         before, self._answer = self._answer, best_split(model, self._work)
         if before is not None and _as_good(model, self._work, before, self._answer):
             return []
