@@ -116,7 +116,7 @@ docs: install $(STAMPS)/docs-packages ## build the documentation site, without a
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: test
-test: docs test-rust test-model test-fuzz test-python ## run all tests
+test: test-rust test-model test-fuzz test-python ## run all tests
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
