@@ -135,9 +135,8 @@ test-model: ## try the hand-over of the reader's role, and of answers, in all or
 
 .PHONY: test-fuzz
 test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
-	scripts/fuzz wire decode 10
-	scripts/fuzz idl parse 10
-	scripts/fuzz idl extents 10
+	@# Side by side: fuzzing takes one processor, and what one compiles others wait for or share.
+	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
 
 .PHONY: test-python
 test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
