@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 from itertools import starmap
 
@@ -66,7 +69,7 @@ def _listed(name: str, point: EntryPoint) -> _Listed:
 
 
 def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = False) -> int:
-    """Install engines, going on with the others when one fails; the exit status."""
+    """Install engines side by side, going on with the others when one fails; the exit status."""
     if everything:
         every = [own for name in installed_engines() if (own := environment(name)) is not None]
         # Some engines share one.
@@ -102,18 +105,26 @@ def _each(
     *,
     quiet: bool,
 ) -> int:
-    failed = False
-    for own in chosen:
+    def tell(own: Environment, line: str) -> None:
+        if not quiet:
+            print(f"{own.name}: {line}\n", end="", flush=True)
 
-        def tell(line: str, name: str = own.name) -> None:
-            if not quiet:
-                print(f"{name}: {line}", flush=True)
-
+    def acted(own: Environment) -> bool:
         try:
-            act(own, tell)
+            act(own, partial(tell, own))
         except InputError as error:
-            print(f"gridbench: {error}", file=sys.stderr, flush=True)
-            failed = True
+            print(f"gridbench: {error}\n", end="", file=sys.stderr, flush=True)
+            return False
+        return True
+
+    # pip keeps one processor busy. Lines are written whole: several threads tell.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            failed = not all(list(pool.map(acted, chosen)))
+        except BaseException:
+            # Those that have not begun need not be waited for.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     if failed:
         print(f"environments are in {environments_folder()}", file=sys.stderr)
     return 2 if failed else 0
