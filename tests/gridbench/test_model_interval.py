@@ -1,0 +1,57 @@
+"""How wide the interval of a prediction is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from gridbench.model.fit import Estimate, Fit
+from gridbench.model.model import Model, Prediction
+from gridbench.model.observation import Situation
+from gridbench.model.ranges import range_of
+from gridbench.model.terms import terms_of
+from synthetic import COPIES, PLACE, TRUE, situations
+
+SITUATION = Situation(cores=4, sleep=np.full(8, 0.5))
+NINETY = 1.645
+"""Standard deviations to either side within which 90 % of a normal distribution lie."""
+
+
+def predicted(
+    *, spread: float, values: Mapping[str, float] = TRUE, unsure: Mapping[str, float] | None = None
+) -> Prediction:
+    """Of a model whose terms are off by `unsure`, as standard deviations of their logarithms."""
+    terms = terms_of(COPIES)
+    estimates = tuple(
+        Estimate(term, values[term.name], values[term.name], values[term.name], True)
+        for term in terms
+    )
+    deviations = [(unsure or {}).get(term.name, 0.0) for term in terms]
+    covariance = np.diag(np.square(deviations))
+    fit = Fit(PLACE, COPIES, estimates, 30, 30, covariance, spread, ())
+    return Model(fit, range_of(situations())).predict(SITUATION)
+
+
+def factors(found: Prediction) -> tuple[float, float]:
+    """From the lower end of the overhead to what is predicted, and from that to the upper."""
+    return found.overhead / (found.low - found.ideal), (found.high - found.ideal) / found.overhead
+
+
+@pytest.mark.parametrize(
+    ("spread", "error"), [(0.1, 0.1), (0.5, 0.5), (0.0, 0.02)], ids=["some", "much", "none"]
+)
+def test_nine_of_ten_runs_lie_in_the_interval(spread: float, error: float) -> None:
+    expected = math.exp(NINETY * error)
+    assert factors(predicted(spread=spread)) == pytest.approx((expected, expected))
+
+
+def test_that_of_a_term_which_is_all_of_the_overhead_is_added_as_variances_are() -> None:
+    alone = {**dict.fromkeys(TRUE, 0.0), "start.constant": 0.3}
+    found = predicted(spread=0.3, values=alone, unsure={"start.constant": 0.4})
+    assert found.overhead == pytest.approx(0.3)
+    # Half of 1 % more than 0.5, as derivatives are taken over a small step.
+    expected = math.exp(NINETY * 0.5)
+    assert factors(found) == pytest.approx((expected, expected), rel=0.02)
