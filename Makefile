@@ -37,6 +37,9 @@ CHANNEL ?= conda-forge
 EXTERNALS ?= no
 # Where `make docs` builds the documentation site.
 SITE ?= target/site
+# How many mutants `make test-mutants` tries, or all of them; with another seed it tries others.
+MUTANTS ?= 60
+SEED ?= 1
 
 .PHONY: help
 help: ## list what one can do
@@ -149,6 +152,10 @@ test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on 
 .PHONY: test-docs
 test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
+
+.PHONY: test-mutants
+test-mutants: install $(STAMPS)/test-packages $(STAMPS)/mutants-packages ## see whether tests notice small changes to what gridbench computes (MUTANTS=all: each)
+	$(BIN)/python scripts/test-mutants --count '$(MUTANTS)' --seed '$(SEED)'
 
 .PHONY: docs-links
 docs-links: install $(STAMPS)/docs-packages ## ask the network whether links of the documents to other sites are alive
@@ -275,6 +282,10 @@ $(STAMPS)/test-packages: $(STAMPS)/packages
 
 $(STAMPS)/docs-packages: $(STAMPS)/packages
 	@scripts/install-packages $(BIN)/python docs
+	@touch $@
+
+$(STAMPS)/mutants-packages: $(STAMPS)/packages
+	@scripts/install-packages $(BIN)/python mutants
 	@touch $@
 
 $(STAMPS)/lint-packages: $(STAMPS)/packages
