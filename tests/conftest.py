@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 from fresh import environment, full_environment, packages, sdist, unpacked, wheel
+from hypothesis import settings
 
 # What tests measure is not for claims, and machines that run tests are busy. Those of what is done
 # about that take it away again.
 os.environ["GRIDBENCH_ACCEPT_LOAD"] = "1"
+
+# How long an example of Hypothesis takes is no claim either.
+settings.register_profile("without deadline", deadline=None)
+settings.load_profile("without deadline")
 
 #: Fixtures for all folders.
 __all__ = ["environment", "full_environment", "packages", "sdist", "unpacked", "wheel"]
@@ -19,8 +24,10 @@ __all__ = ["environment", "full_environment", "packages", "sdist", "unpacked", "
 LONG = (
     # What it builds first, others need as well.
     "packages/test_debian.py",
+    "gridbench/test_engine_drivers.py",
     "gridbench/test_model_fit.py",
     "gridbench/test_micro_run.py",
+    "gridrpc/test_batch_faults.py",
     "gridrpc/test_joblib_suite.py",
     "gridrpc/test_cpython_futures.py",
     "docs/test_as_printed_gridbench.py",
@@ -32,6 +39,7 @@ LONG = (
     "gridbench/test_bench_hosts.py",
     "gridbench/test_batch_gridengine.py",
     "gridbench/test_batch_slurm.py",
+    "gridbench/test_scenario_run.py",
     "gridbench/test_scenario_cluster.py",
     "gridrpc/test_slurm_elastic.py",
     "gridrpc/test_slurm_faults.py",
@@ -40,6 +48,8 @@ LONG = (
     "gridbench/test_advise.py",
     "gridbench/test_advise_try.py",
     "gridbench/test_model_saved.py",
+    "gridbench/test_model_command.py",
+    "gridbench/test_environments.py",
 )
 
 
