@@ -114,9 +114,11 @@ docs: install $(STAMPS)/docs-packages ## build the documentation site, without a
 
 # ---- What developers need
 
-# In two processes, one file in one of them, in the order of tests/conftest.py. One that dies is not
-# replaced: the run would not end.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# In more processes than a small machine has processors, as tests mostly wait for what others do; one
+# file in one of them, in the order of tests/conftest.py. One that dies is not replaced: the run would
+# not end.
+PROCESSES ?= 4
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests
