@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fresh import once
 
 from gridbench.model.model import Model
-from running import PROGRAM, REPOSITORY, MakeSetup, Run
+from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def gridbench(tmp_path: Path, environment: dict[str, str]) -> Run:
         env = environment | dict(options.pop("env", {}))  # type: ignore[call-overload]
         if arguments[:1] == ("advise",):  # what it keeps is of this test alone
             env = env | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-        options.setdefault("timeout", 120)
+        options.setdefault("timeout", DEADLINE)
         return subprocess.run(
             [*PROGRAM, *map(str, arguments)],
             cwd=tmp_path,
