@@ -28,8 +28,7 @@ def _option(default: str, told: str) -> Callable[[Callable[..., Any]], Callable[
 
 
 _CALL = (
-    "call FUNCTION(seconds, data, shared) of a Python module, which may be in the current"
-    " folder."
+    "call FUNCTION(seconds, data, shared) of a Python module, which may be in the current folder."
 )
 task_option = _option(
     SLEEP, f"What a task does for its time: wait; keep a processor busy; or {_CALL}"
