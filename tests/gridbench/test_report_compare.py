@@ -10,7 +10,8 @@ import pytest
 
 from gridbench.errors import InputError
 from gridbench.report.compare import Compared, compared, failing, parse_share, told
-from gridbench.report.measures import Measure, measures
+from gridbench.results.kind import Measure
+from gridbench.results.kinds import kind_of
 from micro_results import made
 from running import MakeSetup, Run, accept
 
@@ -130,7 +131,7 @@ def test_results_of_two_kinds_have_nothing_in_common(
 def test_damaged_results_are_told(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"kind": ')
     with pytest.raises(InputError):
-        measures(tmp_path)
+        kind_of([tmp_path]).measures(tmp_path)
     shutil.rmtree(tmp_path)
     with pytest.raises(InputError):
-        measures(tmp_path)
+        kind_of([tmp_path]).measures(tmp_path)

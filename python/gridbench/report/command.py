@@ -10,12 +10,11 @@ from pathlib import Path
 
 import click
 
-from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.printing import Printing
 from gridbench.report.compare import Compared, compared, failing, parse_share
-from gridbench.scenario.results import folders_of_results
+from gridbench.results.kinds import kind_of
 
 
 def make_report(
@@ -54,12 +53,10 @@ def make_report(
         out = sources[0] / "report.html"
     if as_scenario is not None:
         _report_as_scenario(sources, as_scenario, out)
-    elif any(map(holds_results, sources)):
-        _report_micro(sources, out, found)
-    elif any(map(folders_of_results, sources)):
-        _report_scenarios(sources, out)
+    elif found and kind_of(sources).compares:
+        _report_compared(found, sources, out)
     else:
-        _report_runs(sources, out)
+        kind_of(sources).write_report(sources, out)
     _told(printing, "report", out)
     printing.document(lambda: _document(out, found))
     return _status(found, tolerated)
@@ -78,10 +75,9 @@ def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> li
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""
     from gridbench.report.compare_shown import print_compared
-    from gridbench.report.measures import measures
 
     try:
-        first, second = map(measures, sources)
+        first, second = (kind_of([source]).measures(source) for source in sources)
         found = compared(first, second)
     except InputError:
         if needed:
@@ -124,55 +120,8 @@ def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
     write_page(out, render(*results_of_runs(sources, scenario)))
 
 
-def _report_micro(sources: Sequence[Path], out: Path, found: Sequence[Compared]) -> None:
-    if found:
-        from gridbench.pages.files import write_page
-        from gridbench.report.compare_shown import render_compared
+def _report_compared(found: Sequence[Compared], sources: Sequence[Path], out: Path) -> None:
+    from gridbench.pages.files import write_page
+    from gridbench.report.compare_shown import render_compared
 
-        write_page(out, render_compared(found, *sources))
-        return
-    if len(sources) > 1:
-        raise InputError(
-            "the results of `gridbench micro` cannot stand in one report with others",
-            remedy="make a report of them alone, or compare two of them",
-        )
-    from gridbench.bench.micro.present import write_report
-
-    write_report(load_results(sources[0]), out)
-
-
-def _report_scenarios(sources: Sequence[Path], out: Path) -> None:
-    from gridbench.scenario.present import write_overall, write_report
-
-    folders = []
-    for source in sources:
-        found = folders_of_results(source)
-        if not found:
-            raise InputError(
-                "holds no results of a scenario, and they cannot stand in one report with others",
-                file=source,
-                remedy="make a report of scenarios alone",
-            )
-        folders += found
-    if folders == list(sources) and len(folders) == 1:
-        write_report(folders[0], out)
-    else:
-        write_overall(folders, out)
-
-
-def _report_runs(sources: Sequence[Path], out: Path) -> None:
-    from gridbench.report.build import write_report
-    from gridbench.run.folders import run_folders
-
-    places: list[Path] = []
-    for source in sources:
-        # The folder of a run on several engines stands for all of them.
-        places += (run_folders(source) if source.is_dir() else []) or [source]
-    try:
-        write_report(places, out)
-    except OSError as error:
-        raise InputError(
-            f"cannot write the report: {error.strerror or error}",
-            file=out,
-            remedy="choose another --out, in a folder that can be written",
-        ) from error
+    write_page(out, render_compared(found, *sources))

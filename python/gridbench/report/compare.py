@@ -12,7 +12,7 @@ from typing import Any, Literal
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
 from gridbench.machine.claims import ENOUGH
-from gridbench.report.measures import Measure, Quantity
+from gridbench.results.kind import Measure, Quantity
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
 

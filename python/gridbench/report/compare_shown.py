@@ -13,7 +13,7 @@ from gridbench.formats import amount
 from gridbench.pages import render as pages
 from gridbench.pages.table import Table
 from gridbench.report.compare import Compared, told
-from gridbench.report.measures import Measure
+from gridbench.results.kind import Measure
 from gridbench.tables import new_table
 
 _HEAD = ("figure", "first", "second", "ratio", "range", "")

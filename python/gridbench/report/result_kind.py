@@ -1,0 +1,62 @@
+"""Runs and task logs, as `gridbench.results.kind.ResultKind`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.results.kind import Measure, Quantity
+
+compares = False
+
+
+def holds(source: Path) -> bool:
+    """Whether there are runs, or what may be a task log."""
+    from gridbench.run.folders import runs_below
+
+    return source.is_file() or bool(runs_below(source))
+
+
+def measures(source: Path) -> dict[Quantity, Measure]:
+    """Total times of runs."""
+    from gridbench.report.prose import counts
+    from gridbench.report.source import load_runs
+    from gridbench.report.study import study
+    from gridbench.run.folders import runs_below
+
+    found: dict[Quantity, list[float]] = {}
+    # Runs that were repeated lie in folders of their own.
+    places = runs_below(source) or [source]
+    for run in load_runs(places):
+        one = study(run)
+        if counts(one) and one.end > 0:
+            start = "cold" if run.cold else "warm"
+            kind = f" {run.kind.told}" if run.kind.told else ""
+            what = f"{run.ntasks:,} tasks{kind}, {run.nnodes:,} workers, {start} start"
+            engine = run.record.get("engine")
+            # A log does not say what made it; then it is compared with any other log.
+            name = str(engine.get("name")) if isinstance(engine, dict) else "log"
+            found.setdefault((name, what), []).append(one.end)
+    if not found:
+        raise InputError("holds no run that counts", file=source)
+    return {quantity: Measure(tuple(values)) for quantity, values in found.items()}
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """The page of all of them."""
+    from gridbench.report.build import write_report as write
+    from gridbench.run.folders import run_folders
+
+    places: list[Path] = []
+    for source in sources:
+        # The folder of a run on several engines stands for all of them.
+        places += (run_folders(source) if source.is_dir() else []) or [source]
+    try:
+        write(places, out)
+    except OSError as error:
+        raise InputError(
+            f"cannot write the report: {error.strerror or error}",
+            file=out,
+            remedy="choose another --out, in a folder that can be written",
+        ) from error

@@ -1,0 +1,43 @@
+"""A kind of results, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+Quantity = tuple[str, str]
+"""The engine, and what was measured of it: what figures are known by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A figure, as often as it was measured."""
+
+    values: tuple[float, ...]
+    unit: str = "s"
+    better: Literal["less", "more"] = "less"
+
+
+class ResultKind(Protocol):
+    """What a benchmark says of its results, so that `gridbench report` can show and compare them.
+
+    It is a module of the benchmark's package, result_kind.py, and imports little: each kind is
+    asked whether a source is of its own.
+    """
+
+    compares: bool
+    """Whether the page of two shows their comparison alone, as one page cannot hold both."""
+
+    def holds(self, source: Path) -> bool:
+        """Whether a source looks like results of this kind; whether it is, loading tells."""
+
+    def measures(self, source: Path) -> dict[Quantity, Measure]:
+        """All figures of them. What does not count in their own report does not count here.
+
+        InputError if they cannot be read.
+        """
+
+    def write_report(self, sources: Sequence[Path], out: Path) -> None:
+        """Write the page of these results. InputError for what cannot stand in one report."""
