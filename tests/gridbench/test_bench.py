@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +207,8 @@ def test_what_counts_as_reached(target: Target, ours: float, reached: bool | Non
     measured = Series({} if math.isnan(ours) else {0: ours})
     row = Row(what="x", unit="s", ours=measured, peer=Series({0: 10.0}), target=target)
     assert row.reached is reached
+    disturbed = replace(measured, disturbed=frozenset({0}))
+    assert replace(row, ours=disturbed).reached is None
 
 
 def test_bad_input_is_told_before_anything_runs(gridbench: Run) -> None:

@@ -154,6 +154,21 @@ def test_what_has_no_value_says_why() -> None:
     assert _entry(figure, PYTHON).low is None
 
 
+def test_aims_are_held_against_undisturbed_rounds_alone() -> None:
+    def lead(*disturbed: int) -> Lead:
+        ours = _points("null_call", PYTHON, "us", [20, 20, 90])
+        peers = _points("null_call", POOL, "us", [200, 200, 200])
+        ours = [replace(one, disturbed=one.round in disturbed) for one in ours]
+        return _lead(_results(ours, peers), "null call, Python function, by the fastest engine")
+
+    assert lead(2).value == pytest.approx(0.1)
+    assert lead(0, 1).value == pytest.approx(0.45)
+    assert lead(0, 1).reached is False
+    none = lead(0, 1, 2)
+    assert (none.value, none.reached) == (None, None)
+    assert none.why == "other programs disturbed all its rounds"
+
+
 def test_of_repeated_points_the_least_disturbed_counts() -> None:
     def point(value: float, load: float, status: Any = "ok") -> Point:
         return Point(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gridbench.bench.series import Points, Series
@@ -88,14 +88,20 @@ class Row:
 
     @property
     def reached(self) -> bool | None:
-        """None if there is nothing to reach, or what it takes could not be measured."""
+        """None if there is nothing to reach, or what it takes could not be measured undisturbed."""
         if self.target is None:
             return None
-        value = self.ours.median
+        sound = replace(
+            self,
+            ours=self.ours.undisturbed,
+            peer=self.peer and self.peer.undisturbed,
+            limit=self.limit and self.limit.undisturbed,
+        )
+        value = sound.ours.median
         if self.target.of_peer:
-            value = self.ratio_to_peer
+            value = sound.ratio_to_peer
         elif self.target.of_limit:
-            value = self.ratio_to_limit
+            value = sound.ratio_to_limit
         return None if math.isnan(value) else self.target.reached(value)
 
     @property

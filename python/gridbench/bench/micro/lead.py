@@ -112,12 +112,13 @@ def lead_of(figures: Sequence[Figure], values: Values) -> Iterator[Lead]:
 
 
 def _value(goal: Goal, ours: Series, theirs: Series, against: str) -> tuple[float | None, str]:
-    """The median or ratio, or why there is none."""
+    """The median or ratio of what was not disturbed, or why there is none."""
     if not ours.values:
         return None, f"{goal.engine} was not measured"
-    if not goal.against:
-        return ours.median, ""
-    ratios = paired_ratios(ours, theirs)
-    if not ratios:
+    sound, others = ours.undisturbed, theirs.undisturbed
+    if goal.against and not theirs.values:
         return None, f"{against} was not measured" if against != PEER else "no peer was measured"
-    return statistics.median(ratios), ""
+    values = paired_ratios(sound, others) if goal.against else sound.values
+    if not values:
+        return None, "other programs disturbed all its rounds"
+    return statistics.median(values), ""
