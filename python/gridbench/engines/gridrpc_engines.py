@@ -23,6 +23,7 @@ from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult
 
 _HERE = platform.node()
+_FIRST = 0.05  # seconds of the first task of each worker
 
 
 class GridEngine(FunctionEngine):
@@ -69,8 +70,13 @@ class GridEngine(FunctionEngine):
         self._grid = self._open(workers)
 
     def wait_ready(self) -> None:
-        """Return when all workers have answered."""
+        """Return when all workers have answered, and have done a short task.
+
+        So a worker that is ready has imported or loaded what its tasks need, as those of other
+        engines have. The tasks are sent while all workers are idle, so that each gets one.
+        """
         self._running().wait_until_ready()
+        self.gather([self.call(work.stand, _FIRST) for _ in range(self._workers)])
 
     def put(self, value: Any) -> Any:
         """Shared data of the grid."""
