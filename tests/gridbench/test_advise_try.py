@@ -17,12 +17,13 @@ import pytest
 from browsing import drawn, opened
 from gridbench.advise.advice import COMPARED, Advice, advise
 from gridbench.advise.page import write_advice
-from gridbench.advise.trial import LeftOut, Trial, Tried, ratio_bounds
+from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.trying import candidates
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
+from gridbench.statistics.medians import ratio_bounds
 from running import DEADLINE, PROGRAM, REPOSITORY, Run, alive, until
 from synthetic import MB
 

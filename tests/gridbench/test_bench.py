@@ -24,8 +24,9 @@ from gridbench.bench.areas.measuring import measure
 from gridbench.bench.areas.runner import as_record
 from gridbench.bench.areas.table import markdown_of, print_area
 from gridbench.bench.points import Point
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
 from gridbench.process.memory import footprint, tree
+from gridbench.statistics.series import Series
 from running import PROGRAM, Run
 
 MB = 1_000_000

@@ -8,8 +8,8 @@ import pytest
 
 from gridbench.analysis.additive import NINFG, SYMPHONY
 from gridbench.analysis.choices import jump, largest_good, sweet_spot
-from gridbench.analysis.interval import Interval, measured
 from gridbench.errors import InputError
+from gridbench.statistics.interval import Interval, measured
 
 
 def _around(value: float, margin: float = 0.1) -> Interval:

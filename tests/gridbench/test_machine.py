@@ -15,13 +15,13 @@ from rich.console import Console
 from gridbench.errors import BusyMachine
 from gridbench.machine import busiest, quiet, watch
 from gridbench.machine.busiest import Look, User, look
-from gridbench.machine.claims import excludes_equality
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.policy import WAIT, Policy
 from gridbench.machine.processes import mark, processes, whose
 from gridbench.machine.quiet import settle
 from gridbench.machine.rule import is_quiet, judged, tolerated
 from gridbench.machine.words import busy, disturbed
+from gridbench.statistics.claims import excludes_equality
 from running import _STRANGER, REPOSITORY, MakeSetup, Run, stranger
 
 QUIET = Look(Load(seconds=1, others=0.01), ())

@@ -10,15 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbench.bench.histogram import Histogram
-from gridbench.bench.series import Series
-from gridbench.bench.statistics import (
-    bootstrap_interval,
-    interval_of_median,
-    noise_between,
-    paired_ratios,
-    stands_out,
-)
+from gridbench.statistics.claims import stands_out
+from gridbench.statistics.histogram import Histogram
+from gridbench.statistics.medians import bootstrap_interval, interval_of_median
+from gridbench.statistics.series import Series, noise_between, paired_ratios
 
 _times = st.lists(st.floats(1e-3, 1e9), min_size=1, max_size=200)
 

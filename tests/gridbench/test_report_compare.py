@@ -30,11 +30,14 @@ def one(before: tuple[float, ...], after: tuple[float, ...], better: str = "less
         ((1.0, 1.2), (1.1, 1.3), "less", "no difference"),
         ((1.0, 1.0), (1.0, 1.0), "less", "no difference"),
         ((1.0,), (5.0, 5.0), "less", "too few"),
+        # Four of the 25 pairs may say the contrary, and no more.
+        ((1.0, 1.1, 1.2, 1.3, 2.35), (2.0, 2.1, 2.2, 2.3, 2.4), "less", "worse"),
+        ((1.0, 1.1, 1.2, 1.3, 2.45), (2.0, 2.1, 2.2, 2.3, 2.4), "less", "no difference"),
         ((0.0, 0.0), (1.0, 1.0), "less", "worse"),
         ((0.0, 0.0), (0.0, 0.0), "less", "no difference"),
     ],
 )
-def test_it_takes_two_values_that_do_not_overlap(
+def test_a_difference_is_claimed_by_ranks(
     before: tuple[float, ...], after: tuple[float, ...], better: str, verdict: str
 ) -> None:
     assert one(before, after, better).verdict == verdict

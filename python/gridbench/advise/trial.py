@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gridbench.statistics.medians import ratio_bounds
+
 CLOSE = 1.05
 """Times the best of the others that the advised split may take."""
 
 Verdict = Literal["yes", "not proved", "no"]
-_SURE = 0.95
-"""Confidence of a verdict: of one bound of the ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,37 +157,6 @@ class Trial:
             return False
         totals = (*self.advised.totals, *self.advised.again)
         return len(totals) >= 3 and (max(totals) < low or min(totals) > high)
-
-
-def ratio_bounds(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float] | None:
-    """Lower and upper bound of the ratio of what two samples come from, each with 95 % confidence.
-
-    By ranks (Hodges and Lehmann's interval with the distribution of Mann and Whitney's U), so that
-    nothing is supposed of how totals are distributed, and an outlier counts no more than any other.
-    None if there are too few for that confidence: three of each do.
-    """
-    pairs = sorted(our / their for our in ours for their in theirs)
-    # The largest number of pairs that may be left out at one end.
-    counts = _arrangements(len(ours), len(theirs))
-    total, so_far, left_out = sum(counts), 0, -1
-    for count in counts:
-        so_far += count
-        if so_far > (1 - _SURE) * total * (1 + 1e-9):
-            break
-        left_out += 1
-    return None if left_out < 0 else (pairs[left_out], pairs[-1 - left_out])
-
-
-def _arrangements(ours: int, theirs: int) -> list[int]:
-    """For each value of Mann and Whitney's U, in how many orders of two samples it comes out."""
-    # The coefficients of a Gaussian binomial, by its factors (1 - q^(theirs + k)) / (1 - q^k).
-    counts = [1] + [0] * (ours * theirs)
-    for factor in range(1, ours + 1):
-        for power in range(len(counts) - 1, theirs + factor - 1, -1):
-            counts[power] -= counts[power - theirs - factor]
-        for power in range(factor, len(counts)):
-            counts[power] += counts[power - factor]
-    return counts
 
 
 def _spread(totals: Sequence[float]) -> float:

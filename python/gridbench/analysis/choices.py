@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbench.analysis.interval import Interval
 from gridbench.errors import InputError
+from gridbench.statistics.interval import Interval
 
 JUMP = 2.0
 """A cost that is more than so many times that without data has jumped."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from gridbench.record_file import FORMAT, Form, Header, RecordFile, load_records, open_records
+from gridbench.statistics.series import Status
 
 __all__ = ["FORMAT", "POINTS", "Header", "Point", "PointsFile", "key_of", "load_points"]
 
 POINTS = "points.jsonl"
 
 Key = tuple[str, str, str, int]
-Status = Literal["ok", "failed", "cannot", "missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

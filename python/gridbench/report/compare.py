@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
-from gridbench.machine.claims import ENOUGH
 from gridbench.results.kind import Measure, Quantity
+from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.medians import ratio_bounds
 
 Verdict = Literal["better", "worse", "no difference", "too few"]
 
@@ -32,14 +33,12 @@ class Compared:
         return _ratio(statistics.median(self.after.values), statistics.median(self.before.values))
 
     @property
-    def low(self) -> float:
-        """The smallest ratio that two of the values have."""
-        return _ratio(min(self.after.values), max(self.before.values))
-
-    @property
-    def high(self) -> float:
-        """The largest."""
-        return _ratio(max(self.after.values), min(self.before.values))
+    def bounds(self) -> tuple[float, float]:
+        """Lower and upper bound of the ratio, each with 95 % confidence, by ranks; of fewer than
+        three values on a side it is the smallest and the largest ratio that two of them have."""
+        before, after = self.before.values, self.after.values
+        found = ratio_bounds(after, before) if min(before) > 0 else None
+        return found or (_ratio(min(after), max(before)), _ratio(max(after), min(before)))
 
     @property
     def loss(self) -> float:
@@ -48,7 +47,8 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; a ratio to nothing is null."""
-        ratios = {"ratio": self.ratio, "low": self.low, "high": self.high}
+        low, high = self.bounds
+        ratios = {"ratio": self.ratio, "low": low, "high": high}
         return {
             "engine": self.engine,
             "what": self.what,
@@ -62,10 +62,11 @@ class Compared:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether all values of one result are on one side of all those of the other."""
+        """Whether the bounds of the ratio are on one side of 1."""
         if min(len(self.before.values), len(self.after.values)) < ENOUGH:
             return "too few"
-        if self.low <= 1 <= self.high:
+        low, high = self.bounds
+        if low <= 1 <= high:
             return "no difference"
         return "worse" if self.loss > 0 else "better"
 

@@ -16,7 +16,7 @@ from gridbench.report.compare import Compared, told
 from gridbench.results.kind import Measure
 from gridbench.tables import new_table
 
-_HEAD = ("figure", "first", "second", "ratio", "range", "")
+_HEAD = ("figure", "first", "second", "ratio", "95 % bounds", "")
 _WORDS = {"better": "better", "worse": "worse", "no difference": "–", "too few": "too few"}
 _STYLES = {"worse": "red", "better": "green", "no difference": "", "too few": "dim"}
 
@@ -54,7 +54,7 @@ def _cells(one: Compared) -> list[str]:
         _value(one.before),
         _value(one.after),
         f"{one.ratio:.3g}",
-        f"{one.low:.3g} – {one.high:.3g}",
+        "{:.3g} – {:.3g}".format(*one.bounds),
         _WORDS[one.verdict],
     ]
 

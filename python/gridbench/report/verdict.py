@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from gridbench.formats import duration
-from gridbench.machine.claims import ENOUGH
 from gridbench.report.prose import counts
 from gridbench.report.study import Study
+from gridbench.statistics.claims import ENOUGH
 
 
 def verdict(studies: Sequence[Study]) -> str:

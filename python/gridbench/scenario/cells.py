@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gridbench.analysis.interval import Interval, measured
 from gridbench.scenario.results import CaseResult
+from gridbench.statistics.interval import Interval, measured
 
 _FINEST = 1e-6
 """Seconds, where the results do not tell how exact stamps are."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gridbench.bench.series import Points, Series
-from gridbench.machine.claims import excludes_equality
+from gridbench.bench.series import Points
+from gridbench.statistics.claims import excludes_equality
+from gridbench.statistics.series import Series
 
 Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
 Values = dict[str, float]

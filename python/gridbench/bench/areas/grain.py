@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import Literal
 
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
 from gridbench.bench.work import spin
+from gridbench.statistics.series import Series
 from gridrpc import Grid
 
 Tasks = Literal["10 us", "log-normal"]

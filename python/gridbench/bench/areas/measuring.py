@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 from gridbench.bench.areas.figures import Area, Case, Values
 from gridbench.bench.plan import Item, Session
-from gridbench.bench.points import Point, Status
+from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.bench.session import Limits, Repeats, Runner
 from gridbench.engines.environments import launch_of, our_launch
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
+from gridbench.statistics.series import Status
 
 
 class Watcher(Protocol):

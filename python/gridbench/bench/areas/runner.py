@@ -18,11 +18,10 @@ from gridbench.bench.areas.figures import Area, Case, Row
 from gridbench.bench.areas.measuring import measure
 from gridbench.bench.areas.table import markdown_of, print_area
 from gridbench.bench.points import Point
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
 from gridbench.engines.environments import ONE_THREAD
 from gridbench.errors import InputError
 from gridbench.formats import about
-from gridbench.machine.claims import ENOUGH
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.machine.words import disturbed_count, sentence
@@ -32,6 +31,8 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.progress import Steps
 from gridbench.records import RecordError, from_record
 from gridbench.run.machine import machine_facts, versions
+from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.series import Series
 
 AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "grain": lambda extent: [grain.area(extent is Extent.FULL)],

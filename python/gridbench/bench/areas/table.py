@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gridbench.bench.areas.figures import Row, Target
-from gridbench.bench.series import Series
 from gridbench.formats import unit_shown
+from gridbench.statistics.series import Series
 from gridbench.tables import new_table
 
 _WIDE = 120

@@ -8,7 +8,8 @@ from typing import Any
 
 from gridbench.bench.micro.figures import Better
 from gridbench.bench.micro.workloads import bytes_named
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
+from gridbench.statistics.series import Series
 from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.kind import Kind
 

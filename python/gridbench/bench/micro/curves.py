@@ -10,7 +10,7 @@ from gridbench.bench.micro.figures import Axis, Curve, Entry, Figure, Line
 from gridbench.bench.micro.workloads import AGAIN
 from gridbench.bench.points import Point
 from gridbench.bench.series import Points
-from gridbench.bench.statistics import interval_of_median
+from gridbench.statistics.medians import interval_of_median
 
 _BINS_PER_DECADE = 8
 _FAMILIES = (

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.records import RecordError, from_record
+from gridbench.statistics.series import Status
 
 FORMAT = 1
 KIND = "gridbench micro results"
 RESULTS = "results.json"
 
-Status = Literal["ok", "failed", "cannot", "missing"]
 Claim = Literal["faster", "slower", "no difference"]
 Better = Literal["less", "more"]
 

@@ -9,8 +9,7 @@ from typing import Literal
 
 from gridbench.bench.micro.figures import Figure, Lead
 from gridbench.bench.micro.workloads import EMPTY, NATIVE, POOL, PYTHON, C
-from gridbench.bench.series import Series
-from gridbench.bench.statistics import paired_ratios
+from gridbench.statistics.series import Series, paired_ratios
 
 PEER = "best peer"
 

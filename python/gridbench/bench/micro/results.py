@@ -6,21 +6,17 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gridbench.bench.histogram import PERCENTILES
 from gridbench.bench.micro.catalogue import FigureOf, Limit, catalogue
 from gridbench.bench.micro.curves import curves_of
 from gridbench.bench.micro.figures import Claim, Entry, Figure, Parameter, Ratio, Results
 from gridbench.bench.micro.lead import lead_of
 from gridbench.bench.micro.workloads import AGAIN, TWINS
 from gridbench.bench.points import Header, Point
-from gridbench.bench.series import Points, Series
-from gridbench.bench.statistics import (
-    bootstrap_interval,
-    interval_of_median,
-    noise_between,
-    paired_ratios,
-    stands_out,
-)
+from gridbench.bench.series import Points
+from gridbench.statistics.claims import stands_out
+from gridbench.statistics.histogram import PERCENTILES
+from gridbench.statistics.medians import bootstrap_interval, interval_of_median
+from gridbench.statistics.series import Series, noise_between, paired_ratios
 
 _OURS = "gridrpc"
 _BESIDE = ("process-pool, inherited",)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from gridbench.analysis.choices import JUMP, jump, largest_good, sweet_spot
-from gridbench.analysis.interval import Interval
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import MEGABYTE, transfer_load
 from gridbench.errors import InputError
 from gridbench.formats import compact_size, counted, duration, percent
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.series import MEGABIT, groups, shared_transfer, size_label, work_of
+from gridbench.statistics.interval import Interval
 
 QUESTIONS = {
     1: "How long does it take until all cores compute, and when is shared data worth its transfer?",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridbench.analysis.interval import Interval
 from gridbench.bench.micro.present.charts import axis_of, is_wide
 from gridbench.formats import amount
+from gridbench.statistics.interval import Interval
 
 
 @dataclass(slots=True)

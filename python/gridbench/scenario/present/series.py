@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from gridbench.analysis.additive import NINFG, SYMPHONY
-from gridbench.analysis.interval import Interval
 from gridbench.analysis.transfer import MEGABITS_PER_MEGABYTE, MEGABYTE
 from gridbench.formats import compact_size
 from gridbench.scenario.cells import Cell, engines_of
 from gridbench.scenario.present.curves import Line
+from gridbench.statistics.interval import Interval
 
 Value = Callable[[Cell], Interval | None]
 Name = Callable[[Cell], str]

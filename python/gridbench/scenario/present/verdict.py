@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 from gridbench.formats import counted, duration
-from gridbench.machine.claims import ENOUGH
 from gridbench.scenario.cells import Cell, engines_of
+from gridbench.statistics.claims import ENOUGH
 
 Overheads = dict[tuple[object, ...], Cell]
 """The cells of an engine that count and cost something, by what was run."""

@@ -12,7 +12,8 @@ from gridbench.bench.areas.batch.workers import one_each, one_request, slurm_for
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.hosts.places import in_random_order
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
+from gridbench.statistics.series import Series
 
 _WORKERS = {Extent.TRIAL: 4, Extent.USUAL: 100, Extent.FULL: 100}
 _CASE = "workers through Slurm"

@@ -12,7 +12,8 @@ from gridbench.bench.areas.batch.budget import BUDGET
 from gridbench.bench.areas.batch.engines import AGAIN, cases_of, few_of, peers_on_slurm
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Row, Target
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
+from gridbench.statistics.series import Series
 
 _ON_SLURM = {Extent.TRIAL: (2, 8, 0.05), Extent.USUAL: (100, 1000, 0.1)}
 _ON_GRID_ENGINE = {Extent.TRIAL: (2, 2, 0.2), Extent.USUAL: (100, 100, 1.0)}

@@ -13,8 +13,9 @@ from urllib.parse import quote, urlencode
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.hosts.places import lacks_sshd, programs, shuffled
-from gridbench.bench.series import Points, Series
+from gridbench.bench.series import Points
 from gridbench.links.sshd import Rig
+from gridbench.statistics.series import Series
 from gridrpc import Grid
 
 _HOSTS = {Extent.TRIAL: 2, Extent.USUAL: 8, Extent.FULL: 8}

@@ -11,8 +11,8 @@ from gridbench.bench.micro.figures import Figure, Results
 from gridbench.bench.micro.present.families import has_value, ours
 from gridbench.bench.micro.present.wording import advantage, against_peer, status_word, titled
 from gridbench.formats import amount, counted, times
-from gridbench.machine.claims import ENOUGH
 from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.statistics.claims import ENOUGH
 
 MAIN_ENGINE = "gridrpc-python"
 """The one that is compared in words: like all peers, it runs any Python function."""
