@@ -24,7 +24,7 @@ from gridbench.errors import InputError
 from gridbench.links.options import links
 from gridbench.model.options import model
 from gridbench.published.options import published
-from gridbench.report.options import report
+from gridbench.results.options import report
 from gridbench.run.options import run
 from gridbench.scenario.options import scenario
 from gridbench.simulate.options import simulate

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.report.compare import Compared, compared, failing, parse_share, told
-from gridbench.results.kind import Measure
+from gridbench.result_kind import Measure
+from gridbench.results.compare import Compared, compared, failing, parse_share, told
 from gridbench.results.kinds import kind_of
 from micro_results import made
 from running import MakeSetup, Run, accept

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gridbench.engines.functions import FunctionEngine
 
 
-_FUNCTIONS = "gridbench.bench.work"  # the module of what the workers run
+_FUNCTIONS = "gridbench.workload.calls"  # the module of what the workers run
 
 
 class Unable(Exception):

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import gridrpc
-from gridbench.bench import work
 from gridbench.engines.base import Cannot, Description
 from gridbench.engines.functions import Chunk, FunctionEngine
 from gridbench.engines.python_tasks import perform
 from gridbench.engines.servers import Servers
 from gridbench.native import module
+from gridbench.workload import calls
 from gridbench.workload.body import SLEEP, SPIN
 from gridbench.workload.task import TaskResult
 
@@ -76,7 +76,7 @@ class GridEngine(FunctionEngine):
         engines have. The tasks are sent while all workers are idle, so that each gets one.
         """
         self._running().wait_until_ready()
-        self.gather([self.call(work.stand, _FIRST) for _ in range(self._workers)])
+        self.gather([self.call(calls.stand, _FIRST) for _ in range(self._workers)])
 
     def put(self, value: Any) -> Any:
         """Shared data of the grid."""
@@ -156,9 +156,9 @@ class NativeEngine(GridEngine):
     bodies: ClassVar[frozenset[str] | None] = frozenset({SLEEP, SPIN})
 
     functions: ClassVar[Mapping[Callable[..., Any], str]] = {
-        work.null: "null",
-        work.take: "take",
-        work.stand: "sleep",
+        calls.null: "null",
+        calls.take: "take",
+        calls.stand: "sleep",
         time.sleep: "sleep",
     }
     """What stands for a Python function; results that say where and when are left out."""

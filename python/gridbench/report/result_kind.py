@@ -1,4 +1,4 @@
-"""Runs and task logs, as `gridbench.results.kind.ResultKind`."""
+"""Runs and task logs, as `gridbench.result_kind.ResultKind`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.results.kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity
 
 compares = False
 

@@ -1,1 +1,1 @@
-"""What results of all benchmarks have in common: what can be asked of them, whatever made them."""
+"""`gridbench report`: pages and comparisons of results, whatever has made them."""

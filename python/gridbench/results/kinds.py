@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from gridbench.results.kind import ResultKind
+from gridbench.result_kind import ResultKind
 
-_MODULES = ("gridbench.bench.micro", "gridbench.scenario", "gridbench.report")
-"""Packages that have one, in the order in which they are asked; the last takes what is left, which
-are runs and task logs."""
+SCENARIO, RUNS = "gridbench.scenario", "gridbench.report"
+_PACKAGES = ("gridbench.bench.micro", SCENARIO)
+"""Those that have one, in the order in which they are asked; what is left are runs and logs."""
 
 
 def kind_of(sources: Sequence[Path]) -> ResultKind:
     """The kind that any of the sources is of."""
-    *kinds, rest = (
-        cast("ResultKind", importlib.import_module(f"{package}.result_kind"))
-        for package in _MODULES
-    )
-    return next((kind for kind in kinds if any(map(kind.holds, sources))), rest)
+    kinds = map(module_of, _PACKAGES)
+    return next((kind for kind in kinds if any(map(kind.holds, sources))), module_of(RUNS))
+
+
+def module_of(package: str) -> ResultKind:
+    """What the package has."""
+    return cast("ResultKind", importlib.import_module(f"{package}.result_kind"))

@@ -189,10 +189,10 @@ def _document(folder: Path, verdicts: list[Verdict]) -> dict[str, object]:
 def _write_reports(reports: list[tuple[list[Path], Path]]) -> str:
     """Write each report; what went wrong, if anything. The results are safe in any case."""
     try:
-        from gridbench.report.build import write_report
+        from gridbench.results.kinds import RUNS, module_of
 
         while reports:
-            write_report(*reports[0])
+            module_of(RUNS).write_report(*reports[0])
             reports.pop(0)
     except Exception as error:  # whatever it is, it must not hide the run's own outcome
         reason = error.what if isinstance(error, InputError) else one_line(error)

@@ -1,4 +1,4 @@
-"""Results of scenarios, as `gridbench.results.kind.ResultKind`."""
+"""Results of scenarios, as `gridbench.result_kind.ResultKind`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.results.kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity
 from gridbench.scenario.results import folders_of_results, read_results
 
 compares = False

@@ -13,8 +13,8 @@ from typing import Literal
 
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.series import Points
-from gridbench.bench.work import spin
 from gridbench.statistics.series import Series
+from gridbench.workload.calls import spin
 from gridrpc import Grid
 
 Tasks = Literal["10 us", "log-normal"]

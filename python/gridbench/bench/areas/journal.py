@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.series import Points
-from gridbench.bench.work import same
+from gridbench.workload.calls import same
 from gridrpc import Grid
 
 _WORKERS = 2

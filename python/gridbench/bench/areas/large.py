@@ -14,8 +14,8 @@ import gridrpc
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.areas.measuring import run_apart
 from gridbench.bench.series import Points
-from gridbench.bench.work import read
 from gridbench.process.memory import footprint, tree
+from gridbench.workload.calls import read
 
 _CASE = "large inputs"
 

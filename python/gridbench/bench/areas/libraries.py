@@ -19,7 +19,7 @@ import numpy as np
 
 from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
 from gridbench.bench.series import Points
-from gridbench.bench.work import PAGE, same
+from gridbench.workload.calls import PAGE, same
 from gridrpc import Call, Executor, Grid, WorkerLost
 
 _WORKERS = 2

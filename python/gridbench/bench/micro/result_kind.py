@@ -1,4 +1,4 @@
-"""Results of micro benchmarks, as `gridbench.results.kind.ResultKind`."""
+"""Results of micro benchmarks, as `gridbench.result_kind.ResultKind`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
-from gridbench.results.kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity
 
 compares = True
 holds = holds_results

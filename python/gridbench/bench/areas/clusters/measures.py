@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from gridbench.bench.areas.clusters.task import Job
-from gridbench.bench.work import PAGE, null, read, read_and_meet, stand
 from gridbench.engines.functions import FunctionEngine
-from gridbench.engines.meeting import Meeting
+from gridbench.process.meeting import Meeting
+from gridbench.workload.calls import PAGE, null, read, read_and_meet, stand
 
 _PATIENCE = 300.0  # seconds for workers to meet
 _REPEATED = 3

@@ -19,9 +19,9 @@ from mpi4py.futures import MPICommExecutor
 
 from gridbench.bench.areas.clusters import measures
 from gridbench.bench.areas.clusters.task import Job, read
-from gridbench.bench.work import PAGE
 from gridbench.engines.functions import FunctionEngine
 from gridbench.engines.mpi_engine import MpiEngine
+from gridbench.workload.calls import PAGE
 
 
 class _Pool(MpiEngine):

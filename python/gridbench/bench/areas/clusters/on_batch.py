@@ -19,9 +19,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from gridbench.bench.work import stand
 from gridbench.engines.batch_jobs import BatchJobsEngine
 from gridbench.engines.functions import FunctionEngine
+from gridbench.workload.calls import stand
 
 
 class Measurement:

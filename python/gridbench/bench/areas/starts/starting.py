@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from gridbench.bench.client import Client
-from gridbench.bench.work import stand
+from gridbench.workload.calls import stand
 
 LIMIT = 180.0
 """Seconds for an engine to start, do its tasks and end."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gridbench.bench.client import Client, Found, WrongResult, check_all, timed_until
-from gridbench.bench.work import null, same
 from gridbench.statistics.histogram import Histogram
+from gridbench.workload.calls import null, same
 
 if TYPE_CHECKING:
     from gridbench.engines.functions import Chunk, FunctionEngine

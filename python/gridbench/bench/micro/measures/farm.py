@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gridbench.bench.client import Client, Found, WrongResult, check_all
 from gridbench.bench.micro.measures.calls import batch_size, submitted
-from gridbench.bench.work import null, stand
+from gridbench.workload.calls import null, stand
 
 _TENTHS = 10
 _TRIES = 3

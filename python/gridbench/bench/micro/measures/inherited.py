@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gridbench.bench.client import Client, Found, WrongResult
-from gridbench.bench.work import read, read_and_meet
-from gridbench.engines.meeting import Meeting
+from gridbench.process.meeting import Meeting
+from gridbench.workload.calls import read, read_and_meet
 
 _data: Any = None
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gridbench.bench.client import Client, Found, timed_until
 from gridbench.bench.programs import numbers
-from gridbench.bench.work import null
+from gridbench.workload.calls import null
 
 _MESSAGE = b"x" * 64
 

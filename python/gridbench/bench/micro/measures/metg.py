@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gridbench.bench.client import Client, Found, WrongResult
 from gridbench.bench.micro.measures.calls import batch_size, submitted
-from gridbench.bench.work import spin
+from gridbench.workload.calls import spin
 
 if TYPE_CHECKING:
     from gridbench.engines.functions import Chunk

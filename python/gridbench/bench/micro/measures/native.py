@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gridbench.bench.client import Client, Found, NotStarted, WrongResult, one_line
 from gridbench.bench.micro.measures.calls import rate_by_map
 from gridbench.bench.micro.measures.start import memory
-from gridbench.bench.work import stand, take
+from gridbench.workload.calls import stand, take
 
 if TYPE_CHECKING:
     from gridbench.engines.functions import Chunk

@@ -7,7 +7,7 @@ import os
 import time
 
 from gridbench.bench.client import Client, Found, WrongResult
-from gridbench.bench.work import do
+from gridbench.workload.calls import do
 
 _LEAST = 8  # tasks for each worker
 

@@ -12,8 +12,8 @@ from rich.text import Text
 from gridbench.formats import amount
 from gridbench.pages import render as pages
 from gridbench.pages.table import Table
-from gridbench.report.compare import Compared, told
-from gridbench.results.kind import Measure
+from gridbench.result_kind import Measure
+from gridbench.results.compare import Compared, told
 from gridbench.tables import new_table
 
 _HEAD = ("figure", "first", "second", "ratio", "95 % bounds", "")
@@ -35,7 +35,7 @@ def print_compared(console: Console, found: Sequence[Compared]) -> None:
 def render_compared(found: Sequence[Compared], first: Path, second: Path) -> str:
     """The same as a page."""
     return pages.render(
-        "report/compare.html",
+        "results/compare.html",
         f"gridbench report: {first.name} and {second.name}",
         {},
         scripts=[],

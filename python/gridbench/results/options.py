@@ -69,7 +69,7 @@ def report(
     each, whose ranges do not overlap. With --fail-above, a change for the worse is an error, so
     that a build can notice it.
     """
-    from gridbench.report.command import make_report, make_trace
+    from gridbench.results.command import make_report, make_trace
 
     if perfetto is not None:
         if out or as_scenario or fail_above:

@@ -13,7 +13,7 @@ import click
 from gridbench.errors import InputError
 from gridbench.formats import percent
 from gridbench.printing import Printing
-from gridbench.report.compare import Compared, compared, failing, parse_share
+from gridbench.results.compare import Compared, compared, failing, parse_share
 from gridbench.results.kinds import kind_of
 
 
@@ -74,7 +74,7 @@ def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
 def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""
-    from gridbench.report.compare_shown import print_compared
+    from gridbench.results.compare_shown import print_compared
 
     try:
         first, second = (kind_of([source]).measures(source) for source in sources)
@@ -122,6 +122,6 @@ def _report_as_scenario(sources: Sequence[Path], name: str, out: Path) -> None:
 
 def _report_compared(found: Sequence[Compared], sources: Sequence[Path], out: Path) -> None:
     from gridbench.pages.files import write_page
-    from gridbench.report.compare_shown import render_compared
+    from gridbench.results.compare_shown import render_compared
 
     write_page(out, render_compared(found, *sources))

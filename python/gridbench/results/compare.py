@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from gridbench.errors import InputError
 from gridbench.formats import counted, percent
-from gridbench.results.kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity
 from gridbench.statistics.claims import ENOUGH
 from gridbench.statistics.medians import ratio_bounds
 
