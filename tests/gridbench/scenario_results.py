@@ -46,12 +46,22 @@ def result_of(case: Case, engine: str = "gridrpc-native", *, slower: float = 1.0
         figures={
             "part_start_up": start + shared, "part_sleep": ideal, "first_start": start,
             "last_start": start + shared + first, "start_span": 0.01 + first,
-            "return_span": 0.01 + back, "submit_step": 1e-5 + case.bytes_in / RATE,
+            "return_span": 0.01 + back, "submit_step": 1e-5,
+            **_pace("start_pace", case.cores, case.bytes_in),
+            **_pace("return_pace", case.cores, case.bytes_out),
             "first_dispatch": start + first / 2, "later_dispatch": 1e-4 + first / 100,
             "first_return": 1e-4 + back / 2, "later_return": 1e-4, "clock_margin": 1e-6,
         },
         took_s=ideal + 2, load={"others": 0.01, "busy": 0.3, "memory_used": 1e8},
     )  # fmt: skip
+
+
+def _pace(name: str, cores: int, size: int) -> dict[str, float]:
+    step = 0.001 + size / RATE
+    return {
+        f"{name}_step": step, f"{name}_noise": step / 100, f"{name}_span": cores * step,
+        f"{name}_tasks": float(cores),
+    }  # fmt: skip
 
 
 def all_done(scenario: int, engine: str = "gridrpc-native", **more: float) -> list[CaseResult]:

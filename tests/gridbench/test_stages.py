@@ -34,6 +34,19 @@ def test_stages_of_a_run() -> None:
     assert found.later_return == pytest.approx(0.2)
 
 
+def test_the_pace_of_a_block() -> None:
+    rows = [row | {"queued": 0.2} for row in _rows()]
+    figures = stage_times(timelines.table_of(rows), 2).figures()
+    assert figures["start_pace_step"] == pytest.approx(0.5)
+    # From when the first was sent off, or computed, all of them count.
+    assert figures["start_pace_span"] == pytest.approx(1.5 - 0.2)
+    assert figures["start_pace_tasks"] == 2
+    assert figures["return_pace_span"] == pytest.approx(2.7 - 2.0)
+    untold = stage_times(timelines.table_of(_rows()), 2).figures()
+    assert (untold["start_pace_span"], untold["start_pace_tasks"]) == (pytest.approx(0.5), 1)
+    assert "start_pace_step" not in stage_times(timelines.table_of(_rows()[:1]), 2).figures()
+
+
 def test_what_is_not_known_is_left_out() -> None:
     found = stage_times(timelines.table_of(_rows()[:1]), 2)
     assert "submit_step" not in found.figures()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gridbench.analysis.columns import Floats, seconds
 from gridbench.analysis.line import fit_line
 from gridbench.analysis.transfer import (
+    arrivals,
     block_span,
     bytes_per_second,
     rate_mbps,
@@ -22,6 +23,9 @@ from gridbench.analysis.transfer import (
     transfer_time,
 )
 from gridbench.errors import InputError
+from gridbench.simulate.simulation import simulate
+from gridbench.simulate.systems import system
+from gridbench.simulate.work import Work
 from gridbench.tasklog import read_task_log
 
 SAMPLE = Path(__file__).parent / "data" / "symphony_sample.log"
@@ -56,19 +60,99 @@ def test_the_span_of_a_block_leaves_out_later_tasks() -> None:
     assert time_per_task(1.0, 0.25, 3) == 0.25
 
 
-def test_whole_waits_are_taken_off_a_span() -> None:
-    # Gaps of 0.1, 1.2 and 0.5: two waits of 0.5 in the second, one in the third.
-    stamps = floats(0.0, 0.1, 1.3, 1.8)
-    assert block_span(stamps, 4, wait=0.5) == pytest.approx(0.1 + 0.2 + 0.0)
+def waves(*, size: int, count: int, step: float, every: float = 0.5) -> Floats:
+    """When tasks compute whose workers start in waves, one task after the other in each."""
+    return np.concatenate([n * every + step * np.arange(1, size + 1) for n in range(count)])
+
+
+@pytest.mark.parametrize(("size", "step"), [(100, 80e-6), (100, 1e-3), (1, 0.01), (7, 0.06)])
+def test_waits_for_the_next_wave_are_taken_off_a_span(size: int, step: float) -> None:
+    # A wave of 8 ms leaves a gap of 0.492 s: no whole wait, and yet nothing but waiting.
+    stamps = waves(size=size, count=4, step=step)
+    if size == 1:
+        # Of waves of one each, nobody can tell the transfer from the wait.
+        assert block_span(stamps, 4, wait=0.5) == pytest.approx(0.0, abs=1e-9)
+        return
+    assert block_span(stamps, 4 * size, wait=0.5) == pytest.approx((4 * size - 1) * step)
+    assert block_span(stamps, 4 * size) > 1.5
+
+
+def test_a_pause_that_is_no_wait_stays_in_the_span() -> None:
+    stamps = waves(size=10, count=2, step=1e-3, every=0.7)
+    assert block_span(stamps, 20, wait=0.5) == pytest.approx(0.709)
 
 
 def test_an_old_log_gives_the_span_without_the_waits_of_its_scheduler() -> None:
     _, table = read_task_log(SAMPLE)
     calc_in = seconds(table, "calc_in")
     assert block_span(calc_in, 8) == pytest.approx(5.668900 - 0.149273)
-    # From the second task on there is one wait of 0.5 s: the rest are 9 ms.
-    assert block_span(calc_in, 8, base=1, wait=0.5) == pytest.approx(0.508782 - 0.5)
+    # From the second task on there is one wait of 0.5 s: the rest are 4 ms.
+    usual = 5.666589 - 5.666334
+    assert block_span(calc_in, 8, base=1, wait=0.5) == pytest.approx(
+        5.668900 - 5.665192 + usual, abs=4e-4
+    )
     assert smallest_step(seconds(table, "submit")) == pytest.approx(0.002573 - 0.002208)
+
+
+def test_the_pace_of_tasks_that_come_one_by_one() -> None:
+    found = arrivals(floats(1.0, 1.1, 1.2, 1.3, 9.0), 4)
+    assert found is not None
+    assert (found.step, found.span, found.tasks) == (pytest.approx(0.1), pytest.approx(0.3), 3)
+    assert found.noise == pytest.approx(0.0, abs=1e-9)
+    assert arrivals(floats(1.0, 1.1), 3) is None
+    assert arrivals(floats(1.0, 1.0), 2) is None
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 5])
+def test_transfers_at_the_same_time_are_counted_by_what_came(hosts: int) -> None:
+    # To each of the hosts one at a time: all that go together arrive together.
+    groups = 30 // hosts
+    stamps = np.repeat(np.arange(1, groups + 1) * 0.1 * hosts, hosts)
+    stamps += 1e-3 * np.tile(np.arange(hosts), groups)
+    found = arrivals(stamps, 30)
+    assert found is not None
+    assert found.step == pytest.approx(0.1, rel=0.02)
+    assert found.tasks == 30 - hosts
+    assert found.span / found.tasks == pytest.approx(0.1, rel=0.02)
+    # When the first was sent off, too, all of it counts.
+    told = arrivals(stamps, 30, sent=0.0)
+    assert told is not None
+    assert (told.tasks, told.span) == (30, pytest.approx(3.0, rel=0.02))
+
+
+def test_a_long_pause_does_not_make_one_group_of_all() -> None:
+    stamps = np.append(0.01 * np.arange(30), 5.0 + 0.01 * np.arange(30))
+    found = arrivals(stamps, 60)
+    assert found is not None
+    assert found.step == pytest.approx(0.01)
+
+
+def test_the_scatter_of_steps_is_told() -> None:
+    random = np.random.default_rng(3)
+    within = []
+    for _ in range(200):
+        found = arrivals(np.cumsum(random.normal(0.1, 0.01, 50)), 50)
+        assert found is not None
+        within.append(abs(found.step - 0.1) <= found.noise)
+    assert 0.88 < float(np.mean(within)) < 1.0
+
+
+@pytest.mark.parametrize("size", [0.1, 1.0])
+@pytest.mark.parametrize("cores", [10, 100, 400])
+def test_the_manager_of_symphony_has_its_rate(cores: int, size: float) -> None:
+    """830 Mbit/s, as in its profile, with a first worker and waves as the report saw them."""
+    paces = []
+    for megabytes in (0.0, size):
+        work = Work(cores=cores, tasks=cores, sleep=30.0, bytes_in=megabytes * 2**20)
+        stamps = simulate(work, system("symphony")).stamps
+        paces.append(arrivals(stamps.calc_in, cores, wait=0.5))
+    empty, full = paces
+    assert empty is not None
+    assert full is not None
+    assert rate_mbps(size, full.step - empty.step) == pytest.approx(830, rel=1e-3)
+    added = full.span - empty.span
+    assert full.tasks == empty.tasks == cores - 2  # from the second on
+    assert rate_mbps(size * full.tasks, added) == pytest.approx(830, rel=1e-3)
 
 
 def test_transfers_hurt_when_the_link_is_not_done_before_the_first_task() -> None:

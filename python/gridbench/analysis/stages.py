@@ -5,11 +5,13 @@ transfers begin together; later ones spread out, as cores become free one by one
 
 | from | to | seen in |
 |---|---|---|
-| client | scheduler | smallest difference of successive submit times |
-| scheduler | workers | calc-in times of the first block: from the first to the last |
-| workers | client | retrieve times of the first block: from the first to the last |
+| client | scheduler | smallest difference of successive submit times, if handing over is sending |
+| scheduler | workers | successive calc-in times of the first block |
+| workers | client | successive retrieve times of the first block |
 
-Starting up is in the first of these spans, too: the same run without data tells how much of it.
+Starting up is in the first of these steps and spans, too: the same run without data tells how much
+of it. An engine that puts tasks into a queue submits them faster than they travel, so that only
+calc-in times tell how fast data came.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import pyarrow as pa
 
 from gridbench.analysis.columns import Floats, seconds, succeeded
 from gridbench.analysis.lanes import assign_lanes
-from gridbench.analysis.transfer import NAN, block_span, smallest_step
+from gridbench.analysis.transfer import NAN, Arrivals, arrivals, block_span, smallest_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +41,11 @@ class StageTimes:
     """From the first to the last submission."""
     start_span: float
     """From the first to the last calc-in of the first block."""
+    start_pace: Arrivals | None
+    """Of the same stamps: step by step, without waits between waves of workers."""
     return_span: float
     """From the first to the last retrieve of the first block."""
+    return_pace: Arrivals | None
     first_dispatch: float
     """Mean from submit to calc-in over the first block."""
     later_dispatch: float
@@ -50,12 +55,21 @@ class StageTimes:
     later_return: float
 
     def figures(self) -> dict[str, float]:
-        """By name, without those that are not known."""
-        return {name: value for name, value in asdict(self).items() if math.isfinite(value)}
+        """By name, without those that are not known; those of a pace as `start_pace_step`."""
+        found: dict[str, float] = {}
+        for name, value in asdict(self).items():
+            if isinstance(value, dict):
+                found |= {f"{name}_{inner}": float(one) for inner, one in value.items()}
+            elif value is not None and math.isfinite(value):
+                found[name] = value
+        return found
 
 
-def stage_times(table: pa.Table, cores: int) -> StageTimes:
-    """The stages of a run on so many cores; failed tasks are left out."""
+def stage_times(table: pa.Table, cores: int, *, wait: float = 0.0) -> StageTimes:
+    """The stages of a run on so many cores; failed tasks are left out.
+
+    `wait`: seconds between waves of workers that the scheduler starts, which no pace has in it.
+    """
     done = table.filter(pa.array(succeeded(table)))
     lanes = assign_lanes(done)
     submit, calc_in = seconds(done, "submit"), seconds(done, "calc_in")
@@ -71,7 +85,13 @@ def stage_times(table: pa.Table, cores: int) -> StageTimes:
         submit_step=smallest_step(submit),
         submit_span=_extreme(submit, largest=True) - _extreme(submit, largest=False),
         start_span=block_span(calc_in, block),
+        start_pace=arrivals(
+            calc_in, block, sent=_extreme(seconds(done, "queued")[first], largest=False), wait=wait
+        ),
         return_span=block_span(retrieve, block),
+        return_pace=arrivals(
+            retrieve, block, sent=_extreme(calc_out[first], largest=False), wait=wait
+        ),
         first_dispatch=_mean((calc_in - submit)[first]),
         later_dispatch=_mean((calc_in - np.fmax(submit, free))[~first]),
         first_return=_mean((retrieve - calc_out)[first]),

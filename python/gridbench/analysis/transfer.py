@@ -6,6 +6,9 @@ times that in MB/s. It is kept here, so that rates of new runs stand beside the 
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
 from gridbench.analysis.columns import Floats
@@ -14,6 +17,18 @@ MEGABYTE = 1 << 20
 """Bytes."""
 MEGABITS_PER_MEGABYTE = 8.0
 NAN = float("nan")
+
+_LONGER = 1.5
+"""A step so many times the usual one may be a wait."""
+_NEAR = 0.05
+"""Of a wait: how exactly waves begin at multiples of it, by the stamps."""
+_PACE = 95.0
+"""Percentile of the steps up to which they tell the pace; above it are pauses."""
+_MAD = 1.4826
+"""Times the median absolute deviation is the standard deviation, of a normal distribution."""
+_OF_MEDIAN = 1.2533
+"""The standard error of a median by that of a mean."""
+_QUANTILE = 1.96
 
 
 def rate_mbps(megabytes: float, seconds: float) -> float:
@@ -35,7 +50,8 @@ def smallest_step(stamps: Floats) -> float:
     """Smallest difference of successive stamps, seconds; NaN with fewer than two.
 
     Of submit times, where handing a task over means sending its data: the time of one transfer
-    that nothing has disturbed, and so the peak rate. Stamps need not be sorted; NaN are left out.
+    that nothing has disturbed, and so the peak rate. An engine that puts tasks into a queue submits
+    them faster than they travel. Stamps need not be sorted; NaN are left out.
     """
     known = np.sort(stamps[np.isfinite(stamps)])
     return float(np.diff(known).min()) if len(known) > 1 else NAN
@@ -46,17 +62,94 @@ def block_span(stamps: Floats, tasks: int, *, base: int = 0, wait: float = 0.0) 
 
     A block is as many tasks as there are workers: all of them share the network at the same time.
     With `base` 1, the span begins at the second task, if the first worker starts long before the
-    others. Whole multiples of `wait` (seconds) in the gaps are taken off: a scheduler that
-    starts workers in such steps has nothing to do with transfers. It has to be longer than a
-    transfer. The stamps need not be sorted; NaN are left out.
+    others. Waits of a scheduler that starts workers every `wait` seconds have nothing to do with
+    transfers, and are taken off. The stamps need not be sorted; NaN are left out.
     """
     known = np.sort(stamps[np.isfinite(stamps)])
     if len(known) < tasks or tasks < base + 2:
         return NAN
-    gaps = np.diff(known[base:tasks])
-    if wait > 0:
-        gaps = gaps - np.floor(gaps / wait) * wait
-    return float(gaps.sum())
+    return float(_without_waits(known[base:tasks], wait).sum())
+
+
+def _without_waits(stamps: Floats, wait: float) -> Floats:
+    """The differences of sorted stamps, shape (stamps - 1,), without the waits for the next wave.
+
+    Waves of workers start at whole multiples of `wait` after each other, and the first task of a
+    wave computes as long after its start as that of any other. However long a wave took, the rest
+    until the next one is no transfer: what is left is a usual step.
+    """
+    steps = np.diff(stamps)
+    if not (wait > 0 and len(steps)):
+        return steps
+    usual = _usual_step(steps, wait)
+    begin = float(stamps[0])
+    for at, step in enumerate(steps.tolist()):
+        since = float(stamps[at + 1]) - begin
+        waves = round(since / wait)
+        if step > _LONGER * usual and waves and abs(since - waves * wait) < _NEAR * wait:
+            steps[at] = usual
+            begin = float(stamps[at + 1])
+    return steps
+
+
+def _usual_step(steps: Floats, wait: float) -> float:
+    """The median of the steps within waves; without any, waves are of one worker each."""
+    within = steps[steps < (1 - _NEAR) * wait / 2]
+    return float(np.median(within)) if len(within) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """At which pace the tasks of a block arrived; times in seconds."""
+
+    step: float
+    """From one task to the next, median."""
+    noise: float
+    """How far that median may be off by the scatter of the steps, 95 %."""
+    span: float
+    """In which `tasks` travelled: from when the first was sent, if that is known, to the last; else
+    from the end of the first group."""
+    tasks: int
+    """All, or those after the first group: its data had travelled before the span began."""
+
+
+def arrivals(
+    stamps: Floats, tasks: int, *, sent: float = NAN, wait: float = 0.0
+) -> Arrivals | None:
+    """The pace of the `tasks` earliest stamps; None with fewer than two of them to compare.
+
+    `sent` is when the first was sent off: where transfers go at the same time, nobody knows how
+    much of the others had travelled when the first arrived.
+
+    Transfers that go at the same time, such as one to each host, arrive in groups: what comes
+    within half of the mean step belongs together, and the time between two groups is shared by the
+    tasks of the later one. In that mean the longest twentieth does not count, such as pauses.
+
+    `wait` is that of `block_span`; if workers start in such waves, and the first at least a wait
+    before the second, the second task is the base. The stamps need not be sorted; NaN are left out.
+    """
+    known = np.sort(stamps[np.isfinite(stamps)])[:tasks]
+    if len(known) < tasks or tasks < 2:
+        return None
+    if wait > 0 and tasks > 2 and known[1] - known[0] >= (1 - _NEAR) * wait:
+        known = known[1:]
+    steps = _without_waits(known, wait)
+    mean = steps[steps <= np.percentile(steps, _PACE)].mean()
+    ends = np.flatnonzero(np.append(steps > mean / 2, True))
+    if len(ends) < 2:
+        return None
+    times = np.add.reduceat(steps, ends[:-1])
+    sizes = np.diff(ends)
+    each = np.repeat(times / sizes, sizes)
+    step = float(np.median(each))
+    scatter = float(np.median(np.abs(each - step))) * _MAD
+    told = math.isfinite(sent) and wait == 0
+    return Arrivals(
+        step=step,
+        noise=_QUANTILE * _OF_MEDIAN * scatter / math.sqrt(len(times)),
+        span=float(known[-1] - sent if told else times.sum()),
+        tasks=tasks if told else int(sizes.sum()),
+    )
 
 
 def time_per_task(span: float, empty_span: float, tasks: int) -> float:

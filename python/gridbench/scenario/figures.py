@@ -53,18 +53,19 @@ def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Me
     )
 
 
-def figures_of(run: Measured) -> dict[str, float]:
+def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
     """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
     of `gridbench.analysis.stages.StageTimes`, and `clock_step` and `clock_margin`: within how much
-    differences are certain between stamps of the client alone, and of client and workers.
+    differences are certain between stamps of the client alone, and of client and workers. `wait` is
+    that of `stage_times`.
     """
     figures: dict[str, float] = {}
     cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)
     if cost is not None:
         figures |= {f"part_{name}": value for name, value in cost.parts().items()}
-    figures |= stage_times(run.table, run.cores).figures()
+    figures |= stage_times(run.table, run.cores, wait=wait).figures()
     figures |= {"clock_step": run.step, "clock_margin": run.margin}
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 

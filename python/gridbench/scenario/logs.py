@@ -23,6 +23,8 @@ from gridbench.scenario.results import CaseResult
 
 _LOG = "log"
 """What stands for the engine of a log, which does not name it."""
+_WAIT = 0.5
+"""Seconds between waves of workers of Symphony, whose scheduler starts them at such intervals."""
 
 
 def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, list[CaseResult]]:
@@ -92,9 +94,15 @@ def _result(run: Run, scenario: int) -> CaseResult:
         reason=reason,
         total_s=summary.total,
         ideal_s=summary.ideal,
-        figures=figures_of(of_run),
+        figures=figures_of(of_run, wait=_WAIT if _in_waves(run) else 0.0),
         folder=run.path,
     )
+
+
+def _in_waves(run: Run) -> bool:
+    """Whether its workers may have been started in waves: a log does not say by what."""
+    name = section(run.record, "engine").get("name")
+    return name is None or (run.record.get("simulated") is True and "symphony" in str(name))
 
 
 def _reason(record: dict[str, Any]) -> str:

@@ -6,19 +6,16 @@ from collections.abc import Callable, Sequence
 
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.curves import Picture
+from gridbench.scenario.present.rates import Rates
 from gridbench.scenario.present.series import (
     Name,
     Value,
-    block_rate,
     by_formula,
     cores_label,
     groups,
     limit_lines,
     lines_of,
     numbers_of,
-    rate_note,
-    rate_of,
-    shared_rate,
     size_label,
     size_name,
     sizes_of,
@@ -42,7 +39,8 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
         longer = f", {cell.one.sleep_s:g} s" if cell.one.sleep_s > usual else ""
         return cores_label(cell) + longer
 
-    rates = lines_of(cells, name, lambda cell: size_name(cell.one.bytes_shared), shared_rate(cells))
+    known = Rates(cells, lambda cell: cell.one.bytes_shared)
+    rates = lines_of(cells, name, lambda cell: size_name(cell.one.bytes_shared), known.shared())
     return [
         Picture(
             f"shared-start-{mark}",
@@ -63,7 +61,7 @@ def _first(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
             f"shared-rate-{mark}",
             f"Rate at which shared data reached the workers{suffix}",
             "Cores times size, over the time that it added to the start of the last worker. "
-            + rate_note(cells),
+            + known.note(),
             "shared data",
             sizes,
             "rate",
@@ -163,8 +161,7 @@ def _fourth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
         what="input",
         ways=(("first_dispatch", "later_dispatch"), "from submit, or the worker being free, to"
               " calc-in", 1),
-        step=("submit_step", "client to scheduler, from the smallest step of submit times"),
-        span=("start_span", "scheduler to workers, from calc-in times of the first block", 2),
+        pace=("start_pace", "calc-in", 2, "was sent off"),
     )  # fmt: skip
 
 
@@ -176,8 +173,7 @@ def _fifth(cells: Sequence[Cell], mark: str, suffix: str) -> list[Picture]:
         size=lambda cell: cell.one.bytes_out,
         what="output",
         ways=(("first_return", "later_return"), "from calc-out to retrieve", 1),
-        step=None,
-        span=("return_span", "workers to client, from retrieve times of the first block", 0),
+        pace=("return_pace", "retrieve", 1, "was computed"),
     )
 
 
@@ -189,8 +185,7 @@ def _by_block(
     size: Callable[[Cell], int],
     what: str,
     ways: tuple[tuple[str, str], str, int],
-    step: tuple[str, str] | None,
-    span: tuple[str, str, int],
+    pace: tuple[str, str, int, str],
 ) -> list[Picture]:
     sizes = sizes_of(cells, size)
     at_size: Name = lambda cell: size_name(size(cell))  # noqa: E731
@@ -205,21 +200,31 @@ def _by_block(
             at_size,
             lambda cell, name=name: cell.figure(name, clocks=clocks),  # type: ignore[misc]
         )
-    figure, how, span_clocks = span
-    rates = lines_of(
-        deepest,
-        lambda cell: f"{cores_label(cell)}, block",
-        at_size,
-        block_rate(cells, figure, span_clocks, size),
-    )
-    if step is not None:
+    figure, stamp, pace_clocks, sent = pace
+    known = Rates(cells, size)
+    rates = []
+    for name, value in (
+        ("block", known.block(figure, pace_clocks)),
+        ("one task", known.one_task(figure, pace_clocks)),
+        *([("submitted", known.submitted())] if what == "input" else []),
+    ):
         rates += lines_of(
             deepest,
-            lambda cell: f"{cores_label(cell)}, one task",
+            lambda cell, name=name: f"{cores_label(cell)}, {name}",  # type: ignore[misc]
             at_size,
-            lambda cell: rate_of(size(cell), cell.figure(step[0])),
+            value,
         )
-        how = f"{step[1]}; {how}"
+    how = (
+        f"From {stamp} times of the first block: of one task by the median of successive steps, of"
+        f" the block by the time in which its data travelled, from when the first {sent}, if that"
+        " is known, to the last; the same without data is taken off."
+    )
+    if any(cell.one.engine == "log" for cell in cells):
+        how += (
+            " Of logs, waits of 0.5 s between waves of workers are taken off as well, and the"
+            " second task is the base where the first worker started long before the others; what was"
+            " submitted is told by the smallest step of submit times."
+        )
     told = f"{most:g} tasks on each core. " if most > 1 else ""
     return [
         Picture(
@@ -246,7 +251,7 @@ def _by_block(
         Picture(
             f"{what}-rate-{mark}",
             f"Rate of transfers{suffix}",
-            f"Of one block: {how}; the span without data is taken off. {rate_note(cells)}",
+            f"{how} {known.note()}",
             f"{what} of a task",
             sizes,
             "rate",

@@ -14,8 +14,6 @@ from gridbench.statistics.interval import Interval
 Value = Callable[[Cell], Interval | None]
 Name = Callable[[Cell], str]
 
-_TELLING = 0.3
-"""Share of the time without data that data must add, so that a rate follows: less may be chance."""
 MEGABIT = MEGABITS_PER_MEGABYTE / MEGABYTE
 """Per byte: as the report counts, in which 1 MB are 8 Mbit."""
 
@@ -71,53 +69,13 @@ def size_label(cell: Cell) -> str:
 def shared_transfer(cell: Cell, cells: Iterable[Cell]) -> Interval | None:
     """Seconds that shared data added to the start of the last worker; None without a case that
     has none."""
-    empty = _without(cell, cells, lambda one: one.one.bytes_shared)
+    empty = without_data(cell, cells, lambda one: one.one.bytes_shared)
     start = cell.figure("last_start", clocks=1)
     before = empty.figure("last_start", clocks=1) if empty else None
     return None if start is None or before is None else start.minus(before)
 
 
-def shared_rate(cells: Sequence[Cell]) -> Value:
-    """Mbit/s at which shared data reached all cores of a case together."""
-
-    def rate(cell: Cell) -> Interval | None:
-        added = shared_transfer(cell, cells)
-        start = cell.figure("last_start", clocks=1)
-        amount = cell.one.cores * cell.one.bytes_shared * MEGABIT
-        return _telling_rate(amount, start, added)
-
-    return rate
-
-
-def block_rate(
-    cells: Sequence[Cell], figure: str, clocks: int, size: Callable[[Cell], int]
-) -> Value:
-    """Mbit/s of the first block's data, from a span in which all of it travelled."""
-
-    def rate(cell: Cell) -> Interval | None:
-        empty = _without(cell, cells, size)
-        span = cell.figure(figure, clocks=clocks)
-        before = empty.figure(figure, clocks=clocks) if empty else None
-        added = None if span is None or before is None else span.minus(before)
-        return _telling_rate(cell.one.cores * size(cell) * MEGABIT, span, added)
-
-    return rate
-
-
-def _telling_rate(amount: float, whole: Interval | None, added: Interval | None) -> Interval | None:
-    """Mbit/s, if the data has added a good part to the whole time of a case with it."""
-    if whole is None or added is None or not amount:
-        return None
-    telling = added.value >= _TELLING * (whole.value - added.value)
-    return added.under(amount) if telling else None
-
-
-def rate_of(size: int, seconds: Interval | None) -> Interval | None:
-    """Mbit/s of so many bytes in so many seconds; None if either is not known, or 0."""
-    return None if seconds is None or not size else seconds.under(size * MEGABIT)
-
-
-def _without(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> Cell | None:
+def without_data(cell: Cell, cells: Iterable[Cell], size: Callable[[Cell], int]) -> Cell | None:
     """The same case without data."""
     one = cell.one
     return next(
@@ -165,21 +123,6 @@ def limit_lines(cells: Sequence[Cell], places: Sequence[str]) -> list[Line]:
             line.add(place, Interval(value, value, value))
         lines.append(line)
     return lines
-
-
-def rate_note(cells: Sequence[Cell]) -> str:
-    """What a reader has to know of rates."""
-    left_out = (
-        f"No rate is told where data added less than {_TELLING * 100:.0f} % to the time without"
-        " it, as that may be chance. "
-    )
-    if any(cell.one.link_rate for cell in cells):
-        return left_out + "The dashed line is what the client's link carries."
-    return (
-        left_out
-        + "On one host nothing is sent over a wire: data is copied in memory, or shared, so"
-        " this is no rate of a network."
-    )
 
 
 def cores_label(cell: Cell) -> str:

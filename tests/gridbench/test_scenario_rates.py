@@ -1,0 +1,99 @@
+"""Rates of transfers: those that follow from the stamps, and those that cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gridbench.analysis.interval import Interval
+from gridbench.scenario.cells import cells_of
+from gridbench.scenario.present.pictures import pictures_of
+from gridbench.scenario.results import CaseResult
+from scenario_results import all_done
+
+Points = dict[tuple[str, str], Interval]
+
+
+def drawn(scenario: int, results: list[CaseResult]) -> tuple[Points, str]:
+    """The rates of a scenario by line and size, and what is said about them."""
+    pictures = pictures_of(scenario, cells_of(results))
+    (found,) = (one for one in pictures if one.id.split("-")[1] == "rate")
+    points = {
+        (line.name, where): value
+        for line in found.lines
+        if not line.dash
+        for where, value, _ in line.points
+    }
+    return points, found.about
+
+
+def with_figures(results: list[CaseResult], **figures: float) -> list[CaseResult]:
+    """The same, where those with input have these figures."""
+    return [replace(one, figures=one.figures | figures) if one.bytes_in else one for one in results]
+
+
+@pytest.mark.parametrize("scenario", [4, 5])
+def test_rates_are_those_of_what_data_adds(scenario: int) -> None:
+    points, about = drawn(scenario, all_done(scenario))
+    for what in ("block", "one task"):
+        rate = points[f"100 cores, {what}", "1MB"]
+        assert rate.value == pytest.approx(800)  # 100 MB/s, at 8 Mbit each
+        assert rate.low < 800 <= rate.high
+    assert "Refused" not in about
+    assert not any("submitted" in name for name, _ in points)
+
+
+def test_submit_times_of_a_queue_tell_no_rate() -> None:
+    results = with_figures(all_done(4), submit_step=1e-4)
+    points, _ = drawn(4, results)
+    assert not any("submitted" in name for name, _ in points)
+    points, _ = drawn(4, [replace(one, engine="log") for one in results])
+    assert points["100 cores, submitted", "1MB"].value == pytest.approx(80_000)
+
+
+def test_submit_times_of_a_log_tell_nothing_that_data_did_not_add() -> None:
+    points, _ = drawn(4, [replace(one, engine="log") for one in all_done(4)])
+    assert not any("submitted" in name for name, _ in points)
+
+
+def test_what_exceeds_the_link_is_refused_with_words() -> None:
+    linked = [replace(one, transport="links", nodes=2, link_rate=400e6) for one in all_done(4)]
+    points, about = drawn(4, linked)
+    assert not points
+    assert "Refused, as the client's link is not so fast" in about
+    assert "gridrpc-native, 100 cores, 1MB, block (727 Mbit/s)" in about
+    assert "gridrpc-native, 400 cores, 100MB, one task (799 Mbit/s)" in about
+
+
+def test_time_without_data_may_go_on_during_a_transfer() -> None:
+    # At 838 Mbit/s the link is a little faster than 10 MB by all the time, less than by the added.
+    limit = 800 * 2**20 / 1e6
+    linked = [
+        replace(one, transport="links", link_rate=limit * 0.9999 * 1e6) for one in all_done(4)
+    ]
+    points, about = drawn(4, linked)
+    rate = points["100 cores, block", "10MB"]
+    assert rate.value == pytest.approx(10 * 8 / 0.101)
+    assert rate.high <= 800
+    assert "Refused" not in about
+
+
+def test_faster_than_memory_is_refused() -> None:
+    results = with_figures(
+        all_done(4), start_pace_step=2e-3, start_pace_noise=0.0, start_pace_span=1.0,
+        start_pace_tasks=500.0,
+    )  # fmt: skip
+    points, about = drawn(4, results)
+    assert ("100 cores, one task", "100MB") not in points
+    assert "as memory is not so fast" in about
+    assert "100MB, one task (400 Gbit/s)" in about
+
+
+def test_less_than_the_scatter_tells_no_rate() -> None:
+    results = all_done(4)
+    assert ("100 cores, one task", "1MB") in drawn(4, results)[0]
+    noisy = [replace(one, figures=one.figures | {"start_pace_noise": 0.02}) for one in results]
+    points, _ = drawn(4, noisy)
+    assert ("100 cores, one task", "1MB") not in points
+    assert ("100 cores, one task", "10MB") in points
