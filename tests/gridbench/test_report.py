@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -56,6 +57,49 @@ def test_published_sample(tmp_path):
     assert run["end"] == pytest.approx(35.665958)
     assert max(run["running"]["running"]) == 8
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_all_of_a_page_has_stamps_on_the_clients_clock():
+    logged, truth = timelines.skewed_run(offset=5.0)
+    nothing = {"machine": {"host": "elsewhere"}}
+    found = study(run_of(logged, nnodes=100, record=nothing))
+    right = study(run_of(truth, nnodes=100, record=nothing))
+    exactly = 0.005
+    # The summary, concurrency, costs, and overheads.
+    for name in ("total", "first_calc_in", "last_worker_calc_in"):
+        assert getattr(found.summary, name) == pytest.approx(
+            getattr(right.summary, name), abs=exactly
+        )
+    assert found.summary.dispatch.p99 == pytest.approx(right.summary.dispatch.p99, abs=2 * exactly)
+    assert found.summary.most_running == right.summary.most_running
+    assert found.concurrency.mean(found.end) == pytest.approx(
+        right.concurrency.mean(right.end), rel=1e-3
+    )
+    assert found.cost is not None
+    assert right.cost is not None
+    for part, value in right.cost.parts().items():
+        assert found.cost.parts()[part] == pytest.approx(value, abs=2 * exactly), part
+    assert found.handling.percentile(99) == pytest.approx(
+        right.handling.percentile(99), abs=2 * exactly
+    )
+    # Lanes, the Gantt chart and the stamps of the page.
+    assert len(found.lanes.names) == len(right.lanes.names)
+    assert np.abs(found.input_begin - right.input_begin).max() < 2 * exactly
+    tasks = page_data([found])["runs"][0]["tasks"]["columns"]
+    for name in ("calc_in", "calc_out"):
+        assert tasks[name] == pytest.approx(truth[name].to_pylist(), abs=exactly)
+    # What was logged is told as it was, and what was done about it.
+    (negative, moved) = notices(found)
+    assert negative.what.startswith("Negative intervals: calc-out to retrieve")
+    assert moved.what.startswith("Clocks differ: that of node")
+    assert "stamps of 20 hosts of 20 were moved" in moved.what
+    assert "All times and pictures on this page" in moved.meaning
+
+
+def test_on_one_machine_nothing_is_moved():
+    logged, _ = timelines.skewed_run(offset=5.0, hosts=1)
+    here = run_of(logged, nnodes=100, record={"machine": {"host": "node0"}})
+    assert study(here).run.table is logged
 
 
 def test_runs_side_by_side_have_a_column_each_and_names_apart(tmp_path):

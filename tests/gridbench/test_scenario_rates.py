@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gridbench.analysis.interval import Interval
+from gridbench.scenario.amounts import MB
 from gridbench.scenario.cells import cells_of
+from gridbench.scenario.logs import results_of_runs
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.results import CaseResult
+from gridbench.simulate.simulation import simulate
+from gridbench.simulate.systems import system
+from gridbench.simulate.timeline import table_of, write_folder
+from gridbench.simulate.work import Work
 from scenario_results import all_done
 
 Points = dict[tuple[str, str], Interval]
@@ -97,3 +104,23 @@ def test_less_than_the_scatter_tells_no_rate() -> None:
     points, _ = drawn(4, noisy)
     assert ("100 cores, one task", "1MB") not in points
     assert ("100 cores, one task", "10MB") in points
+
+
+@pytest.mark.parametrize("cores", [10, 100])
+def test_logs_of_symphony_show_the_rate_of_its_manager(tmp_path: Path, cores: int) -> None:
+    logs = []
+    for size in (0, MB // 10, MB):
+        done = simulate(
+            Work(cores=cores, tasks=cores, sleep=30.0, bytes_in=size), system("symphony")
+        )
+        (folder := tmp_path / f"{size}").mkdir()
+        write_folder(folder, done, table_of(done))
+        logs.append(folder / "tasks.log")
+    _, results = results_of_runs(logs, 4)
+    points, about = drawn(4, results)
+    for what in ("block", "one task"):
+        rate = points[f"{cores} cores, {what}", "1MB"]
+        assert rate.value == pytest.approx(830, rel=2e-3)
+        assert rate.low < 830 < rate.high < 900
+    assert points[f"{cores} cores, submitted", "1MB"].value == pytest.approx(513, rel=1e-3)
+    assert "waits of 0.5 s between waves" in about

@@ -64,3 +64,47 @@ def made_run(tasks: int, workers: int, *, sleep: float = 1.0, seed: int = 1) -> 
         )
     rows.sort(key=lambda row: row["retrieve"])
     return table_of(rows)
+
+
+def skewed_run(
+    *,
+    offset: float = 0.0,
+    drift: float = 0.0,
+    tasks: int = 300,
+    workers: int = 100,
+    hosts: int = 20,
+    sleep: float = 2.0,
+    start: float = 5.0,
+    seed: int = 1,
+) -> tuple[pa.Table, pa.Table]:
+    """A run on hosts whose clocks differ from the client's by up to `offset` seconds and gain up to
+    `drift` seconds per second, either way: as logged, and in truth. It starts cold, with 20 ms
+    from worker to worker; tasks take 5 ms there and 1 ms back at least."""
+    random = np.random.default_rng(seed)
+    ahead = random.uniform(-offset, offset, hosts)
+    gains = random.uniform(-drift, drift, hosts)
+    free = start + 0.02 * np.arange(workers)
+    truth, logged = [], []
+    for tid in range(1, tasks + 1):
+        worker = int(free.argmin())
+        host = worker % hosts
+        submit = 1e-3 * tid
+        calc_in = max(free[worker], submit) + 0.005 + random.exponential(0.005)
+        calc_out = calc_in + sleep * random.uniform(0.9, 1.1)
+        retrieve = calc_out + 0.001 + random.exponential(0.004)
+        free[worker] = retrieve
+        row = {
+            "tid": tid,
+            "sleep": calc_out - calc_in,
+            "submit": submit,
+            "calc_in": calc_in,
+            "calc_out": calc_out,
+            "retrieve": retrieve,
+            "worker": f"node{host}",
+            "host": f"node{host}",
+            "clock_error": NAN,
+        }
+        truth.append(row)
+        wrong = {n: row[n] + ahead[host] + gains[host] * row[n] for n in ("calc_in", "calc_out")}
+        logged.append(row | wrong)
+    return table_of(logged), table_of(truth)

@@ -7,10 +7,14 @@ which is `offset` ahead of the client's, that says, for each of its tasks:
 
 The offset of a host thus lies between the largest of the left sides and the smallest of the right
 ones. An engine may have compared the clocks by messages of its own; its stamps are then on the
-client's clock already, and how far they may be off it narrows the interval (`clock_error`). Else
-nothing is known but the stamps. Old clocks were kept by NTP, so that 0 is the best guess; where it
-lies outside, clocks differ for sure, and the nearest possible offset is taken. How an interval is
-shared between the way there and the way back, four stamps cannot tell.
+client's clock already, and how far they may be off it narrows the interval (`clock_error`).
+
+Else nothing is known but the stamps. A task may wait long before it computes, so that only return
+times are short: the least of them is about the same for all hosts. What it seems to differ by is
+their offset, also of a clock that is behind, which breaks no law. How long that least return is, by
+which all clocks could be moved together, lies between nothing and the shortest time there and back;
+and clocks are as often ahead as behind. Where a line below the return times slopes, the clock
+drifts (clock_lines.py). Old clocks were kept by NTP: where 0 is likely enough, nothing is moved.
 
 Times that both ends took on one clock, such as the total, know of no offset. Theirs is only the
 resolution of the stamps.
@@ -18,12 +22,14 @@ resolution of the stamps.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from gridbench.analysis.clock_lines import HIDDEN, Lines, least_returns
 from gridbench.analysis.columns import Floats, Integers, seconds, succeeded, text
 from gridbench.timeline import SCHEMA
 
@@ -32,9 +38,20 @@ _FINEST = 1e-6
 """Seconds: what reading a clock and being scheduled to do so add, at the least."""
 _FEWEST = 9
 """Stamps from which their resolution can be told."""
+_FEW = 5
+"""Returns, or hosts, from which their scatter can be told."""
+_SEVERAL = 3
+"""Hosts from which their clocks can be said to be as often ahead as behind."""
+_LIKELY = 3.0
+"""A clock that differs by no more than so many times the scatter of returns may be right."""
+_MAD = 1.4826
+"""Times the median absolute deviation is the standard deviation, of a normal distribution."""
+_OF_MEDIAN = 1.2533
+"""The standard error of a median by that of a mean."""
+_QUANTILE = 1.96
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Offset:
     """How far the clock of one host is ahead of the client's, seconds."""
 
@@ -43,19 +60,21 @@ class Offset:
     low: float
     """The smallest that its tasks allow."""
     high: float
-    """The largest. Below `low` if the clocks have drifted against each other meanwhile."""
+    """The largest. Below `low` if they contradict each other."""
+    best: float
+    """The likeliest, in the middle of its tasks."""
+    margin: float
+    """The offset lies within so much of `best`, on either side."""
+    between: float
+    """The same, but for what all hosts have in common: of differences between two hosts."""
+    drift: float = 0.0
+    """By how much the clock gains, seconds per second."""
+    middle: float = 0.0
+    """When it is ahead by `best`, seconds."""
 
-    @property
-    def best(self) -> float:
-        """0 if that is possible, else the nearest that is."""
-        if self.low > self.high:
-            return (self.low + self.high) / 2
-        return min(max(0.0, self.low), self.high)
-
-    @property
-    def margin(self) -> float:
-        """The offset lies within so much of `best`, on either side."""
-        return max(abs(self.best - self.low), abs(self.high - self.best))
+    def at(self, times: Floats) -> Floats:
+        """The offset at these times."""
+        return self.best + self.drift * (times - self.middle)
 
 
 def offsets(table: pa.Table) -> list[Offset]:
@@ -66,32 +85,185 @@ def offsets(table: pa.Table) -> list[Offset]:
     """
     done = table.filter(pa.array(succeeded(table)))
     names, host = _hosts(done)
-    before = seconds(done, "calc_in") - seconds(done, "submit")
-    after = seconds(done, "calc_out") - seconds(done, "retrieve")
-    known = np.isfinite(before) & np.isfinite(after)
-    low, high = np.full(len(names), -np.inf), np.full(len(names), np.inf)
-    np.maximum.at(low, host[known], after[known])
-    np.minimum.at(high, host[known], before[known])
-    tasks = np.bincount(host[known], minlength=len(names))
+    submit, calc_in = seconds(done, "submit"), seconds(done, "calc_in")
+    calc_out, retrieve = seconds(done, "calc_out"), seconds(done, "retrieve")
+    known = np.isfinite(calc_in - submit) & np.isfinite(retrieve - calc_out)
     error = np.zeros(len(names))
     np.maximum.at(error, host[known], np.nan_to_num(errors(done)[known], nan=np.inf))
-    narrow = np.maximum(low, -error) <= np.minimum(high, error)
-    low = np.where(narrow, np.maximum(low, -error), low)
-    high = np.where(narrow, np.minimum(high, error), high)
-    ends = zip(names, tasks.tolist(), low.tolist(), high.tolist(), strict=True)
-    found = [Offset(*one) for one in ends]
-    return sorted((one for one in found if one.tasks), key=lambda one: one.host)
+    stamps = _Stamps(
+        host[known], submit[known], calc_in[known], calc_out[known], retrieve[known], len(names)
+    )
+    low, high = stamps.bounds()
+    told = np.maximum(low, -error) <= np.minimum(high, error)
+    low, high = (
+        np.where(told, np.maximum(low, -error), low),
+        np.where(told, np.minimum(high, error), high),
+    )
+    aligned = None if np.isfinite(error).all() else _aligned(stamps)
+    found = []
+    for number in np.argsort(np.array(names, dtype=object)).tolist():
+        if not stamps.tasks[number]:
+            continue
+        host_ = _Host(number, names[number], int(stamps.tasks[number]))
+        guessed = None if np.isfinite(error[number]) and told[number] else aligned
+        found.append(_offset(host_, float(low[number]), float(high[number]), guessed))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamps:
+    """Of the tasks that have all of them, shape (rows,), seconds."""
+
+    host: Integers
+    submit: Floats
+    calc_in: Floats
+    calc_out: Floats
+    retrieve: Floats
+    hosts: int
+
+    @property
+    def tasks(self) -> Integers:
+        """Of each host."""
+        return np.bincount(self.host, minlength=self.hosts).astype(np.int64)
+
+    def bounds(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest offset of each host that its tasks allow."""
+        low, high = np.full(self.hosts, -np.inf), np.full(self.hosts, np.inf)
+        np.maximum.at(low, self.host, self.calc_out - self.retrieve)
+        np.minimum.at(high, self.host, self.calc_in - self.submit)
+        return low, high
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """Offsets by which the least returns of all hosts are the same."""
+
+    lines: Lines
+    least: float
+    """That return, seconds."""
+    least_known: float
+    """Within so much."""
+    scatter: Floats
+    """How far the least return of each host may lie above the least of all, shape (hosts,)."""
+
+
+def _aligned(stamps: _Stamps) -> _Aligned | None:
+    """None if no host's stamps agree with themselves."""
+    lines = least_returns(
+        stamps.host, stamps.calc_out, stamps.retrieve - stamps.calc_out, stamps.hosts
+    )
+    there = stamps.calc_in - stamps.submit + lines.at(stamps.host, stamps.calc_in)
+    shortest = np.full(stamps.hosts, np.inf)
+    np.minimum.at(shortest, stamps.host, there)
+    fine = np.isfinite(shortest) & (shortest >= 0)
+    if not fine.any():
+        return None
+    longest = float(shortest[fine].min())
+    levels = lines.level[fine]
+    usual = float(np.median(levels))
+    spread = _MAD * float(np.median(np.abs(levels - usual)))
+    # As often ahead as behind: the mean offset is 0, as far as so many hosts tell.
+    several = len(levels) >= _SEVERAL
+    doubt = _QUANTILE * _OF_MEDIAN * spread / math.sqrt(len(levels)) if several else np.inf
+    least = min(max(0.0, usual), longest) if usual > spread else 0.0
+    most = min(longest, max(0.0, usual) + doubt)
+    above = stamps.retrieve - stamps.calc_out - lines.at(stamps.host, stamps.calc_out)
+    scatter = _scatter(stamps, above, np.where(np.isfinite(lines.level), lines.level, usual))
+    if lines.slope.any():
+        scatter = scatter + _unseen(stamps, lines, above)
+    return _Aligned(lines, least, max(least, most - least), scatter)
+
+
+def _unseen(stamps: _Stamps, lines: Lines, above: Floats) -> Floats:
+    """How far drift may move each host's clock that its line does not show, shape (hosts,).
+
+    A line that slopes may do so too much or too little by the scatter of the returns. Where one
+    clock drifts others may as well, without it being seen among returns that scatter.
+    """
+    usual, length = np.zeros(stamps.hosts), np.zeros(stamps.hosts)
+    order = np.argsort(stamps.host, kind="stable")
+    bounds = np.searchsorted(stamps.host[order], np.arange(stamps.hosts + 1))
+    for number in range(stamps.hosts):
+        rows = order[bounds[number] : bounds[number + 1]]
+        if len(rows):
+            usual[number] = np.median(above[rows])
+            length[number] = np.ptp(stamps.retrieve[rows])
+    hidden = np.minimum(np.abs(lines.slope).max() * length, HIDDEN * usual)
+    return np.where(lines.slope == 0, hidden, usual)
+
+
+def _scatter(stamps: _Stamps, above: Floats, levels: Floats) -> Floats:
+    """How far the least of as many returns as each host has may be from the least of all, 95 %.
+
+    From the other tasks of hosts that have several; without such, from hosts that have one each,
+    whose clocks then are in it, too.
+    """
+    others = np.sort(above[(stamps.tasks[stamps.host] > 1) & (above > 0)])
+    if len(others) < _FEW:
+        single = np.sort(np.abs(levels - np.median(levels)))
+        return np.full(stamps.hosts, _at(single, 0.95) if len(single) >= _FEW else np.inf)
+    # All of n returns are above x with the n-th power of the probability that one is.
+    share = 1 - 0.05 ** (1 / np.maximum(stamps.tasks, 1))
+    return np.array([_at(others, one) for one in share.tolist()])
+
+
+def _at(values: Floats, share: float) -> float:
+    return float(values[min(len(values) - 1, int(share * len(values)))])
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    number: int
+    name: str
+    tasks: int
+
+
+def _offset(host: _Host, low: float, high: float, aligned: _Aligned | None) -> Offset:
+    """Of one host, by what is known of it."""
+    slope = float(aligned.lines.slope[host.number]) if aligned else 0.0
+    drift, middle = 0.0, 0.0
+    if low > high and not slope:
+        best = (low + high) / 2
+        margin = between = (low - high) / 2
+    elif aligned is None:
+        best = min(max(0.0, low), high)
+        margin = between = max(abs(best - low), abs(high - best))
+    else:
+        likely = aligned.least - float(aligned.lines.level[host.number])
+        scatter = float(aligned.scatter[host.number])
+        reach = (low, high)
+        if slope:
+            # Its bounds move with the clock: they hold for the line as a whole.
+            best, drift, middle = likely, -slope, float(aligned.lines.middle[host.number])
+            reach = (likely - aligned.least, math.inf)
+        elif abs(likely) <= _LIKELY * scatter and low <= 0 <= high:
+            best = 0.0
+        else:
+            best = min(max(likely, low), high)
+        between = abs(best - likely) + scatter
+        margin = between + aligned.least_known
+        below, beyond = best - reach[0], reach[1] - best
+        margin = max(min(margin, below), min(margin, beyond))
+        between = min(between, max(below, beyond))
+    return Offset(
+        host=host.name, tasks=host.tasks, low=low, high=high, best=best, margin=margin,
+        between=between, drift=drift, middle=middle,
+    )  # fmt: skip
 
 
 def corrected(table: pa.Table, known: list[Offset]) -> pa.Table:
     """The timeline with each host's stamps on the client's clock, by its best offset."""
-    best = {offset.host: offset.best for offset in known if offset.best}
-    if not best:
+    moving = {offset.host: offset for offset in known if offset.best or offset.drift}
+    if not moving:
         return table
     names, host = _hosts(table)
-    shift = np.array([best.get(name, 0.0) for name in names])[host]
+    own = [moving.get(name) for name in names]
+    best = np.array([one.best if one else 0.0 for one in own])[host]
+    drift = np.array([one.drift if one else 0.0 for one in own])[host]
+    middle = np.array([one.middle if one else 0.0 for one in own])[host]
     for name in ("calc_in", "calc_out"):
-        moved = pa.array(seconds(table, name) - shift)
+        times = seconds(table, name)
+        moved = pa.array(times - best - drift * (times - middle))
         table = table.set_column(SCHEMA.get_field_index(name), SCHEMA.field(name), moved)
     return table
 
@@ -147,3 +319,12 @@ def clock_margin(table: pa.Table, *, same: bool) -> float:
     if same:
         return step
     return max([step, *(offset.margin for offset in offsets(table))])
+
+
+def hosts_margin(table: pa.Table, *, same: bool) -> float:
+    """The same of stamps of a host by what all hosts have in common: of each end of a difference
+    between two hosts."""
+    step = max(resolution(table), _FINEST)
+    if same:
+        return step
+    return max([step, *(offset.between for offset in offsets(table))])

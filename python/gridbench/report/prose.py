@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent
 from gridbench.report.source import Run
 from gridbench.report.study import BETWEEN_CLOCKS, Study, label
@@ -123,9 +124,11 @@ def notices(study: Study) -> list[Notice]:
         found.append(
             Notice(
                 f"Negative intervals: {named}.",
-                _clocks(study),
+                "" if _moved(study) else "These tasks have stamps that cannot be.",
             )
         )
+    if _moved(study):
+        found.append(_clocks(study))
     step = study.resolution()
     if step:
         found.append(
@@ -138,20 +141,38 @@ def notices(study: Study) -> list[Notice]:
     return found
 
 
-def _clocks(study: Study) -> str:
+def _moved(study: Study) -> list[Offset]:
+    """Hosts whose stamps were moved by more than their engine knows them to anyway."""
+    return [
+        offset for offset in study.offsets if abs(offset.best) > study.clock_error or offset.drift
+    ]
+
+
+def _clocks(study: Study) -> Notice:
     """What is known of clocks that differ, and what has been done about it."""
-    moved = [offset for offset in study.offsets if offset.best]
-    if not moved:
-        return "These tasks have stamps that cannot be."
+    moved = _moved(study)
     far = max(moved, key=lambda offset: abs(offset.best))
     which = "ahead of" if far.best > 0 else "behind"
-    others = f" and those of {len(moved) - 1} others" if len(moved) > 1 else ""
-    return (
-        f"The clock of {far.host or 'the host'}{others} differs from the client's: it is "
-        f"{duration(abs(far.best))} {which} it, or more, as its tasks could not else have come back"
-        f" when they did; by its stamps it can be up to {duration(far.margin)} off that. Cost and "
-        "overhead are worked out with stamps moved by the least that is needed; pictures show "
-        "stamps as they were logged."
+    several = len(study.offsets) > 1
+    drifting = [abs(offset.drift) for offset in moved if offset.drift]
+    drift = (
+        f" {counted(len(drifting), 'clock')} also drifted, by up to {max(drifting) * 1e3:.2g} ms in"
+        " a second."
+        if drifting
+        else ""
+    )
+    return Notice(
+        f"Clocks differ: that of {far.host or 'the host'} is {duration(abs(far.best))} {which} the"
+        f" client's; stamps of {counted(len(moved), 'host')} of {len(study.offsets):,} were moved.",
+        ("The least return time was taken to be the same for all hosts. " if several else "")
+        + "All times and pictures on this page have stamps on the client's clock, which is known"
+        f" to {duration(max(offset.margin for offset in moved))}"
+        + (
+            f", and between these hosts to {duration(max(offset.between for offset in moved))}"
+            if several
+            else ""
+        )
+        + f".{drift} The source holds the stamps as they were logged.",
     )
 
 

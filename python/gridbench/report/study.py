@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from gridbench.analysis.breakdown import (
     job_end,
     task_phases,
 )
-from gridbench.analysis.clocks import Offset, corrected, errors, offsets, one_clock
+from gridbench.analysis.clocks import Offset, corrected, errors, offsets, one_clock, resolution
 from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
 from gridbench.analysis.concurrency import Concurrency, running_over_time
 from gridbench.analysis.lanes import Lanes, assign_lanes
@@ -25,7 +25,8 @@ from gridbench.analysis.summary import Summary, summarise
 from gridbench.report.hosts import HostRow, host_rows
 from gridbench.report.source import Run
 
-STAMPS = ("submit", "queued", "calc_in", "calc_out", "retrieve")
+_COARSE = 1e-3
+"""Seconds: a resolution that can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Study:
     """
 
     run: Run
+    """With stamps of hosts on the client's clock, as far as that is known: all that follows is of
+    these."""
+    logged: pa.Table
+    """The timeline as it was recorded."""
     summary: Summary
     ok: Booleans
     lanes: Lanes
@@ -52,7 +57,7 @@ class Study:
     offsets: tuple[Offset, ...]
     """How far the hosts' clocks are ahead of the client's, as far as the stamps tell."""
     phases: TaskPhases
-    """Of the tasks that succeeded, like all that follows; with stamps on the client's clock."""
+    """Of the tasks that succeeded, like all that follows."""
     cost: JobCost | None
     round_trip: Distribution
     handling: Distribution
@@ -71,11 +76,11 @@ class Study:
         return sorted(pairs, key=lambda pair: -pair[1])
 
     def negative(self) -> dict[str, int]:
-        """Number of tasks per interval that is negative, for those intervals that are.
+        """Number of tasks per interval that is negative as recorded, for those intervals that are.
 
         What the clocks are not known to is not counted: nobody can tell that it is negative.
         """
-        unsure = np.nan_to_num(errors(self.run.table))
+        unsure = np.nan_to_num(errors(self.logged))
         intervals = (
             ("submit", "calc_in", unsure),
             ("calc_in", "calc_out", np.zeros_like(unsure)),
@@ -83,20 +88,16 @@ class Study:
         )
         found = {}
         for first, second, margin in intervals:
-            length = seconds(self.run.table, second) - seconds(self.run.table, first)
+            length = seconds(self.logged, second) - seconds(self.logged, first)
             count = int(np.sum(length < -margin))
             if count:
                 found[f"{label(first)} to {label(second)}"] = count
         return found
 
     def resolution(self) -> float:
-        """1 or 0.001 if all stamps are whole seconds or milliseconds, else 0."""
-        stamps = np.concatenate([seconds(self.run.table, name) for name in STAMPS])
-        stamps = stamps[np.isfinite(stamps)]
-        for step in (1.0, 1e-3):
-            if len(stamps) > 8 and np.allclose(stamps / step, np.round(stamps / step), atol=1e-6):
-                return step
-        return 0.0
+        """1 or 0.001 if all stamps as recorded are whole seconds or milliseconds, else 0."""
+        step = resolution(self.logged)
+        return step if step >= _COARSE else 0.0
 
 
 BETWEEN_CLOCKS = frozenset({"start_up", "dispatch", "input", "output"})
@@ -117,16 +118,19 @@ def label(column: str) -> str:
 
 def study(run: Run) -> Study:
     """Analyse one run."""
+    logged = run.table
+    same = one_clock(run.record, logged)
+    known = [] if same else offsets(logged)
+    run = replace(run, table=corrected(logged, known))
     ok = succeeded(run.table)
     lanes = assign_lanes(run.table)
     done = run.table if ok.all() else run.table.filter(pa.array(ok))
-    known = offsets(done)
-    done = corrected(done, known)
     done_lanes = lanes if ok.all() else assign_lanes(done)
     phases = task_phases(done, done_lanes, cold=run.cold)
     summary = summarise(run.table, run.ntasks, run.nnodes, run.kind.processors)
     return Study(
         run=run,
+        logged=logged,
         summary=summary,
         ok=ok,
         lanes=lanes,
@@ -135,7 +139,7 @@ def study(run: Run) -> Study:
         concurrency=running_over_time(run.table),
         hosts=tuple(host_rows(run.record, run.table)),
         clock_error=summary.clock_error if summary.clock_error > 0 else 0.0,
-        one_clock=summary.clock_error == 0 or one_clock(run.record, run.table),
+        one_clock=summary.clock_error == 0 or same,
         offsets=tuple(known),
         phases=phases,
         cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold),

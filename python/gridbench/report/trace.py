@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gridbench.analysis.clocks import corrected, offsets
+from gridbench.analysis.clocks import corrected, offsets, one_clock
 from gridbench.analysis.lanes import lanes
 from gridbench.errors import InputError
 from gridbench.report.source import Run, load_runs
@@ -42,7 +42,8 @@ def write_trace(sources: Sequence[Path], out: Path) -> None:
 
 
 def _events(run: Run) -> Iterator[dict[str, Any]]:
-    table = corrected(run.table, offsets(run.table))
+    same = one_clock(run.record, run.table)
+    table = run.table if same else corrected(run.table, offsets(run.table))
     rows = table.to_pylist()
     hosts = {host: _CLIENT + 1 + n for n, host in enumerate(sorted({r["host"] for r in rows}))}
     yield _named("process_name", _CLIENT, 0, f"client of {run.name}")

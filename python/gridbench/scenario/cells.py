@@ -28,8 +28,14 @@ class Cell:
 
     def margin(self, clocks: int) -> float:
         """Seconds within which times are certain that have so many offsets of clocks in them."""
-        name = "clock_margin" if clocks else "clock_step"
-        return max(1, clocks) * max(r.figures.get(name, _FINEST) for r in self.results)
+        if clocks < 2:
+            return self._certain("clock_margin" if clocks else "clock_step")
+        return clocks * self._certain("clock_between", "clock_margin")
+
+    def _certain(self, *names: str) -> float:
+        """The largest of all rounds, by the first of these figures that there is."""
+        known = [[r.figures[name] for name in names if name in r.figures] for r in self.results]
+        return max(values[0] if values else _FINEST for values in known)
 
     def total(self) -> Interval:
         """From t = 0 until the last result was there."""
@@ -50,10 +56,16 @@ class Cell:
         """A figure of the runs, seconds; None if it is not known.
 
         `clocks`: how many offsets between clocks are in it: 0 if both its stamps are the client's,
-        1 between client and worker, 2 between workers.
+        1 between client and worker, 2 between workers. No clock moves what comes later before what
+        comes first, or after the end of the run.
         """
         values = [r.figures[name] for r in self.results if name in r.figures]
-        return measured(values, self.margin(clocks))
+        found = measured(values, self.margin(clocks))
+        if found is None or not clocks:
+            return found
+        end = max(result.total_s or math.inf for result in self.results)
+        low, high = max(0.0, found.low), min(end, found.high)
+        return Interval(found.value, min(low, found.value), max(high, found.value))
 
     def _of(self, values: Sequence[float | None]) -> Interval:
         found = measured([value for value in values if value is not None], self.margin(0))

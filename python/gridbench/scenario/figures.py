@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from gridbench.analysis.breakdown import job_cost
-from gridbench.analysis.clocks import clock_margin, corrected, offsets, one_clock
+from gridbench.analysis.clocks import clock_margin, corrected, hosts_margin, offsets, one_clock
 from gridbench.analysis.lanes import assign_lanes
 from gridbench.analysis.stages import stage_times
 from gridbench.analysis.summary import Summary
@@ -30,6 +30,8 @@ class Measured:
     """Seconds within which differences between stamps of one clock are certain."""
     margin: float
     """The same of differences between stamps of client and workers."""
+    between: float
+    """The same of each end of a difference between two workers."""
 
 
 def measured_in(folder: Path) -> Measured:
@@ -50,6 +52,7 @@ def measured(table: pa.Table, cores: int, *, cold: bool, same_clock: bool) -> Me
         cold,
         clock_margin(table, same=True),
         clock_margin(table, same=same_clock),
+        hosts_margin(table, same=same_clock),
     )
 
 
@@ -57,16 +60,18 @@ def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
     """All figures of the run that are known; times in seconds.
 
     `part_...` share out the total, as `gridbench.analysis.breakdown.JobCost`; the others are those
-    of `gridbench.analysis.stages.StageTimes`, and `clock_step` and `clock_margin`: within how much
-    differences are certain between stamps of the client alone, and of client and workers. `wait` is
-    that of `stage_times`.
+    of `gridbench.analysis.stages.StageTimes`, and `clock_step`, `clock_margin` and `clock_between`:
+    within how much differences are certain between stamps of the client alone, of client and
+    workers, and at each end between workers. `wait` is that of `stage_times`.
     """
     figures: dict[str, float] = {}
     cost = job_cost(run.table, assign_lanes(run.table), run.cores, cold=run.cold)
     if cost is not None:
         figures |= {f"part_{name}": value for name, value in cost.parts().items()}
     figures |= stage_times(run.table, run.cores, wait=wait).figures()
-    figures |= {"clock_step": run.step, "clock_margin": run.margin}
+    figures |= {
+        "clock_step": run.step, "clock_margin": run.margin, "clock_between": run.between
+    }  # fmt: skip
     return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 

@@ -222,8 +222,8 @@ def _by_block(
     if any(cell.one.engine == "log" for cell in cells):
         how += (
             " Of logs, waits of 0.5 s between waves of workers are taken off as well, and the"
-            " second task is the base where the first worker started long before the others; what was"
-            " submitted is told by the smallest step of submit times."
+            " second task is the base where the first worker started long before the others; what"
+            " was submitted is told by the smallest step of submit times."
         )
     told = f"{most:g} tasks on each core. " if most > 1 else ""
     return [

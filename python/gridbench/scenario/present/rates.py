@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from gridbench.analysis.interval import Interval
@@ -20,6 +21,10 @@ _TELLING = 0.3
 """Share of the time without data that data must add, so that a rate follows: less may be chance."""
 _MEMORY = 50e9 * MEGABIT
 """No process copies memory faster, so no data on one host can travel faster."""
+
+
+_REGULAR = 1.0
+"""Steps whose 95 % interval, were there one of them, is within so much of their median."""
 
 
 class Rates:
@@ -142,11 +147,18 @@ def _limit(cell: Cell) -> float:
 
 
 def _step(cell: Cell | None, pace: str, clocks: int) -> Interval | None:
-    """The median step, which lies within its scatter and that of rounds."""
-    step = cell.figure(f"{pace}_step", clocks=clocks) if cell else None
+    """The median step, which lies within its scatter, that of rounds, and what clocks move it.
+
+    Clocks of hosts that differ at random scatter the steps. If they are regular, clocks can be
+    wrong only by what grows slowly from task to task, and that is shared by all steps.
+    """
+    step = cell.figure(f"{pace}_step") if cell else None
     if cell is None or step is None:
         return None
     noise = max(result.figures.get(f"{pace}_noise", 0.0) for result in cell.results)
+    tasks = min(result.figures[f"{pace}_tasks"] for result in cell.results)
+    regular = noise * math.sqrt(tasks) < _REGULAR * step.value
+    noise += cell.margin(clocks) / (tasks if regular else 1) if clocks else 0.0
     return Interval(step.value, step.low - noise, step.high + noise)
 
 
