@@ -37,6 +37,9 @@ _HEADER = re.compile(
     r"#\s*NTasks=(?P<ntasks>\d{1,15})\s+NNodes=(?P<nnodes>\d{1,15})\s+InputFile=(?P<input>.*?)\s+"
     r"TaskDataSize=(?P<task>\S+)\s+SharedDataSize=(?P<shared>\S+)\s+WriteDataSize=(?P<write>\S+)"
 )
+_LAST_SIZE = "WriteDataSize="
+_LONGEST = 1e8
+"""Seconds, three years: no run takes so long, and times of day counted from 1970 are larger."""
 _FORMAT_REMEDY = (
     "each line needs seven columns: tid, sleep, submit, calc-in, calc-out, retrieve time, host"
 )
@@ -47,8 +50,8 @@ def read_task_log(path: Path) -> tuple[Header, pa.Table]:
 
     `sleep` and `slept` both hold the log's sleep time, `worker` the host's name, `queued` is
     NaN, and the byte counts come from the header. Negative intervals are kept: they are clock
-    offsets. Warns (UserWarning) about a missing header, a last line that was cut off, and
-    more tasks than the header announces.
+    offsets. Warns (UserWarning) about a missing header, a last line that was cut off, lines that
+    stand there twice, of which one counts, and more tasks than the header announces.
 
     Raises InputError, with file and line, for anything that is not such a log.
     """
@@ -60,7 +63,9 @@ def read_task_log(path: Path) -> tuple[Header, pa.Table]:
         raise InputError(
             f"cannot read the task log: {reason}", file=path, remedy="give a readable file"
         ) from None
+    rows = _without_copies(path, rows)
     _refuse_doubled(path, rows)
+    _refuse_dates(path, rows)
     table = rows.table
     if header is None:
         hosts = max(1, len(pc.unique(table["host"])))
@@ -91,13 +96,19 @@ def _read(path: Path, file: BinaryIO) -> tuple[Header | None, _Rows]:
     tables: list[pa.Table] = []
     numbers: list[npt.NDArray[np.int64]] = []
     anything = False
+    begun = ""
     for first, texts, unfinished in _chunks(path, file):
         kept: list[list[str]] = []
         at: list[int] = []
         for number, text in enumerate(texts, first):
+            before, begun = begun, ""
+            if before and (whole := _continued(before, text)):
+                text = whole  # noqa: PLW2901
             if text.startswith("#"):
-                if header is None and "NTasks=" in text:
-                    header = _parse_header(path, number, text)
+                if header is None and "NTasks=" in text and (before or _LAST_SIZE in text):
+                    header = _parse_header(path, number - bool(before), text)
+                elif not before:
+                    begun = text
                 anything = True
                 continue
             fields = text.split()
@@ -115,12 +126,21 @@ def _read(path: Path, file: BinaryIO) -> tuple[Header | None, _Rows]:
         if kept:
             tables.append(_convert(path, kept, at))
             numbers.append(np.array(at, dtype=np.int64))
+    if header is None and "NTasks=" in begun:
+        header = _parse_header(path, first + len(texts) - 1, begun)
     if not tables and header is None:
         what = "no task in this log" if anything else "the task log is empty"
         raise InputError(what, file=path, remedy="give a log with at least its header line")
     table = pa.concat_tables(tables) if tables else _to_table([])
     lines = np.concatenate(numbers) if numbers else np.array([], dtype=np.int64)
     return header, _Rows(table, lines)
+
+
+def _continued(before: str, text: str) -> str:
+    """A line of the log's head with the next, if that goes on with it, as in print; else empty."""
+    rest = text.strip().lstrip("#").strip()
+    goes_on = "NTasks=" in before or (rest and COLUMN_LINE.endswith(f" {rest}"))
+    return f"{before.rstrip()} {rest}" if goes_on else ""
 
 
 def _chunks(path: Path, file: BinaryIO) -> Iterator[tuple[int, list[str], bool]]:
@@ -230,6 +250,40 @@ def _to_table(rows: list[list[str]]) -> pa.Table:
     return pa.table(data)
 
 
+def _without_copies(path: Path, rows: _Rows) -> _Rows:
+    """Without lines that say the same as an earlier one: nothing is lost with them."""
+    columns = [rows.table[name].to_numpy(zero_copy_only=False) for name in ("tid", *COLUMNS[1:])]
+    order = np.lexsort((*columns[1:], columns[0]))
+    hosts = rows.table["host"].take(pa.array(order)).to_numpy(zero_copy_only=False)
+    same = np.ones(max(0, len(order) - 1), dtype=np.bool_)
+    for column in (*(column[order] for column in columns), hosts):
+        same &= column[1:] == column[:-1]
+    copies = order[1:][same]
+    if not len(copies):
+        return rows
+    warnings.warn(
+        f"{path}:{rows.lines[copies].min()}: {len(copies)} "
+        f"{'line stands' if len(copies) == 1 else 'lines stand'} there twice; each counts once",
+        stacklevel=3,
+    )
+    keep = np.ones(len(order), dtype=np.bool_)
+    keep[copies] = False
+    return _Rows(rows.table.filter(pa.array(keep)), rows.lines[keep])
+
+
+def _refuse_dates(path: Path, rows: _Rows) -> None:
+    submit = rows.table["submit time"].to_numpy()
+    if len(submit) and submit.min() > _LONGEST:
+        raise InputError(
+            f"submit time {submit[0]:.6f} is a date: stamps are seconds from the moment at which"
+            " the client asked for its workers",
+            file=path,
+            line=int(rows.lines[0]),
+            remedy=f"take the time of that moment off all stamps; the first task was submitted at"
+            f" {submit.min():.6f}",
+        )
+
+
 def _refuse_doubled(path: Path, rows: _Rows) -> None:
     tids = rows.table["tid"].to_numpy()
     order = np.argsort(tids, kind="stable")
@@ -243,7 +297,8 @@ def _refuse_doubled(path: Path, rows: _Rows) -> None:
         f"task {tids[later]} stands here again; it was on line {rows.lines[earlier]}",
         file=path,
         line=int(rows.lines[later]),
-        remedy="keep one row per task: a log of several runs has to be split",
+        remedy="they differ, so keep the line that is right; if this is a log of several runs, "
+        f"split it where the second begins, such as by `split -l {rows.lines[later] - 1}`",
     )
 
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -94,6 +95,37 @@ def test_all_of_a_page_has_stamps_on_the_clients_clock():
     assert moved.what.startswith("Clocks differ: that of node")
     assert "stamps of 20 hosts of 20 were moved" in moved.what
     assert "All times and pictures on this page" in moved.meaning
+
+
+def test_lost_tasks_are_not_taken_for_dispatch():
+    whole = timelines.made_run(200, 10)
+    lost = whole.filter(pa.array([number % 7 != 3 for number in range(200)]))
+    found = study(run_of(lost, ntasks=200, nnodes=10))
+    assert found.cost is None
+    assert found.handling.count == 0
+    assert math.isnan(found.phases.means()["dispatch"])
+    assert found.round_trip.count == lost.num_rows
+    told = " ".join(sentences(found))
+    assert "171 of 200 tasks" in told
+    assert "free worker" not in told
+    (notice,) = notices(found)
+    assert "Nothing is told of dispatch" in notice.meaning
+    assert render([found])
+    # Of an interrupted run nothing that ended is lost.
+    stopped = study(run_of(lost, ntasks=200, nnodes=10, record={"status": "interrupted"}))
+    assert stopped.cost is not None
+    assert stopped.handling.count > 0
+
+
+def test_stamps_of_some_minutes_are_not_taken_for_whole_milliseconds():
+    random = np.random.default_rng(5)
+    times = np.sort(60 + np.round(random.uniform(0, 100, 60), 6))
+    rows = [
+        {"submit": 60.0, "calc_in": t, "calc_out": t + 1e-3, "retrieve": t + 2e-3} for t in times
+    ]
+    assert study(run_of(timelines.table_of(rows))).resolution() == 0.0
+    coarse = [{name: round(value, 3) for name, value in row.items()} for row in rows]
+    assert study(run_of(timelines.table_of(coarse))).resolution() == 1e-3
 
 
 def test_on_one_machine_nothing_is_moved():

@@ -359,3 +359,14 @@ def test_old_logs_are_cases_like_new_ones(tmp_path: Path) -> None:
     assert results[0].figures["last_start"] == pytest.approx(0.338, abs=2e-3)
     with pytest.raises(InputError, match="cannot read the task log"):
         results_of_runs([tmp_path / "none.log"], 4)
+
+
+def test_a_log_that_lacks_a_task_has_no_result(tmp_path: Path) -> None:
+    whole = write_log(tmp_path / "whole.log", 0.0, 0.0)
+    lines = whole.read_text(encoding="utf-8").splitlines()
+    lacking = tmp_path / "lacking.log"
+    lacking.write_text("\n".join([*lines[:30], *lines[31:], ""]), encoding="utf-8")
+    header, (result,) = results_of_runs([lacking], 6)
+    assert (result.status, result.total_s, result.figures) == ("failed", None, {})
+    assert result.reason == "incomplete: 59 of 60 tasks are in lacking.log"
+    assert result.reason in render(header, [result])

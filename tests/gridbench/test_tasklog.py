@@ -177,7 +177,8 @@ def test_more_tasks_than_announced(tmp_path):
         ("1.5 1.0 0.1 0.2 1.2 1.3 node1\n", 3, "tid is not a whole number"),
         ("-1 1.0 0.1 0.2 1.2 1.3 node1\n", 3, "tid is not a whole number"),
         ("9999999999999999999 1.0 0.1 0.2 1.2 1.3 n\n", 3, "tid is not a whole number"),
-        (f"{ROW}\n2 1 0 0 1 1 n\n{ROW}\n", 5, "task 1 stands here again; it was on line 3"),
+        (f"{ROW}\n2 1 0 0 1 1 n\n{ROW}x\n", 5, "task 1 stands here again; it was on line 3"),
+        ("7 1 1.7e9 1.7e9 1.7e9 1.7e9 n\n", 3, "submit time 1700000000.000000 is a date"),
         (b"1 1.0 0.1\n\x00\x01\xff", 4, "binary data"),
         (b"1 1.0 0.1 0.2 1.2 1.3 caf\xe9\n", 3, "binary data"),
         # Two faults that make up for each other in the number of fields.
@@ -235,3 +236,36 @@ def test_a_fault_far_down_a_large_log_is_found(tmp_path):
     lines[150_000] = "150000 1 0 0 1 1 node1\n"
     path.write_text(f"{big.line()}\n{''.join(lines)}")
     assert read_task_log(path)[1].num_rows == 200_000
+
+
+def test_lines_that_stand_twice_count_once(tmp_path):
+    other = "2 1.000000 0.1 0.2 1.2 1.3 node1"
+    with pytest.warns(UserWarning, match=r"tasks.log:5: 2 lines stand there twice; each counts"):
+        _, table = read_task_log(write(tmp_path, f"{ROW}\n{other}\n{ROW}\n{other}\n"))
+    assert table["tid"].to_pylist() == [1, 2]
+
+
+def test_what_to_do_about_tasks_that_differ_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"`split -l 3`"):
+        read_task_log(write(tmp_path, f"{ROW}\n{ROW}x\n"))
+
+
+@pytest.mark.parametrize("mark", ["", "# "])
+def test_a_head_that_is_wrapped_as_in_print_is_read(tmp_path, mark):
+    lines = SAMPLE.read_text().splitlines()
+    first = lines[0].replace(" SharedDataSize", f"\n{mark}SharedDataSize")
+    columns = lines[1].replace(" ch name", f"\n{mark}ch name")
+    path = write(tmp_path, "\n".join([first, columns, *lines[2:], ""]), header=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        header, table = read_task_log(path)
+    assert header == Header(1200, 400, "input.30", 0.0, 0.0, 0.0)
+    known = ["tid", "slept", "submit", "calc_in", "calc_out", "retrieve", "host"]
+    assert table.select(known).equals(read_task_log(SAMPLE)[1].select(known))
+
+
+def test_a_head_that_does_not_go_on_is_refused(tmp_path):
+    for rest in ("", f"\n{ROW}\n"):
+        path = write(tmp_path, f"# NTasks=2 NNodes=3 InputFile=x{rest}", header=False)
+        with pytest.raises(InputError, match=r"log:1: the header line is not understood"):
+            read_task_log(path)

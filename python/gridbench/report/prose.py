@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gridbench.analysis.clocks import Offset
 from gridbench.formats import counted, duration, percent
 from gridbench.report.source import Run
-from gridbench.report.study import BETWEEN_CLOCKS, Study, label
+from gridbench.report.study import BETWEEN_CLOCKS, Study, interrupted, label, nothing_lost
 
 _NEGLIGIBLE = 0.005
 """Parts below this share of the cost are not worth a sentence."""
@@ -115,7 +115,13 @@ def notices(study: Study) -> list[Notice]:
             Notice(
                 f"The run is not complete: {study.tasks:,} of {run.ntasks:,} tasks are recorded.",
                 "The total time and the efficiency are those of the recorded part; they cannot be "
-                "compared with those of a complete run.",
+                "compared with those of a complete run."
+                + (
+                    ""
+                    if nothing_lost(run, summary)
+                    else " Nothing is told of dispatch and of what going remote cost: while lost"
+                    " tasks ran, their workers would look free."
+                ),
             )
         )
     negative = study.negative()
@@ -174,11 +180,6 @@ def _clocks(study: Study) -> Notice:
         )
         + f".{drift} The source holds the stamps as they were logged.",
     )
-
-
-def interrupted(run: Run) -> bool:
-    """Whether the run's record says that it did not come to its end. Logs do not say."""
-    return str(run.record.get("status", "complete")) != "complete"
 
 
 def counts(study: Study) -> bool:

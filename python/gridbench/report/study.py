@@ -59,6 +59,7 @@ class Study:
     phases: TaskPhases
     """Of the tasks that succeeded, like all that follows."""
     cost: JobCost | None
+    """None, and phases NaN, if tasks are lost: their time would look like dispatch."""
     round_trip: Distribution
     handling: Distribution
 
@@ -116,6 +117,16 @@ def label(column: str) -> str:
     }.get(column, column)
 
 
+def interrupted(run: Run) -> bool:
+    """Whether the run's record says that it did not come to its end. Logs do not say."""
+    return str(run.record.get("status", "complete")) != "complete"
+
+
+def nothing_lost(run: Run, summary: Summary) -> bool:
+    """Whether all that workers did is recorded; of an interrupted run, all that had ended is."""
+    return not (summary.failed or (summary.missing and not interrupted(run)))
+
+
 def study(run: Run) -> Study:
     """Analyse one run."""
     logged = run.table
@@ -127,7 +138,12 @@ def study(run: Run) -> Study:
     done = run.table if ok.all() else run.table.filter(pa.array(ok))
     done_lanes = lanes if ok.all() else assign_lanes(done)
     phases = task_phases(done, done_lanes, cold=run.cold)
+    trip = round_trip(phases)
     summary = summarise(run.table, run.ntasks, run.nnodes, run.kind.processors)
+    whole = nothing_lost(run, summary)
+    if not whole:
+        unknown = np.full(done.num_rows, np.nan)
+        phases = replace(phases, queue=unknown, dispatch=unknown, input=unknown)
     return Study(
         run=run,
         logged=logged,
@@ -142,7 +158,7 @@ def study(run: Run) -> Study:
         one_clock=summary.clock_error == 0 or same,
         offsets=tuple(known),
         phases=phases,
-        cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold),
-        round_trip=round_trip(phases),
+        cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold) if whole else None,
+        round_trip=trip,
         handling=handling(phases),
     )

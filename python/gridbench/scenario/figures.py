@@ -15,8 +15,6 @@ from gridbench.analysis.stages import stage_times
 from gridbench.analysis.summary import Summary
 from gridbench.run.load import load_run
 
-_FEWEST_STAMPED = 0.9  # share of the tasks that must have all stamps
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -78,12 +76,12 @@ def figures_of(run: Measured, *, wait: float = 0.0) -> dict[str, float]:
 def why_invalid(run: Measured, summary: Summary) -> str:
     """Why a run that went well still does not count; empty if it does.
 
-    Too few tasks with all stamps; or stamps less exact than what is to be seen. Clocks of workers
-    that are off do not touch the total: they show in the intervals of what depends on them.
+    Tasks that lack stamps, were it one; or stamps less exact than what is to be seen. Clocks of
+    workers that are off do not touch the total: they show in the intervals of what depends on them.
     """
     stamped = int((assign_lanes(run.table).lane >= 0).sum())
-    if stamped < _FEWEST_STAMPED * summary.tasks:
-        return f"too few samples: {stamped:,} of {summary.tasks:,} tasks have all their stamps"
+    if stamped < summary.tasks:
+        return f"incomplete: {stamped:,} of {summary.tasks:,} tasks have all their stamps"
     effect = summary.total - summary.ideal
     if run.step > abs(effect):
         return (

@@ -30,8 +30,8 @@ _WAIT = 0.5
 def results_of_runs(sources: Sequence[Path], scenario: int) -> tuple[Header, list[CaseResult]]:
     """Logs and run folders as results of a scenario.
 
-    Two runs of the same case become its rounds. Raises InputError for what cannot be read, and
-    for a run of which no task came back.
+    Two runs of the same case become its rounds. One that lacks tasks has no result. Raises
+    InputError for what cannot be read, and for a run of which no task came back.
     """
     with warnings.catch_warnings():
         # What a log lacks is said in the report of the log itself.
@@ -76,7 +76,10 @@ def _result(run: Run, scenario: int) -> CaseResult:
         bytes_shared=first["bytes_shared"],
         bytes_out=first["bytes_out"],
     )
+    lost = summary.missing + summary.failed
     reason = _reason(run.record) or why_invalid(of_run, summary)
+    if lost:
+        reason = f"incomplete: {summary.ok:,} of {run.ntasks:,} tasks are in {run.path.name}"
     scale = run.record.get("time_scale")
     return CaseResult(
         scenario=scenario,
@@ -90,11 +93,11 @@ def _result(run: Run, scenario: int) -> CaseResult:
         bytes_shared=case.bytes_shared,
         bytes_out=case.bytes_out,
         start="cold" if run.cold else "warm",
-        status="invalid" if reason else "done",
+        status="failed" if lost else "invalid" if reason else "done",
         reason=reason,
-        total_s=summary.total,
+        total_s=None if lost else summary.total,
         ideal_s=summary.ideal,
-        figures=figures_of(of_run, wait=_WAIT if _in_waves(run) else 0.0),
+        figures={} if lost else figures_of(of_run, wait=_WAIT if _in_waves(run) else 0.0),
         folder=run.path,
     )
 

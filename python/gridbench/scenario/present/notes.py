@@ -140,8 +140,9 @@ def method(header: Header) -> list[str]:
     if "from" in options:
         return [
             "The cases are logs and single runs that were made elsewhere; how is for their own"
-            " reports to say. A run does not count (invalid) if fewer than nine tenths of its tasks"
-            " have all stamps, or if the client's stamps are less exact than what it cost.",
+            " reports to say. A run has no result if tasks are missing in it, and does not count"
+            " (invalid) if one lacks stamps, or if the client's stamps are less exact than what it"
+            " cost.",
             *_COUNTING,
         ]
     start = (
@@ -153,9 +154,9 @@ def method(header: Header) -> list[str]:
         "Each case ran in a process of its own, in random order"
         f" (seed {header.seed}), engines mixed. {start}",
         "A run does not count (invalid) if other programs used more than"
-        f" {tolerated(header.machine.get('cores')):.2f} processors meanwhile, if fewer than nine"
-        " tenths of its tasks have all stamps, or if the client's stamps are less exact than the"
-        " time that it cost beside its tasks.",
+        f" {tolerated(header.machine.get('cores')):.2f} processors meanwhile, if a task lacks"
+        " stamps, or if the client's stamps are less exact than the time that it cost beside its"
+        " tasks.",
         *_COUNTING,
     ]
     if options.get("stddev") or options.get("stddev_share"):
