@@ -284,6 +284,19 @@ def test_interrupted(record, expected):
     assert interrupted(run_of(timelines.table_of([]), record=record)) is expected
 
 
+def test_what_the_last_result_waited_for_is_on_the_page():
+    whole = study(run_of(timelines.made_run(20, 2)))
+    page = render([whole])
+    assert "<h4>What the last result waited for" in page
+    assert "start-up: its worker to start" in page
+    path = page_data([whole])["runs"][0]["path"]
+    assert path[0][:1] + path[0][2:3] == ["start-up", 0.0]
+    assert path[-1][3] == pytest.approx(whole.end)
+    # Of a run that lost tasks nobody knows what it waited for.
+    part = study(run_of(timelines.made_run(20, 2), ntasks=21))
+    assert "<h4>What the last result waited for" not in render([part])
+
+
 def test_page_carries_a_bounded_part_of_a_huge_run():
     rows = timelines.table_of(
         [{"submit": 0.0, "calc_in": 1.0, "calc_out": 2.0, "retrieve": 3.0, "worker": "w"}]

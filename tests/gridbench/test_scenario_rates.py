@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.analysis.interval import Interval
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.logs import results_of_runs
@@ -17,6 +16,7 @@ from gridbench.simulate.simulation import simulate
 from gridbench.simulate.systems import system
 from gridbench.simulate.timeline import table_of, write_folder
 from gridbench.simulate.work import Work
+from gridbench.statistics.interval import Interval
 from scenario_results import all_done
 
 Points = dict[tuple[str, str], Interval]

@@ -20,6 +20,8 @@ from gridbench.timeline import SCHEMA
 
 MOST_TASKS = 50_000
 """Tasks per run that the page carries: first those retrieved first."""
+MOST_STEPS = 2_000
+"""Of the critical path: the last ones."""
 CURVE_POINTS = 4_000
 DECIMALS = 7
 """Of a second: finer than any of the stamps can be trusted."""
@@ -49,6 +51,10 @@ def _run(study: Study) -> dict[str, Any]:
             "handling": _distribution(study.handling),
         },
         "lanes": list(study.lanes.names),
+        "path": [
+            [step.kind, int(study.lanes.lane[step.row]), _number(step.begin), _number(step.end)]
+            for step in study.path[-MOST_STEPS:]
+        ],
         "tasks": _tasks(study),
     }
 

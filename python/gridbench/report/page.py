@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gridbench.analysis.critical_path import by_kind
 from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -63,6 +65,18 @@ def render(studies: Sequence[Study]) -> str:
         overheads=_overhead_table(studies),
         runs=[run_section(study, number) for number, study in enumerate(studies)],
     )
+
+
+_WAITED = {
+    "start-up": "start-up: its worker to start and to get its first task",
+    "submission": "submission: the client to submit it",
+    "room": "room: the client to take results before it sends one more task",
+    "dispatch": "dispatch: its way to a worker that was free",
+    "between tasks": "between tasks: its worker to turn from one task to the next",
+    "task": "tasks: itself and those before it to compute",
+    "output": "output: results to come back",
+}
+"""By kind of step of the critical path."""
 
 
 def _heading(studies: Sequence[Study]) -> str:
@@ -180,6 +194,8 @@ class RunSection:
     """Where the workers were; None if that was the client's machine."""
     record: Table
     stamps: Chart
+    waited: Table | None
+    """What the last result waited for; None if that is not known."""
     gantt: Chart
     tasks: str
     path: str
@@ -194,10 +210,24 @@ def run_section(study: Study, number: int) -> RunSection:
         hosts=_hosts(study),
         record=facts([(name, value) for name, value in _flat(study.run.record)]),
         stamps=Chart("stamps", "The stamps of each task", run=number),
+        waited=_waited(study),
         gantt=Chart("gantt", "What each worker did, over time", run=number),
         tasks=counted(study.tasks, "task"),
         path=str(study.run.path),
     )
+
+
+def _waited(study: Study) -> Table | None:
+    parts = by_kind(study.path)
+    if not parts:
+        return None
+    counts = Counter(step.kind for step in study.path)
+    rows = [
+        [_WAITED[kind], f"{counts[kind]:,}", duration(length), percent(length / study.end)]
+        for kind, length in parts.items()
+    ]
+    whole = ["total", "", duration(sum(parts.values())), percent(1.0)]
+    return Table(["the last result waited for", "times", "time", "share"], [*rows, whole])
 
 
 def _hosts(study: Study) -> Table | None:

@@ -19,11 +19,12 @@ from gridbench.analysis.breakdown import (
 from gridbench.analysis.clocks import Offset, corrected, errors, offsets, one_clock, resolution
 from gridbench.analysis.columns import Booleans, Floats, seconds, succeeded, text
 from gridbench.analysis.concurrency import Concurrency, running_over_time
+from gridbench.analysis.critical_path import Step, critical_path
 from gridbench.analysis.lanes import Lanes, assign_lanes
 from gridbench.analysis.overhead import Distribution, handling, round_trip
 from gridbench.analysis.summary import Summary, summarise
 from gridbench.report.hosts import HostRow, host_rows
-from gridbench.report.source import Run
+from gridbench.report.source import Run, section
 
 _COARSE = 1e-3
 """Seconds: a resolution that can be seen."""
@@ -60,6 +61,8 @@ class Study:
     """Of the tasks that succeeded, like all that follows."""
     cost: JobCost | None
     """None, and phases NaN, if tasks are lost: their time would look like dispatch."""
+    path: tuple[Step, ...]
+    """What the last result waited for; nothing if not all that workers did is known."""
     round_trip: Distribution
     handling: Distribution
 
@@ -127,6 +130,12 @@ def nothing_lost(run: Run, summary: Summary) -> bool:
     return not (summary.failed or (summary.missing and not interrupted(run)))
 
 
+def _path(run: Run, lanes: Lanes) -> list[Step]:
+    most = section(run.record, "data").get("most_outstanding_tasks")
+    bound = most if isinstance(most, int) else None
+    return critical_path(run.table, lanes, cold=run.cold, most_outstanding=bound)
+
+
 def study(run: Run) -> Study:
     """Analyse one run."""
     logged = run.table
@@ -159,6 +168,7 @@ def study(run: Run) -> Study:
         offsets=tuple(known),
         phases=phases,
         cost=job_cost(done, done_lanes, run.nnodes, cold=run.cold) if whole else None,
+        path=tuple(_path(run, lanes)) if whole else (),
         round_trip=trip,
         handling=handling(phases),
     )

@@ -18,6 +18,7 @@
   const DRAWN_TASKS = 20000; // more would make a picture slow, and could not be told apart
   const SHOWN_ROWS = 50;
   const NAMED_LANES = 45;
+  const MOST_ON_PATH = 20;
 
   // Runs of one engine have its colour, and are told apart by their lines.
   const runColour = (run) => engineColour(run.engine);
@@ -194,7 +195,10 @@
       if (!total) return null;
       // Too many tasks: whole lanes, evenly picked, so that a lane never looks idle that was not.
       const share = Math.max(1, Math.floor(run.lanes.length * Math.min(1, DRAWN_TASKS / total)));
-      const lanes = evenly(run.lanes.map((_, lane) => lane), Math.max(share, 2));
+      const even = evenly(run.lanes.map((_, lane) => lane), Math.max(share, 2));
+      // What the last result waited for is always among them, as far as that is of few workers.
+      const onPath = [...new Set(run.path.map(([, lane]) => lane))].slice(-MOST_ON_PATH);
+      const lanes = [...new Set([...even, ...onPath])].sort((a, b) => a - b);
       const boxes = { "start-up": [[], []], input: [[], []], processing: [[], []], output: [[], []] };
       const put = (phase, from, to, line) => {
         if (!(to > from)) return;
@@ -237,6 +241,21 @@
         ...hover, mode: "lines", line: { width: 0, color: "rgba(0,0,0,0)" }, showlegend: false,
         hovertemplate: "%{text}<extra></extra>",
       });
+      const path = { x: [], y: [], text: [] };
+      for (const [kind, lane, begin, end] of run.path) {
+        const line = lanes.indexOf(lane) + 1;
+        if (line === 0) continue;
+        path.x.push(begin, end);
+        path.y.push(line, line);
+        const text = `the last result waited: ${kind}, ${duration(end - begin)}`;
+        path.text.push(text, text);
+      }
+      if (path.x.length) {
+        traces.push({
+          ...path, name: "critical path", mode: "lines", line: { color: theme().ink, width: 2 },
+          hovertemplate: "%{text}<extra></extra>",
+        });
+      }
       const named = lanes.length <= NAMED_LANES;
       const yaxis = axis(named ? "" : "worker", {
         range: [lanes.length + 0.6, 0.4], showgrid: false, zeroline: false,

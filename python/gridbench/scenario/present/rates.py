@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gridbench.analysis.interval import Interval
 from gridbench.formats import bit_rate
 from gridbench.scenario.cells import Cell
 from gridbench.scenario.present.series import (
@@ -16,6 +15,7 @@ from gridbench.scenario.present.series import (
     size_name,
     without_data,
 )
+from gridbench.statistics.interval import Interval
 
 _TELLING = 0.3
 """Share of the time without data that data must add, so that a rate follows: less may be chance."""
