@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gridbench.model.pipeline import Link, Parameters
+from gridbench.model.pipeline import Effort, Link, Parameters
 from gridbench.simulate.limits import uses
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.start_up import Batch
@@ -22,6 +22,7 @@ def test_one_client_submits_and_takes_results_and_both_links_carry_data() -> Non
             shared_rate=40.0,
             submit_cost=2.0,
             retrieve_cost=3.0,
+            take_output=Effort(fixed=1.0, per_byte=0.1),
         ),
         start_up=Batch(constant=0.0, per_worker=0.0),
     )
@@ -29,7 +30,7 @@ def test_one_client_submits_and_takes_results_and_both_links_carry_data() -> Non
     done = simulate(work, one)
     busy = {use.what: use.busy for use in uses(done)}
     assert busy == {
-        "the client, submitting and taking results": pytest.approx(4 * (2 + 3)),
+        "the client, submitting and taking results": pytest.approx(4 * (2 + 3 + 1 + 60 * 0.1)),
         # Shared data goes once to each of the two workers.
         "the link to the workers": pytest.approx(4 * (0.5 + 30 / 10) + 2 * 80 / 40),
         "the link from the workers": pytest.approx(4 * 60 / 20),

@@ -54,6 +54,7 @@ common: dict[str, Any] = {
     "new_input": efforts,
     "new_output": efforts,
     "map_output": efforts,
+    "take_output": efforts,
     "last_used_first": st.booleans(),
     "kept_from": sizes,
     "most_left": st.one_of(st.just(np.inf), st.integers(0, 5)),
@@ -82,7 +83,11 @@ managed = st.builds(
 )
 unmanaged = st.builds(Parameters, **common)
 throttlings = st.builds(
-    Throttling, memory=st.floats(100.0, 1e6), disk=rates.filter(np.isfinite), slower=st.floats(1, 4)
+    Throttling,
+    memory=st.floats(100.0, 1e6),
+    disk=rates.filter(np.isfinite),
+    slower=st.floats(1, 4),
+    until_done=st.booleans(),
 )
 
 

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from gridbench.analysis.columns import seconds
 from gridbench.errors import InputError
-from gridbench.model.pipeline import evaluate
+from gridbench.formats import duration
+from gridbench.model.pipeline import Link, Manager, Parameters, evaluate
 from gridbench.simulate.account import account, notices
 from gridbench.simulate.limits import gains, limit, uses
 from gridbench.simulate.profile_file import profile_text, read_profile
+from gridbench.simulate.published_runs import against_published
 from gridbench.simulate.simulation import Simulation, case_of, simulate
 from gridbench.simulate.start_up import Waves
 from gridbench.simulate.systems import SYSTEMS, system
@@ -24,6 +26,7 @@ from gridbench.simulate.throttling import Level, Throttling
 from gridbench.simulate.timeline import summary_of, table_of
 from gridbench.simulate.work import Work
 
+REPOSITORY = Path(__file__).parents[2]
 MEGABYTE = 1 << 20
 WORK = Work(cores=40, tasks=160, sleep=1.0, stddev=0.2, bytes_in=MEGABYTE, bytes_out=MEGABYTE / 2)
 names = pytest.mark.parametrize("name", list(SYSTEMS))
@@ -320,3 +323,69 @@ def test_a_profile_that_cannot_be_is_refused(text: str, told: str, tmp_path: Pat
 def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the profile"):
         read_profile(tmp_path / "none.toml")
+
+
+# The runs of which the report shows how Symphony's manager behaved, figures 5.4.1-2 to -15.
+
+SHORT_OF_MEMORY = {
+    "5.4.1-2": (100, 200, 20.0, 10 * MEGABYTE, 10 * MEGABYTE),
+    "5.4.1-11": (400, 1200, 30.0, 10 * MEGABYTE, 0.0),
+}
+"""Cores, tasks, seconds, input and output of each task."""
+UNTOLD = {
+    "5.4.1-7": (100, 400, 1.0, MEGABYTE, MEGABYTE),
+    "5.4.1-13": (200, 600, 30.0, 0.0, 10 * MEGABYTE),
+    "5.4.1-15": (100, 400, 0.25, MEGABYTE, 0.0),
+}
+"""Short of memory in the report, and not by what is known of its manager: see docs/simulate.md."""
+UNDISTURBED = {
+    "5.4.1-6": (100, 400, 1.0, MEGABYTE / 10, MEGABYTE / 10),
+    "5.4.1-8": (400, 1200, 30.0, 0.0, 0.0),
+    "5.4.1-10": (400, 1200, 30.0, MEGABYTE, 0.0),
+    "5.4.1-12": (200, 600, 30.0, 0.0, MEGABYTE),
+    "5.4.1-14": (100, 400, 0.25, MEGABYTE / 100, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", [*SHORT_OF_MEMORY, *UNTOLD, *UNDISTURBED])
+def test_symphony_is_short_of_memory_where_it_was_seen(name: str) -> None:
+    cores, tasks, sleep, bytes_in, bytes_out = (SHORT_OF_MEMORY | UNTOLD | UNDISTURBED)[name]
+    work = Work(cores=cores, tasks=tasks, sleep=sleep, bytes_in=bytes_in, bytes_out=bytes_out)
+    pressure = simulate(work, system("symphony")).pressure
+    assert pressure is not None
+    assert (pressure.worst >= Level.PROACTIVE) == (name in SHORT_OF_MEMORY)
+    assert (pressure.paged > 0) == (name in SHORT_OF_MEMORY)
+    # As the documentation tells, which has the untold ones as well.
+    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if f"({name})" in line]
+    assert row.split(" | ")[1] == ("not short" if name in UNDISTURBED else "short")
+    held = row.split(" | ")[2].removesuffix(" GB")
+    assert float(held) == pytest.approx(pressure.most / 2**30, rel=0.1, abs=1e-3)
+
+
+def test_data_is_kept_until_its_task_is_done() -> None:
+    # Three tasks of 10 bytes come in 3 s; each is with its worker at once, for 100 s.
+    free = Link()
+    parts = Parameters(
+        manager=Manager(inward=Link(rate=10.0), outward=free), to_workers=free, from_workers=free
+    )
+    held = []
+    for until_done in (False, True):
+        one = replace(
+            system("symphony"),
+            parameters=parts,
+            throttling=Throttling(memory=1000.0, disk=1.0, until_done=until_done),
+        )
+        work = Work(cores=3, tasks=3, sleep=100.0, bytes_in=10.0)
+        pressure = simulate(work, one, start_up=0.0).pressure
+        assert pressure is not None
+        held.append(pressure.most)
+    assert held == [10.0, 30.0]
+
+
+def test_the_documentation_has_all_published_spans() -> None:
+    page = (REPOSITORY / "docs" / "simulate.md").read_text(encoding="utf-8")
+    calc_in, retrieve, *_ = against_published(lambda *_: None)
+    for one in (*calc_in.rows, *retrieve.rows):
+        times = f"{duration(one.real)} | {duration(one.simulated)}"
+        assert f"| {one.what} | {times} | {one.error * 100:+.0f} % |" in page

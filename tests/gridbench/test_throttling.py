@@ -56,7 +56,7 @@ def test_in_the_third_step_nothing_is_taken_and_the_newest_goes_to_disk() -> Non
     done = run(tasks=4, sleep=1000.0, size=40.0, disk=0.2)
     # Two wait at 12; the newer has been written at 212, and the fourth comes 4 s later.
     assert done.stamps.submit.tolist() == [4.0, 8.0, 12.0, 216.0]
-    assert done.sent.tolist() == [4.0, 1004.0, 2204.0, 3404.0]
+    assert done.stamps.sent.tolist() == [4.0, 1004.0, 2204.0, 3404.0]
     assert done.pressure is not None
     assert (done.pressure.worst, done.pressure.paged) == (Level.CRITICAL, 2)
 
@@ -76,9 +76,10 @@ def test_what_symphony_is_assumed_to_do_is_what_is_told() -> None:
     told = {one.name: one.value for one in symphony.given}
     known = symphony.throttling
     assert known is not None
-    assert known.memory == told["memory of the manager"] * 2**30 == 4 * 2**30
+    assert known.memory == told["memory of the manager"] * 2**30 == 3 * 2**30
     assert known.disk == told["disk for paging"] * 2**20 == 60 * 2**20
-    assert known.slower == told["slower, in each of the first steps"] == 2
+    assert known.slower == told["slower, in each of the first steps"] == 1.1
+    assert known.until_done
     assert known.proactive == told["throttling begins at"] == 0.5
     # As its application profiles have them: 50, 40, 25 and 15 % are left.
     assert [1 - step for step in known.steps] == pytest.approx([0.5, 0.4, 0.25, 0.15])

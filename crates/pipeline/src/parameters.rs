@@ -113,6 +113,8 @@ pub struct Parameters {
     pub new_input: Effort,
     pub new_output: Effort,
     pub map_output: Effort,
+    /// The client's own to take a result that has data, besides.
+    pub take_output: Effort,
     pub last_used_first: bool,
     pub kept_from: f64,
     pub most_left: f64,
@@ -146,6 +148,7 @@ impl Default for Parameters {
             new_input: Effort::default(),
             new_output: Effort::default(),
             map_output: Effort::default(),
+            take_output: Effort::default(),
             last_used_first: false,
             kept_from: 0.0,
             most_left: f64::INFINITY,

@@ -396,7 +396,7 @@ impl<'a> Run<'a> {
     /// A task's data is with its worker.
     fn reaches_worker(&mut self, task: u32) {
         self.begin_or_wait(task);
-        self.hold(-self.case.bytes_in);
+        self.worker_has();
     }
 
     fn begin_or_wait(&mut self, task: u32) {
@@ -449,6 +449,7 @@ impl<'a> Run<'a> {
     /// A result is with the manager, or at the client's door.
     fn leaves_worker(&mut self, task: u32) {
         self.hold(self.case.bytes_out);
+        self.is_done(task);
         let worker = self.worker_of(task);
         self.busy[worker as usize] = false;
         self.memory.leave(task);
@@ -487,6 +488,9 @@ impl<'a> Run<'a> {
     /// The client begins to take a result when it has done what it was asked before.
     fn noticed(&mut self, task: u32) {
         let mut work = self.parameters.retrieve_cost;
+        if self.case.bytes_out > 0.0 {
+            work += self.parameters.take_output.of(self.case.bytes_out);
+        }
         if self.memory.is_output_unseen(task) {
             work += self.parameters.map_output.of(self.case.bytes_out);
         }

@@ -1,10 +1,11 @@
 //! A manager that runs short of memory, and takes four steps against it.
 //!
 //! The bytes that it holds are the data of tasks that have come to it and have not reached a worker,
-//! and results that have not reached the client. From a share of its memory on
+//! and results that have not reached the client. One that sends a task again when its worker is lost
+//! keeps its data until it has the result. From a share of its memory on
 //!
-//! - *proactive*: new requests are taken more slowly, and data that waits is written to disk, from
-//!   where it has to be read again before it can be sent;
+//! - *proactive*: new requests are taken more slowly, and data is written to disk: what is only kept
+//!   first, then what waits, which has to be read again before it can be sent;
 //! - *severe*: still more slowly, tasks that wait come first;
 //! - *critical*: new tasks are held back, results go out first;
 //! - *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
@@ -38,6 +39,8 @@ pub struct Throttling {
     pub slower: f64,
     /// Proactive, severe, critical, halt.
     pub steps: [f64; 4],
+    /// A task's data is kept until the manager has its result, not only until a worker has it.
+    pub until_done: bool,
 }
 
 impl Throttling {
@@ -72,6 +75,8 @@ enum Data {
     Elsewhere,
     InMemory,
     OnDisk,
+    /// In memory, though a worker has it or soon will.
+    Kept,
 }
 
 /// The manager's memory in a run.
@@ -85,6 +90,8 @@ pub(crate) struct Shortage {
     taking: bool,
     /// Tasks that wait in memory, and some that do so no more; the newest last.
     in_memory: Vec<u32>,
+    /// Tasks whose data is kept, and some for which it is so no more; the newest last.
+    kept: Vec<u32>,
     /// By task.
     data: Vec<Data>,
     held_results: VecDeque<u32>,
@@ -102,6 +109,7 @@ impl Shortage {
             at_door: VecDeque::new(),
             taking: false,
             in_memory: Vec::new(),
+            kept: Vec::new(),
             data: vec![Data::Elsewhere; tasks],
             held_results: VecDeque::new(),
             disk: stages.in_turn(None),
@@ -113,8 +121,22 @@ impl Shortage {
         self.pressure
     }
 
-    /// The newest task whose data waits in memory: the oldest will be needed soon.
+    /// A task's data, which is in memory, is about to be sent.
+    fn keep(&mut self, task: u32) {
+        if self.throttling.until_done {
+            self.data[task as usize] = Data::Kept;
+            self.kept.push(task);
+        }
+    }
+
+    /// The newest task whose data is kept, as that is not needed any more; else the newest whose data
+    /// waits in memory, as the oldest will be needed soon.
     fn newest(&mut self) -> Option<u32> {
+        while let Some(task) = self.kept.pop() {
+            if self.data[task as usize] == Data::Kept {
+                return Some(task);
+            }
+        }
         while let Some(task) = self.in_memory.pop() {
             if self.data[task as usize] == Data::InMemory {
                 return Some(task);
@@ -181,8 +203,9 @@ impl Run<'_> {
         let Some(shortage) = &mut self.shortage else { return };
         shortage.writing = false;
         let data = &mut shortage.data[task as usize];
-        if *data == Data::InMemory {
-            *data = Data::OnDisk;
+        let before = *data;
+        if before == Data::InMemory || before == Data::Kept {
+            *data = if before == Data::Kept { Data::Elsewhere } else { Data::OnDisk };
             shortage.pressure.paged += 1;
             self.hold(-self.case.bytes_in);
         }
@@ -201,6 +224,7 @@ impl Run<'_> {
         let Some(shortage) = &mut self.shortage else { return false };
         let data = std::mem::replace(&mut shortage.data[task as usize], Data::Elsewhere);
         if data != Data::OnDisk {
+            shortage.keep(task);
             return false;
         }
         let work = self.case.bytes_in / shortage.throttling.disk;
@@ -211,11 +235,30 @@ impl Run<'_> {
 
     /// A task's data is in memory again.
     pub(crate) fn read_back(&mut self, task: u32) {
+        if let Some(shortage) = &mut self.shortage {
+            shortage.keep(task);
+        }
         self.hold(self.case.bytes_in);
         self.send_data(task);
     }
 
+    /// A worker has a task's data, which need not be kept unless for recovery.
+    pub(crate) fn worker_has(&mut self) {
+        if self.shortage.as_ref().is_some_and(|one| !one.throttling.until_done) {
+            self.hold(-self.case.bytes_in);
+        }
+    }
+
     // Results go back.
+
+    /// The manager has a task's result, so that nothing needs the task's data any more.
+    pub(crate) fn is_done(&mut self, task: u32) {
+        let Some(shortage) = &mut self.shortage else { return };
+        if shortage.data[task as usize] == Data::Kept {
+            shortage.data[task as usize] = Data::Elsewhere;
+            self.hold(-self.case.bytes_in);
+        }
+    }
 
     /// A task has its result. Whether that has to wait, as a manager that has halted takes none.
     pub(crate) fn holds_back(&mut self, task: u32) -> bool {

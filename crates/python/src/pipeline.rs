@@ -68,6 +68,7 @@ pub struct Parameters {
     new_input: Effort,
     new_output: Effort,
     map_output: Effort,
+    take_output: Effort,
     last_used_first: bool,
     kept_from: f64,
     most_left: f64,
@@ -96,6 +97,7 @@ pub struct Throttling {
     disk: f64,
     slower: f64,
     steps: [f64; 4],
+    until_done: bool,
 }
 
 fn link(of: &Link) -> pipeline::Link {
@@ -142,6 +144,7 @@ impl Parameters {
             new_input: effort(&self.new_input),
             new_output: effort(&self.new_output),
             map_output: effort(&self.map_output),
+            take_output: effort(&self.take_output),
             last_used_first: self.last_used_first,
             kept_from: self.kept_from,
             most_left: self.most_left,
@@ -222,6 +225,7 @@ pub fn follow_pipeline<'py>(
         disk: one.disk,
         slower: one.slower,
         steps: one.steps,
+        until_done: one.until_done,
     });
     let (stamps, pressure) = py.detach(|| {
         let mut run = pipeline::Run::new(&case, &parameters, throttling.as_ref());

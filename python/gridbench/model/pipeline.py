@@ -135,6 +135,8 @@ class Parameters:
     """A worker's, the same for its output."""
     map_output: Effort = field(default_factory=Effort)
     """The client's own to take a result, besides, where it lies in memory that is new."""
+    take_output: Effort = field(default_factory=Effort)
+    """The client's own to take a result that has data, besides."""
     last_used_first: bool = False
     """A task goes to the worker that has become idle last, whose memory is warm, and to one that
     has never been used only if there is no other; else to the one that has been idle longest."""

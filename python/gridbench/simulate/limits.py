@@ -47,7 +47,7 @@ def uses(done: Simulation) -> list[Use]:
     case, known = done.case, done.system.parameters
     tasks = len(case.sleep)
     submit = tasks * (known.submit_cost + known.submit_per_byte * case.bytes_in)
-    retrieve = tasks * known.retrieve_cost
+    retrieve = tasks * _taking(known, case.bytes_out)
     seen = len(np.unique(done.stamps.worker))
     inward = tasks * known.to_workers.work(case.bytes_in)
     inward += seen * case.bytes_shared / min(known.shared_rate, known.to_workers.each)
@@ -84,10 +84,16 @@ def uses(done: Simulation) -> list[Use]:
     return sorted(found, key=lambda use: -use.share)
 
 
+def _taking(known: Parameters, size: float) -> float:
+    """Seconds of the client's own work for a result of so many bytes."""
+    return known.retrieve_cost + (known.take_output.of(size) if size else 0.0)
+
+
 def _processor_time(done: Simulation) -> float:
     """Seconds that client and workers compute on the machine they share."""
     case, known = done.case, done.system.parameters
-    each = known.submit_cost + known.submit_per_byte * case.bytes_in + known.retrieve_cost
+    each = known.submit_cost + known.submit_per_byte * case.bytes_in
+    each += _taking(known, case.bytes_out)
     each += known.take.of(case.bytes_in) + known.make.of(case.bytes_out)
     worker = known.start.serial + known.start.parallel if known.start else 0.0
     once = 0.0
@@ -160,6 +166,7 @@ def _unhandled(known: Parameters) -> Parameters:
         return_latency=0.0,
         take=replace(known.take, fixed=0.0),
         make=replace(known.make, fixed=0.0),
+        take_output=replace(known.take_output, fixed=0.0),
     )
 
 

@@ -36,17 +36,20 @@ def against_published(tell: Tell, watch: Watch | None = None) -> list[Against]:
         Against(
             "Scenario 4 on Symphony: from the first to the last calc-in of a block (5.5.4-2)",
             f"As many tasks as cores, of {_TASK:g} s. All instances start after {_START} s, as the "
-            "published spans are without the waits between them.",
+            "published spans are without the waits between them. What the manager does for a task "
+            "is of one of these rows, 0 KB of 100 cores.",
             list(_spans("5.5.4-2", symphony, follow)),
         ),
         Against(
             "Scenario 5 on Symphony: from the first to the last result of a block (5.5.5-1)",
-            "The same, of retrieve times.",
+            "The same, of retrieve times. What the client does for a result is of two of these "
+            "rows, 0 KB and 100 KB of 400 cores.",
             list(_spans("5.5.5-1", symphony, follow)),
         ),
         Against(
             "Totals on Symphony: scenario 6 (5.5.6-1 and -2), and data both ways (5.5.2)",
-            f"On up to {_CORES} cores. Start-up is that of the profile, not that of the run.",
+            f"On up to {_CORES} cores. Start-up is that of the profile, not that of the run; the "
+            "profile has it from two of these rows, of 1 and of 10 tasks.",
             [
                 *_totals("5.5.6-1", symphony, 0.0, follow),
                 *_totals("5.5.6-2", symphony, MEGABYTE, follow),

@@ -1,10 +1,11 @@
 """A manager that runs short of memory, and takes four steps against it.
 
 The bytes that it holds are the data of tasks that have come to it and have not reached a worker,
-and results that have not reached the client. From a share of its memory on
+and results that have not reached the client. One that sends a task again when its worker is lost
+keeps its data until it has the result. From a share of its memory on
 
-- *proactive*: new requests are taken more slowly, and data that waits is written to disk, from
-  where it has to be read again before it can be sent;
+- *proactive*: new requests are taken more slowly, and data is written to disk: what is only kept
+  first, then what waits, which has to be read again before it can be sent;
 - *severe*: still more slowly, tasks that wait come first;
 - *critical*: new tasks are held back, results go out first;
 - *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
@@ -46,6 +47,8 @@ class Throttling:
     severe: float = 0.6
     critical: float = 0.75
     halt: float = 0.85
+    until_done: bool = False
+    """A task's data is kept until the manager has its result, not only until a worker has it."""
 
     def __post_init__(self) -> None:
         steps = self.steps

@@ -332,6 +332,8 @@ class Run:
         """The client begins to take it when it has done what it was asked before."""
         parameters = self.parameters
         work = parameters.retrieve_cost
+        if self.case.bytes_out:
+            work += parameters.take_output.of(self.case.bytes_out)
         if self.unseen_output[task]:
             work += parameters.map_output.of(self.case.bytes_out)
         self.collector.add(work, self.retrieved, task, on=self.lock)

@@ -1,10 +1,11 @@
 """A manager that runs short of memory, and takes four steps against it.
 
 The bytes that it holds are the data of tasks that have come to it and have not reached a worker,
-and results that have not reached the client. From a share of its memory on
+and results that have not reached the client. One that sends a task again when its worker is lost
+keeps its data until it has the result. From a share of its memory on
 
-- *proactive*: new requests are taken more slowly, and data that waits is written to disk, from
-  where it has to be read again before it can be sent;
+- *proactive*: new requests are taken more slowly, and data is written to disk: what is only kept
+  first, then what waits, which has to be read again before it can be sent;
 - *severe*: still more slowly, tasks that wait come first;
 - *critical*: new tasks are held back, results go out first;
 - *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
@@ -36,6 +37,10 @@ class ThrottledRun(Run):
         """Tasks that wait there, and some that do so no more; the newest last."""
         self.waits: set[int] = set()
         """Those that wait in memory indeed."""
+        self.sent_off: list[int] = []
+        """Tasks whose data is kept, and some for which it is so no more; the newest last."""
+        self.recoverable: set[int] = set()
+        """Those whose data is kept indeed."""
         self.on_disk: set[int] = set()
         self.held_results: deque[int] = deque()
         super().__init__(case, parameters)
@@ -72,15 +77,16 @@ class ThrottledRun(Run):
         self.page()
         self.take_next()
 
-    # What waits goes to disk, the newest first: the oldest will be needed soon.
+    # What is only kept goes to disk first, then what waits, the newest first: the oldest will be
+    # needed soon.
 
     def page(self) -> None:
         """Write the data of another task to disk, if memory is short."""
         if self.writing or self.level == Level.NORMAL or not self.case.bytes_in:
             return
-        while self.in_memory:
-            task = self.in_memory.pop()
-            if task in self.waits:
+        while self.sent_off or self.in_memory:
+            task = (self.sent_off or self.in_memory).pop()
+            if task in self.waits or task in self.recoverable:
                 self.writing = True
                 self.pressure.disk_busy += self.disk_work
                 self.disk.add(self.disk_work, self.written, task)
@@ -89,9 +95,11 @@ class ThrottledRun(Run):
     def written(self, task: int) -> None:
         """It need not be kept in memory, unless it was sent meanwhile."""
         self.writing = False
-        if task in self.waits:
+        if task in self.waits or task in self.recoverable:
+            if task in self.waits:
+                self.on_disk.add(task)
             self.waits.discard(task)
-            self.on_disk.add(task)
+            self.recoverable.discard(task)
             self.pressure.paged += 1
             self.hold(-self.case.bytes_in)
         self.page()
@@ -111,17 +119,26 @@ class ThrottledRun(Run):
             self.disk.add(self.disk_work, self.read_back, task, urgent=True)
         else:
             self.waits.discard(task)
+            self.keep(task)
             super().send(task)
+
+    def keep(self, task: int) -> None:
+        """Its data, which is in memory, is about to be sent."""
+        if self.throttling.until_done:
+            self.sent_off.append(task)
+            self.recoverable.add(task)
 
     def read_back(self, task: int) -> None:
         """Its data is in memory again."""
+        self.keep(task)
         self.hold(self.case.bytes_in)
         super().send(task)
 
     def reaches_worker(self, task: int) -> None:
         """See `Run`."""
         super().reaches_worker(task)
-        self.hold(-self.case.bytes_in)
+        if not self.throttling.until_done:
+            self.hold(-self.case.bytes_in)
 
     # Results go back.
 
@@ -136,6 +153,9 @@ class ThrottledRun(Run):
     def leaves_worker(self, task: int) -> None:
         """See `Run`."""
         self.hold(self.case.bytes_out)
+        if task in self.recoverable:
+            self.recoverable.discard(task)
+            self.hold(-self.case.bytes_in)
         super().leaves_worker(task)
 
     def reaches_client(self, task: int) -> None:
