@@ -174,13 +174,13 @@ def _read(file: str | os.PathLike[str]) -> tuple[dict[str, Any], list[str]]:
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: is no TOML: {error}") from None
+        raise ConfigError(f"{file}: is not valid TOML: {error}") from None
     unknown = [key for key in document if key not in ("grid", "defaults", "server")]
     table = document.get("grid", {})
     if unknown or not isinstance(table, dict):
         wrong = unknown[0] if unknown else "grid"
         raise ConfigError(
-            f"{file}: unknown part `{wrong}`: there are [grid], [defaults] and [server.NAME]"
+            f"{file}: unknown table `{wrong}`; the tables are [grid], [defaults] and [server.NAME]"
         )
     known = {one.name for one in fields(Config)}
     for key in table:

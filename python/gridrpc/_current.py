@@ -123,7 +123,7 @@ class CurrentGrid:
         """The pickle of a function that does not go by name."""
         if isinstance(fn, str):
             if "/" not in fn:
-                raise ValueError(f"`{fn}` is no name of a function: write `module/function`")
+                raise ValueError(f"`{fn}` is not a function's name: write `module/function`")
             return None
         if not callable(fn):
             raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")

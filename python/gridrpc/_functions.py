@@ -125,7 +125,7 @@ class Functions:
         if known is None:
             module, _, path = name.partition("/")
             if not module or not path:
-                raise ValueError(f"`{name}` is no name of a function: write `module/function`")
+                raise ValueError(f"`{name}` is not a function's name: write `module/function`")
             self._prepare(module)
             known = self._named[name] = self._native.register(name)
         return known

@@ -106,7 +106,7 @@ REFUSED = {
     "real": (18, "argument 1 (`x`) is real: it has to be integer(c_int)"),
     "complex": (18, "argument 1 (`x`) is complex: it has to be integer(c_int)"),
     "text": (18, "argument 1 (`x`) is character: it has to be integer(c_int)"),
-    "logical": (18, "argument 1 (`x`) is no number: it has to be integer(c_int)"),
+    "logical": (18, "argument 1 (`x`) is not a number: it has to be integer(c_int)"),
     "array": (18, "argument 1 (`x`) is an array, but has to be one number: integer(c_int)"),
     "function": (18, "argument 1 (`x`) is a type(c_funptr), but no callback"),
     "real for int array": (18, "`y`) is real (4 bytes), but has to be an array of integer(c_int)"),

@@ -281,7 +281,7 @@ void arrays()
            "argument `a` of `m/f` is written to, but the argument is const");
     assert(refused(in, 1.0) == "argument `a` of `m/f` is an array, not a number");
     assert(refused(parameter("n", GRPC_MODE_IN_NP, GRPC_TYPE_DOUBLE_NP), vector) ==
-           "argument `n` of `m/f` is no array");
+           "argument `n` of `m/f` is not an array");
 }
 
 void strings()
@@ -337,7 +337,7 @@ void callbacks()
     gridrpc::Function("m/f")([](int *result) { *result = 7; });
     assert(refused(callback, 1) == "argument `f` of `m/f` is a callback, not a number");
     assert(refused(parameter("a", GRPC_MODE_IN_NP, GRPC_TYPE_INT_NP, true), twice) ==
-           "argument `a` of `m/f` is no callback");
+           "argument `a` of `m/f` is not a callback");
 }
 
 void futures()

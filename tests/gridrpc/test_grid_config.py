@@ -47,9 +47,9 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
     [
         ("[grid]\nworker = 3\n", "`worker` is 3: give 'python' or 'native'"),
         ("[grid]\nnonsense = 3\n", "unknown key `nonsense`.*workers"),
-        ("[pool]\nworkers = 3\n", "unknown part `pool`"),
-        ("workers = 3\n", "unknown part `workers`"),
-        ("grid = 3\n", "unknown part `grid`"),
+        ("[pool]\nworkers = 3\n", "unknown table `pool`"),
+        ("workers = 3\n", "unknown table `workers`"),
+        ("grid = 3\n", "unknown table `grid`"),
         ('[grid]\nworkers = "3"\n', "`workers` is '3': give a number"),
         ("[grid]\nworkers = -1\n", "`workers` is -1"),
         ("[grid]\nworkers = 1.5\n", "`workers` is 1.5"),
@@ -60,10 +60,10 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
         ("[grid]\nretries = 10_000_000_000\n", "`retries` is 10000000000"),
         ('[grid]\npreload = "json"\n', "give a list of names"),
         ("[grid]\npreload = [1]\n", "give a list of names"),
-        ("[grid]\nworkers = \n", "is no TOML"),
-        ("<grid workers='3'/>", "is no TOML"),
-        (b"[grid]\n# caf\xe9\n", "is no TOML"),
-        ("[grid]\nworkers = 3\n".encode("utf-16"), "is no TOML"),
+        ("[grid]\nworkers = \n", "is not valid TOML"),
+        ("<grid workers='3'/>", "is not valid TOML"),
+        (b"[grid]\n# caf\xe9\n", "is not valid TOML"),
+        ("[grid]\nworkers = 3\n".encode("utf-16"), "is not valid TOML"),
     ],
 )
 def test_files_that_make_no_sense(tmp_path: Path, text: str | bytes, said: str) -> None:

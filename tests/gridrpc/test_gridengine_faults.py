@@ -66,7 +66,7 @@ def test_a_quota_is_told_to_who_waits(site: GridEngineSite, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("max_u_jobs", "as many jobs are there as may be"),
+        ("max_u_jobs", "the limit on jobs is reached"),
         ("max_aj_tasks", "the site does not take arrays as large as that"),
     ],
 )

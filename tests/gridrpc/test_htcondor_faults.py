@@ -115,4 +115,4 @@ def test_a_request_beyond_a_limit_is_told_with_a_remedy(
     ):
         grid.wait_until_ready(LONG)
     assert "HTCondor has refused the job: " in str(caught.value)
-    assert "as many jobs are there as may be: ask for fewer `nodes`" in str(caught.value)
+    assert "the limit on jobs is reached: ask for fewer `nodes`" in str(caught.value)

@@ -176,7 +176,7 @@ def test_a_length_may_be_given_or_left_out(module_grid: Grid) -> None:
         (lambda f, a: f(a, m=3), "argument `m` is not one of its arguments"),
         (lambda f, a: f(n=len(a)), "argument `a` is missing"),
         (lambda f, a: f(), "argument `a` is missing"),  # noqa: ARG005
-        (lambda f, a: f(len(a)), "argument `n` is missing, and is no dimension of an array"),
+        (lambda f, a: f(len(a)), "argument `n` is missing, and is not a dimension of an array"),
         (lambda f, a: f(None), "argument `a` has to be an array of float64, not NoneType"),  # noqa: ARG005
     ],
 )

@@ -184,7 +184,7 @@ def test_a_registered_file_that_is_gone_is_listed_as_such(shell: Shell) -> None:
 
 def test_what_is_no_module_is_not_registered(shell: Shell) -> None:
     (shell.folder / "x.so").write_text("no library")
-    assert "is no module" in shell.fails("register", "x.so")
+    assert "is not a module" in shell.fails("register", "x.so")
     assert "could not read `y.so`" in shell.fails("register", "y.so")
     assert not (shell.folder / "catalogue").exists()
     assert "`../x` is registered" in shell.fails("unregister", "../x")
@@ -302,7 +302,7 @@ def test_only_regular_files_are_read_as_modules(shell: Shell) -> None:
     os.mkfifo(shell.folder / "a.so")
     (shell.folder / "b.so").symlink_to("/dev/zero")
     for name in ("a.so", "b.so"):
-        assert "it is no regular file" in shell.fails("register", name)
+        assert "it is not a regular file" in shell.fails("register", name)
     with opened(workers=1, modules=[shell.folder]) as grid:
         # A name without its module is looked for in all files that are there.
         assert "shown/scale" in repr(grid.function("scale"))

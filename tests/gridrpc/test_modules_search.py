@@ -81,7 +81,7 @@ def test_bare_names_are_looked_for_in_all_modules(compile_idl: CompileIdl) -> No
         assert grid.function("one")()[0] == 1
         assert grid.function("two")()[0] == 2
         assert grid.function("common")()[0] == 2, "the first place counts"
-        with pytest.raises(ValueError, match="`three` is no name of a function"):
+        with pytest.raises(ValueError, match="`three` is not a function's name"):
             grid.function("three")
 
 
@@ -90,9 +90,9 @@ def test_bare_names_are_looked_for_in_all_modules(compile_idl: CompileIdl) -> No
     [
         ("places/none", gridrpc.FunctionNotFound, "has no function `none`; it has one, common"),
         ("places/none.one", gridrpc.FunctionNotFound, "has no function `none.one`"),
-        ("places/", ValueError, "is no name of a function"),
-        ("/one", ValueError, "is no name of a function"),
-        ("", ValueError, "is no name of a function"),
+        ("places/", ValueError, "is not a function's name"),
+        ("/one", ValueError, "is not a function's name"),
+        ("", ValueError, "is not a function's name"),
         ("nowhere/one", gridrpc.FunctionNotFound, "there is no module `nowhere` in `/"),
         ("../one", gridrpc.FunctionNotFound, "there is no module"),
     ],
@@ -123,16 +123,16 @@ def test_places_that_are_not_there_are_refused() -> None:
 def test_files_that_are_no_modules(tmp_path: Path) -> None:
     library = next(Path(sys.prefix).rglob("*multiarray*.so"))
     for content, said in (
-        (b"", "it is no shared library"),
-        (b"hello", "it is no shared library"),
-        (Path(sys.executable).read_bytes()[:5_000], "is no module"),
+        (b"", "it is not a shared library"),
+        (b"hello", "it is not a shared library"),
+        (Path(sys.executable).read_bytes()[:5_000], "is not a module"),
         (library.read_bytes(), "a shared library without an interface"),
     ):
         (tmp_path / "broken.so").write_bytes(content)
         with opened(workers=1, modules=[tmp_path]) as grid:
             with pytest.raises(gridrpc.FunctionNotFound, match=said):
                 grid.function("broken/f")
-            with pytest.raises(ValueError, match="is no name of a function"):
+            with pytest.raises(ValueError, match="is not a function's name"):
                 grid.function("f")
 
 

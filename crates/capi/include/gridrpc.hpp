@@ -374,7 +374,7 @@ private:
             range(parameter, std::forward<T>(argument));
         } else if constexpr (is_callback<T>::value) {
             if (!parameter.is_callback)
-                refuse(parameter, "is no callback");
+                refuse(parameter, "is not a callback");
             push(reinterpret_cast<const void *>(+argument));
         } else {
             static_assert(never<T>, "arguments are numbers, ranges in one piece, pointers, "
@@ -499,7 +499,7 @@ private:
     {
         if (!parameter.is_array)
             refuse(parameter, parameter.is_callback ? "is a callback, not an array"
-                                                    : "is no array");
+                                                    : "is not an array");
         if constexpr (std::is_const_v<Element>) {
             if (is_written(parameter))
                 refuse(parameter, "is written to, but the argument is const");

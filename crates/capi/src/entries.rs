@@ -111,11 +111,11 @@ fn anew(entry: &Entry) -> Entry {
 }
 
 fn no_executable() -> Failure {
-    Failure::other("this is no executable: NULL, never made, or finalized")
+    Failure::other("this is not an executable: NULL, never made, or finalized")
 }
 
 fn no_group() -> Failure {
-    Failure::other("this is no group: NULL, never made, or finalized")
+    Failure::other("this is not a group: NULL, never made, or finalized")
 }
 
 impl Entries {

@@ -219,7 +219,7 @@ const char *gridrpc_fortran_convert(const struct gridrpc_fortran_argument *from,
         return NULL;
     }
     if (!read_number(from, &number))
-        return from->kind == GRIDRPC_FORTRAN_CHARACTER ? "is character" : "is no number";
+        return from->kind == GRIDRPC_FORTRAN_CHARACTER ? "is character" : "is not a number";
     if (wanted->kind == INTEGER) {
         if (number.kind != INTEGER)
             return number.kind == REAL ? "is real" : "is complex";

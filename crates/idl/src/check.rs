@@ -98,7 +98,7 @@ fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Repo
                 if !matches!(value.text.as_str(), "gnu" | "gfortran") {
                     report.warning_with(
                         value.span,
-                        format!("`{}` is no convention that is known", value.text),
+                        format!("`{}` is not a known convention", value.text),
                         "lengths are passed behind all arguments, as gfortran has it",
                     );
                 }
@@ -108,7 +108,7 @@ fn settings(settings: &[(Setting, Text)], module: &mut Module, report: &mut Repo
                 match Dialect::named(&value.text) {
                     Some(named) => module.dialect = named,
                     None => {
-                        let message = format!("`{}` is no dialect that is known", value.text);
+                        let message = format!("`{}` is not a known dialect", value.text);
                         let hint = "there are \"Ninf-G\" and \"gridrpc\"";
                         report.error_with(value.span, message, hint);
                     }
@@ -233,7 +233,7 @@ fn backend(options: &Options, report: &mut Report) -> Backend {
         "mpi" => Backend::Mpi,
         "blacs" => Backend::Blacs,
         _ => {
-            let message = format!("`{}` is no backend", text.text);
+            let message = format!("`{}` is not a backend", text.text);
             report.error_with(text.span, message, "there are \"MPI\" and \"BLACS\"");
             Backend::Normal
         }
@@ -259,7 +259,7 @@ fn language(text: &Text, report: &mut Report) -> Option<Language> {
         "c++" => Some(Language::Cpp),
         "fortran" => Some(Language::Fortran),
         _ => {
-            let message = format!("`{}` is no language that is known", text.text);
+            let message = format!("`{}` is not a known language", text.text);
             report.error_with(text.span, message, "there are \"C\", \"C++\" and \"FORTRAN\"");
             None
         }

@@ -111,7 +111,7 @@ pub fn callback_extents(
 ) -> Result<Vec<Extent>, ExtentError> {
     let outer = &function.parameters;
     let Kind::Callback(own) = &outer[callback].kind else {
-        panic!("`{}` is no callback", outer[callback].name);
+        panic!("`{}` is not a callback", outer[callback].name);
     };
     Extents { own, outer, shrink: function.shrink != Some(false), values }.of(&own[parameter])
 }

@@ -196,7 +196,7 @@ impl<'s> Lexer<'s> {
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => TokenKind::Real(number),
             _ => {
-                report.error(span, format!("`{}` is no number", shorten(text)));
+                report.error(span, format!("`{}` is not a number", shorten(text)));
                 TokenKind::Broken
             }
         }
@@ -349,8 +349,8 @@ mod tests {
             ("a @$! c", "`@$!` means nothing here"),
             ("a 99999999999999999999 c", "this number is above 9223372036854775807"),
             ("a 010 c", "a number that starts with 0"),
-            ("a 12ab c", "`12ab` is no number"),
-            ("a 1e999 c", "`1e999` is no number"),
+            ("a 12ab c", "`12ab` is not a number"),
+            ("a 1e999 c", "`1e999` is not a number"),
             (r#"a "\q" c"#, "a string cannot have this escape"),
             (r#"a "\x00" c"#, "a string cannot have this escape"),
             (r#"a "\xff" c"#, "a string cannot have this escape"),

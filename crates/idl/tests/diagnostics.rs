@@ -98,7 +98,7 @@ m.idl:4:23: error: expected the name of a parameter, found `,`
     Define h(IN int double, OUT string s) Backend \"PVM\" { if (1) { } }
                           ^
 hint: `double` is the name of a type
-m.idl:4:47: error: `PVM` is no backend
+m.idl:4:47: error: `PVM` is not a backend
     Define h(IN int double, OUT string s) Backend \"PVM\" { if (1) { } }
                                                   ^^^^^
 hint: there are \"MPI\" and \"BLACS\"
@@ -157,10 +157,10 @@ fn what_sizes_cannot_use() {
         ["`n` is INOUT: its elements are not known before the call \
           (a size can use elements of arrays that are `IN`)"]
     );
-    assert_eq!(about("IN int n, OUT int x[n[0]]"), ["`n` is no array (write `n` alone)"]);
+    assert_eq!(about("IN int n, OUT int x[n[0]]"), ["`n` is not an array (write `n` alone)"]);
     assert_eq!(
         about("IN float v[3], OUT int x[v[0]]"),
-        ["the elements of `v` are no whole numbers"]
+        ["the elements of `v` are not whole numbers"]
     );
     assert_eq!(about("IN int v[3][3], OUT int x[v[0]]"), ["`v` has more than one dimension"]);
     assert_eq!(about("n(), OUT int x[n]"), ["`n` is a callback: a size needs a number"]);
@@ -265,16 +265,19 @@ fn what_is_not_supported_is_said() {
 fn types_that_are_none() {
     assert_eq!(about("IN n"), ["`n` has no type (write it before the name, as in `int n`)"]);
     assert_eq!(about("n"), ["`n` has no type (write it before the name, as in `IN int n`)"]);
-    assert_eq!(about("IN long double x"), ["`long double` is no type"]);
-    assert_eq!(about("IN doubel x"), ["`doubel` is no type (did you mean `double`?)"]);
-    assert_eq!(about("IN int64_t x"), ["`int64_t` is no type (did you mean `int64`?)"]);
-    assert_eq!(about("IN size_t x"), ["`size_t` is no type (write `uint64` or `unsigned long`)"]);
+    assert_eq!(about("IN long double x"), ["`long double` is not a type"]);
+    assert_eq!(about("IN doubel x"), ["`doubel` is not a type (did you mean `double`?)"]);
+    assert_eq!(about("IN int64_t x"), ["`int64_t` is not a type (did you mean `int64`?)"]);
+    assert_eq!(
+        about("IN size_t x"),
+        ["`size_t` is not a type (write `uint64` or `unsigned long`)"]
+    );
     assert_eq!(
         about("const double *x"),
         ["`const` is not known here (leave it out: `IN` says that nothing is changed)"]
     );
-    assert_eq!(about("INN int x"), ["`INN` is no type (did you mean `IN`?)"]);
-    assert_eq!(about("In int x"), ["`In` is no type (did you mean `IN`?)"]);
+    assert_eq!(about("INN int x"), ["`INN` is not a type (did you mean `IN`?)"]);
+    assert_eq!(about("In int x"), ["`In` is not a type (did you mean `IN`?)"]);
 }
 
 #[test]
@@ -298,7 +301,7 @@ fn calls() {
     );
     assert_eq!(
         messages("Define f(IN int n) Calls \"Pascal\" f(n);"),
-        ["`Pascal` is no language that is known (there are \"C\", \"C++\" and \"FORTRAN\")"]
+        ["`Pascal` is not a known language (there are \"C\", \"C++\" and \"FORTRAN\")"]
     );
     let text = "use an array of `char`, as in `char s[80]`";
     assert_eq!(
@@ -396,7 +399,7 @@ hint: begin the file with `Module name;`
     assert_eq!(messages("FortranFormat \"_%l__\"; Define f() { }"), [""; 0]);
     assert_eq!(
         messages("FortranStringConvention cray; Define f() { }"),
-        ["`cray` is no convention that is known \
+        ["`cray` is not a known convention \
           (lengths are passed behind all arguments, as gfortran has it)"]
     );
 }

@@ -33,7 +33,7 @@ fn a_file_names_its_dialect_itself() {
     assert_eq!(named("gridrpc").dialect, Dialect::Gridrpc);
     assert_eq!(named("NINF-G").dialect, Dialect::NinfG);
     let unknown = parse("Module m; Dialect \"OmniRPC\"; Define f() { }").diagnostics;
-    assert_eq!(unknown[0].message, "`OmniRPC` is no dialect that is known");
+    assert_eq!(unknown[0].message, "`OmniRPC` is not a known dialect");
     assert_eq!(unknown[0].hint.as_deref(), Some("there are \"Ninf-G\" and \"gridrpc\""));
 }
 

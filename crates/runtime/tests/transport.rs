@@ -252,7 +252,7 @@ fn who_reaches_nobody_is_told_all_that_was_tried() {
     assert!(began.elapsed() < SOON);
     for part in [
         format!("{closed}: Connection refused"),
-        format!("{mute}: somebody has taken the connection, but has not answered"),
+        format!("{mute}: the connection was accepted, but no answer came"),
         "no port: no address is known by this name".to_owned(),
         "firewall".to_owned(),
         "`addresses`".to_owned(),

@@ -17,7 +17,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn no_attributes() -> Failure {
-    Failure::other("these are no attributes: NULL, never initialized, or destructed")
+    Failure::other("these are not attributes: NULL, never initialized, or destructed")
 }
 
 /// # Safety

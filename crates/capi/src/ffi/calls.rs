@@ -49,7 +49,7 @@ unsafe fn with<T>(
         Attributes::Given(given) => Some(unsafe { attributes::of_session(&environment, given) }?),
     };
     let arguments = stack::arguments(stack).ok_or_else(|| {
-        Failure::other("this is no argument stack: NULL, never made, or destructed")
+        Failure::other("this is not an argument stack: NULL, never made, or destructed")
     })?;
     let arguments: Vec<*mut c_void> =
         arguments.into_iter().map(|Address(address)| address).collect();

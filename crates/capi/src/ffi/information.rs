@@ -97,7 +97,9 @@ unsafe extern "C" fn grpc_session_info_release_np(info: *mut SessionInfo) -> c_i
     enter(|| {
         current()?;
         if !info.is_null() && !issued().remove(&info.addr()) {
-            return Err(Failure::other("this is no session information, or is released already"));
+            return Err(Failure::other(
+                "this is not session information, or it is released already",
+            ));
         }
         // SAFETY: It is one that was allocated above, or NULL.
         unsafe { libc::free(info.cast()) };

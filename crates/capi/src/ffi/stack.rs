@@ -49,7 +49,10 @@ pub fn arguments(stack: *const c_void) -> Option<Vec<Address>> {
 }
 
 fn no_stack() -> c_int {
-    report::note(ErrorCode::Other, "this is no argument stack: NULL, never made, or destructed");
+    report::note(
+        ErrorCode::Other,
+        "this is not an argument stack: NULL, never made, or destructed",
+    );
     -1
 }
 

@@ -76,7 +76,7 @@ fn type_of(words: &[Text], name: &Text, has_mode: bool, report: &mut Report) -> 
     let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
     let found = Type::of_words(&texts);
     if found.is_none() {
-        let message = format!("`{}` is no type", texts.join(" "));
+        let message = format!("`{}` is not a type", texts.join(" "));
         report.error(first.span.to(last.span), message);
     }
     found

@@ -204,7 +204,7 @@ impl Lowering<'_, '_> {
         let wrong = match declared.form {
             Form::Unknown => return None,
             Form::Scalar(_) | Form::Callback => {
-                (format!("`{name}` is no array"), Some(format!("write `{name}` alone")))
+                (format!("`{name}` is not an array"), Some(format!("write `{name}` alone")))
             }
             Form::Array { .. } if outer => (
                 format!("`{name}` belongs to the function around the callback"),
@@ -218,7 +218,7 @@ impl Lowering<'_, '_> {
                 Some("a size can use elements of arrays that are `IN`".to_owned()),
             ),
             Form::Array { element, .. } if !element.is_integer() => {
-                (format!("the elements of `{name}` are no whole numbers"), None)
+                (format!("the elements of `{name}` are not whole numbers"), None)
             }
             Form::Array { dimensions, .. } if dimensions != 1 => {
                 (format!("`{name}` has more than one dimension"), None)

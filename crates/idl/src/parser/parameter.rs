@@ -227,7 +227,7 @@ impl<'s> Parser<'s, '_> {
                     (_, Some(meant)) => Some(format!("did you mean `{meant}`?")),
                     _ => None,
                 };
-                (format!("`{text}` is no type"), hint)
+                (format!("`{text}` is not a type"), hint)
             }
         };
         self.report.add(crate::diagnostic::Severity::Error, name.span, message, hint);

@@ -44,7 +44,7 @@ impl ModuleFiles {
     fn write(&self, hash: &str, name: &str, content: &[u8]) -> io::Result<PathBuf> {
         let plain = |text: &str| !text.is_empty() && !text.contains('/') && !text.starts_with('.');
         if !plain(hash) || !plain(name) {
-            return Err(io::Error::other("its name is none"));
+            return Err(io::Error::other("its name is not the name of a file"));
         }
         let folder = self.folder.join(hash);
         let file = folder.join(name);

@@ -34,7 +34,7 @@ pub struct TicketKeys {
 
 /// A word that is no ticket.
 #[derive(Debug, Error)]
-#[error("this is no ticket of a gridrpc client: {0}")]
+#[error("this is not a ticket of a gridrpc client: {0}")]
 pub struct TicketError(String);
 
 /// What a ticket starts with: another form would have another number.

@@ -201,7 +201,9 @@ impl Course<'_> {
             Message::Findings { text } => Some(serde_json::from_str(text)),
             _ => None,
         })?
-        .map_err(|error| LinkError::Unexpected(format!("findings that are none: {error}")).into())
+        .map_err(|error| {
+            LinkError::Unexpected(format!("findings that cannot be read: {error}")).into()
+        })
     }
 
     fn environment(&self) -> Vec<String> {

@@ -62,7 +62,7 @@ pub enum Fault {
     #[error("the line is not UTF-8: save the file as UTF-8")]
     NotUtf8,
     /// The text does not follow the rules of TOML.
-    #[error("is no TOML: {reason}")]
+    #[error("is not valid TOML: {reason}")]
     NotToml { reason: String },
     /// A table or a key, twice.
     #[error("`{name}` is there twice: take one of the two out, or give it another name")]
@@ -143,7 +143,7 @@ pub enum Fault {
     NotForLauncher { key: &'static str, launcher: &'static str, fits: &'static str },
     /// A URL of another kind.
     #[error(
-        "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND"
+        "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND"
     )]
     Scheme,
     /// A URL without a host.

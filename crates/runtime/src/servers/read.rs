@@ -56,7 +56,7 @@ fn load(path: &Path) -> std::io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// All that is wrong with it; if it is no TOML, only why not.
+/// All that is wrong with it; if it is not valid TOML, only why not.
 pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
     if text.len() > LONGEST {
         return Err(Problems::one(file, 0, Fault::TooLarge { most: LONGEST }));
@@ -74,7 +74,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Server>, Problems> {
     report.finish(servers)
 }
 
-/// What is wrong with a text that is no TOML, in the parser's words but for what is there twice.
+/// What is wrong with a text that is not TOML, in the parser's words but for what is there twice.
 fn syntax(text: &str, errors: &[toml::de::Error], report: &mut Report<'_>) {
     // In a table that is there twice: how far the text is known to have no other header behind it.
     let mut second: Option<usize> = None;

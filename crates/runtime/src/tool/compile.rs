@@ -67,7 +67,7 @@ pub enum CompileError {
     },
     /// A compiler of MPI has failed; it has said why.
     #[error(
-        "`{program}` could not compile the module; what it says stands above\nhint: if it has not found `mpi.h`, \
+        "`{program}` could not compile the module; its messages stand above\nhint: if it has not found `mpi.h`, \
          install the headers of Open MPI (Debian: libopenmpi-dev)"
     )]
     MpiCompiler {
@@ -75,7 +75,7 @@ pub enum CompileError {
         program: String,
     },
     /// The compiler or the linker has failed; it has said why.
-    #[error("`{program}` could not compile the module; what it says stands above")]
+    #[error("`{program}` could not compile the module; its messages stand above")]
     Compiler {
         /// Which.
         program: String,

@@ -71,7 +71,7 @@ pub enum Failure {
     #[error("no address is known by this name: {0}")]
     Unknown(io::Error),
     /// It was not known in time what the name stands for.
-    #[error("nobody has said in time what address this name has")]
+    #[error("no name server has answered in time")]
     Unresolved,
     /// There is nobody.
     #[error("{0}")]
@@ -80,7 +80,7 @@ pub enum Failure {
     #[error("no answer")]
     Silent,
     /// Somebody has taken the connection and has not answered as the client.
-    #[error("somebody has taken the connection, but has not answered in time")]
+    #[error("the connection was accepted, but no answer came in time")]
     Mute,
     /// Somebody else is there.
     #[error("whoever is there is not the client of this ticket: {0}")]

@@ -26,7 +26,7 @@ pub enum ModuleError {
         error: std::io::Error,
     },
     /// It is something else.
-    #[error("`{}` is no module: {why}", file.display())]
+    #[error("`{}` is not a module: {why}", file.display())]
     NotAModule {
         /// Which file.
         file: PathBuf,
@@ -63,7 +63,7 @@ fn open(path: &Path) -> Result<File, ModuleError> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
-        let why = "it is no regular file".to_owned();
+        let why = "it is not a regular file".to_owned();
         return Err(ModuleError::NotAModule { file: path.to_owned(), why });
     }
     Ok(file)
@@ -78,7 +78,7 @@ pub fn read_interface(file: &Path) -> Result<ModuleFile, ModuleError> {
     let parts = ReadCache::new(open(file)?);
     let not = |why: String| ModuleError::NotAModule { file: file.to_owned(), why };
     let library = object::File::parse(&parts)
-        .map_err(|error| not(format!("it is no shared library ({error})")))?;
+        .map_err(|error| not(format!("it is not a shared library ({error})")))?;
     let section = library.section_by_name(SECTION).ok_or_else(|| {
         not("it is a shared library without an interface; modules are made by `gridrpc compile`"
             .to_owned())

@@ -190,7 +190,9 @@ impl Preparation<'_> {
             Given::Absent => match self.scalars.scalar(index) {
                 Some(size) => Scalar::Int(size),
                 None if of.is_integer() => {
-                    return Err("is missing, and is no dimension of an array that is given".into());
+                    return Err(
+                        "is missing, and is not a dimension of an array that is given".into()
+                    );
                 }
                 None => return Err("is missing".into()),
             },

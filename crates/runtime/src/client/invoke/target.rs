@@ -16,7 +16,7 @@ use crate::typed::{ModuleError, ModuleFile, read_interface};
 #[derive(Debug, Error)]
 pub enum SearchError {
     /// The name is none.
-    #[error("`{0}` is no name of a function: write `module/function`")]
+    #[error("`{0}` is not a function's name: write `module/function`")]
     Name(String),
     /// No such module.
     #[error("there is no module `{module}`{}", places(looked))]

@@ -224,7 +224,7 @@ impl<S: System> Desk<S> {
                 let start =
                     Watcher::start(self.system.cancelling(), self.system.job_name(), all.path());
                 let start = start.map_err(|error| {
-                    format!("nothing could be started that sees to the jobs' ends: {error}")
+                    format!("the process that ends the jobs could not be started: {error}")
                 })?;
                 Some(none.insert(start))
             }
@@ -523,7 +523,7 @@ impl<S: System> Desk<S> {
         let all_ended = self.members.is_empty() && self.requeued.is_empty();
         let agents: Vec<u32> = self.members.keys().copied().collect();
         for agent in agents {
-            self.end(agent, Event::Ended("nobody could be asked to end its job".to_owned()));
+            self.end(agent, Event::Ended("its job could not be ended".to_owned()));
         }
         if !all_ended || self.has_unknown_jobs {
             // The watcher does what could not be done here. It knows jobs by what they are called, too.

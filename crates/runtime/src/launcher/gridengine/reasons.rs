@@ -5,8 +5,8 @@ use std::collections::HashMap;
 /// What stands in a line of "scheduling info", and what it means. The first that is in any of the lines
 /// holds: a line about one queue says less than one about the job.
 const REASONS: [(&str, &str); 16] = [
-    ("user limitations", "as many jobs of this user run as may do so at once"),
-    ("max_aj_instances", "as many tasks of its array run as may do so at once"),
+    ("user limitations", "this user's limit on running jobs is reached"),
+    ("max_aj_instances", "its array's limit on running tasks is reached"),
     ("exceeds limit", "a resource quota is reached, which `qquota` shows"),
     ("does not exist", "something that it needs is not there"),
     ("only offers", "its parallel environment has fewer free slots than it needs"),

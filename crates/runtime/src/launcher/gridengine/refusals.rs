@@ -34,7 +34,7 @@ const REMEDIES: [(&[&str], &str); 12] = [
     ),
     (
         &["jobs are allowed", "allowed per user", "allowed per cluster"],
-        "as many jobs are there as may be: wait until some have ended, or write request = \"job\"",
+        "the limit on jobs is reached: wait until some have ended, or write request = \"job\"",
     ),
     (&["no submit host"], "start this program on a host that `qconf -ss` shows"),
     (

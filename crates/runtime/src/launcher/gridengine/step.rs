@@ -124,7 +124,7 @@ impl Place {
                 let folder = self.placing.open()?;
                 // Agents end with the client; it only removes the folder.
                 let watcher = Watcher::start(":", "", folder.path()).map_err(|error| {
-                    format!("nothing could be started that sees to the tickets' end: {error}")
+                    format!("the process that removes the tickets could not be started: {error}")
                 })?;
                 none.insert((folder, watcher))
             }

@@ -12,7 +12,7 @@ const REMEDIES: [(&[&str], &str); 6] = [
     (&["accounting"], "see `accounting_group` in grid.toml"),
     (
         &["max_jobs", "would exceed", "limit"],
-        "as many jobs are there as may be: ask for fewer `nodes`, or wait until some have ended",
+        "the limit on jobs is reached: ask for fewer `nodes`, or wait until some have ended",
     ),
     (&["parse", "syntax", "invalid", "not a valid"], "see `options` in grid.toml, and `template`"),
     (

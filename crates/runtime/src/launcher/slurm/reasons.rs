@@ -18,13 +18,13 @@ const REASONS: [(&str, &str); 30] = [
     ("PartitionTimeLimit", "it wants more time than its partition gives a job: see `wall_time`"),
     ("ReqNodeNotAvail", "nodes that it needs are down, drained or reserved"),
     // What follows are words already.
-    ("Nodes", "nodes that it needs are not to be had"),
+    ("Nodes", "nodes that it needs are not available"),
     ("NodeDown", "a node that it needs is down"),
     ("BadConstraints", "no node has what it wants: see `constraint`, `memory`, `cores`"),
     ("FrontEndDown", "no node can start it"),
     ("JobHeldUser", "it is held: `scontrol release` lets it go"),
     ("JobHeldAdmin", "an administrator holds it"),
-    ("JobArrayTaskLimit", "as many tasks of its array run as may do so at once"),
+    ("JobArrayTaskLimit", "its array's limit on running tasks is reached"),
     ("Licenses", "waiting for a licence"),
     ("Reservation", "waiting for its reservation"),
     ("InvalidAccount", "its account is not known: see `account`"),
@@ -139,7 +139,7 @@ mod tests {
         assert!(text.ends_with("UnavailableNodes:n[1-4]"), "{text}");
         let text = reason("Nodes required for job are DOWN, DRAINED or reserved");
         assert!(
-            text.starts_with("nodes that it needs are not to be had: Nodes required"),
+            text.starts_with("nodes that it needs are not available: Nodes required"),
             "{text}"
         );
         assert_eq!(reason("OuterSpace"), "Slurm says OuterSpace");

@@ -336,7 +336,7 @@ impl Shared {
             // Steps end with the client; it only removes the folder.
             let started = Watcher::start(":", "", folder.path());
             let failed = |error: io::Error| {
-                format!("nothing could be started that sees to the tickets' end: {error}")
+                format!("the process that removes the tickets could not be started: {error}")
             };
             *watcher = Some(started.map_err(failed)?);
         }

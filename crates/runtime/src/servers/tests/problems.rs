@@ -95,9 +95,9 @@ fn what_is_no_toml() {
     let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
     assert_eq!(text.lines().count(), 2, "{text}");
     for line in text.lines() {
-        assert!(line.contains(": is no TOML: "), "{text}");
+        assert!(line.contains(": is not valid TOML: "), "{text}");
     }
-    assert!(told("a = ").starts_with("grid.toml:1: is no TOML: "));
+    assert!(told("a = ").starts_with("grid.toml:1: is not valid TOML: "));
     let twice = "`fast` is there twice: take one of the two out, or give it another name";
     let text = told("[server.fast]\nhosts = 'a'\n[server.fast]\nhosts = 'b'");
     assert_eq!(text, format!("grid.toml:3: {twice}"));

@@ -118,15 +118,15 @@ fn what_is_wrong() {
     for (url, expected) in [
         (
             "node1",
-            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
         ),
         (
             "http://a",
-            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
         ),
         (
             "ssh:",
-            "is no URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
+            "is not the URL of a server: write ssh://HOST, local:, slurm:, gridengine:, htcondor: or program:COMMAND",
         ),
         ("ssh://", "names no host: write it behind the slashes, as in ssh://node1"),
         ("ssh://:22", "names no host: write it behind the slashes, as in ssh://node1"),

@@ -342,7 +342,7 @@ fn texts(
     match value {
         Value::Bytes(at) => {
             let section = sections.get(usize::from(at)).map(Incoming::bytes).unwrap_or_default();
-            let broken = || CallError::Arguments(format!("it is no list of {count} strings"));
+            let broken = || CallError::Arguments(format!("it is not a list of {count} strings"));
             decode_texts(section, order, count).ok_or_else(broken)
         }
         Value::None if matches!(parameter.mode, Mode::Out | Mode::Work) => {

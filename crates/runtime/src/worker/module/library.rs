@@ -115,8 +115,8 @@ impl Library {
         let library = open(path, flags)?;
         // SAFETY: the stub declares the symbol with this type; its version is checked below.
         let raw = unsafe { library.get::<*const RawModule>(SYMBOL.to_bytes_with_nul()) };
-        let raw =
-            raw.map_err(|error| format!("`{}` is no module: {}", path.display(), reason(&error)))?;
+        let raw = raw
+            .map_err(|error| format!("`{}` is not a module: {}", path.display(), reason(&error)))?;
         let raw = raw.into_raw().cast::<RawModule>().cast_const();
         std::mem::forget(library);
         // SAFETY: the symbol lives as long as the library, which stays.

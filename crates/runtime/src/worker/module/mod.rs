@@ -231,7 +231,7 @@ fn find(
     function: &KnownFunction,
 ) -> Result<(Entry, PathBuf), CallError> {
     let path = String::from_utf8(function.body.clone())
-        .map_err(|_| CallError::Module("the name of the module's file is no text".into()))?;
+        .map_err(|_| CallError::Module("the name of the module's file is not text".into()))?;
     let path = PathBuf::from(path);
     let library = match libraries.get(&path) {
         Some(library) => Arc::clone(library),

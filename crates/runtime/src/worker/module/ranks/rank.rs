@@ -253,7 +253,7 @@ impl Given {
                 Place::Texts { len, alone, returns } => {
                     let (own, rest) = texts.split_at_checked(*len).ok_or("texts did not come")?;
                     texts = rest;
-                    let list = list_texts(own, Order::NATIVE).ok_or("what came is no text")?;
+                    let list = list_texts(own, Order::NATIVE).ok_or("what came is not text")?;
                     let mut list = Texts::new(&list);
                     let pointer = match alone {
                         true => list.now().first().map_or(std::ptr::null_mut(), |it| it.cast()),
