@@ -225,7 +225,7 @@ def _damaged(path: Path, form: Form[R], line: int, what: str) -> InputError:
         f"the file of {form.noun}s is damaged: {what}",
         file=path,
         line=line,
-        remedy=f"all {form.noun}s need what this line tells: choose another --out, or {anew}"
+        remedy=f"all {form.noun}s depend on this line: choose another --out, or {anew}"
         if line == 1
         else f"remove this line to lose one {form.noun}, or {anew}",
     )

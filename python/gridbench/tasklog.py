@@ -294,7 +294,7 @@ def _refuse_doubled(path: Path, rows: _Rows) -> None:
     repeat = doubled[np.argmin(order[doubled + 1])]
     earlier, later = order[repeat], order[repeat + 1]
     raise InputError(
-        f"task {tids[later]} stands here again; it was on line {rows.lines[earlier]}",
+        f"task {tids[later]} occurs a second time; the first was on line {rows.lines[earlier]}",
         file=path,
         line=int(rows.lines[later]),
         remedy="they differ, so keep the line that is right; if this is a log of several runs, "

@@ -181,8 +181,8 @@ class AsCompleted(Iterator[Call[T]]):
 def _check(call: Call[Any]) -> None:
     if not isinstance(call, _native.Call):
         raise TypeError(
-            f"{type(call).__name__} is no call of a grid; for futures, of an Executor as well, "
-            "there are `wait` and `as_completed` of concurrent.futures, which also take calls"
+            f"{type(call).__name__} is not a call of a grid: for futures, those of an Executor "
+            "included, use `wait` and `as_completed` of concurrent.futures, which also take calls"
         )
     call._grid._check_process()
 

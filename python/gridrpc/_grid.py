@@ -661,7 +661,9 @@ def _initializer(
     config: Config, function: Callable[..., object], args: tuple[Any, ...]
 ) -> Initializer:
     if config.worker == "native":
-        raise ConfigError("native workers have no `initializer`: they run no Python")
+        raise ConfigError(
+            "`initializer` is for Python workers: leave it out, or give worker='python'"
+        )
     from gridrpc._initializer import Initializer
 
     return Initializer(function, args)

@@ -19,9 +19,9 @@ def check_imports() -> None:
     importing = module_being_imported()
     if importing is not None:
         raise NestingError(
-            f"the module `{importing}` opens a grid while a worker imports it, whose workers would "
-            "import it as well: open the grid in a function that workers do not call, or below "
-            '`if __name__ == "__main__":`'
+            f"the module `{importing}` opens a grid while a worker imports it, and the workers of "
+            "that grid would import it again: open the grid in a function that workers do not "
+            'call, or below `if __name__ == "__main__":`'
         )
 
 

@@ -75,7 +75,9 @@ def _pickled(kind: str, value: Any) -> bytes:
     try:
         return dumps((kind, value))
     except Exception as error:
-        return dumps(("raised", TypeError(f"{error}, of what rank 0 has returned or raised")))
+        return dumps(
+            ("raised", TypeError(f"what rank 0 returned or raised cannot be sent: {error}"))
+        )
 
 
 if __name__ == "__main__":

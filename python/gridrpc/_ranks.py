@@ -81,9 +81,9 @@ class _Group:
         words = shlex.split(self.command)
         if not words or shutil.which(words[0]) is None:
             raise FileNotFoundError(
-                f"`{words[0] if words else ''}` is not there, which starts ranks: install Open MPI "
-                "(openmpi-bin), or name the command by `mpirun` in the grid's configuration, or on "
-                f"one host by {COMMAND} in the environment of its workers"
+                f"`{words[0] if words else ''}`, which starts ranks, is not there: install Open "
+                "MPI (openmpi-bin), or name the command by `mpirun` in the grid's configuration, "
+                f"or on one host by {COMMAND} in the environment of its workers"
             )
         if find_spec("mpi4py") is None:
             raise ModuleNotFoundError(

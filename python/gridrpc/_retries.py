@@ -24,7 +24,7 @@ class Retries(NamedTuple):
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-                raise TypeError(f"retries on {kind!r}, which is no class of exceptions")
+                raise TypeError(f"`retry_on` has {kind!r}: give classes of exceptions")
         if isinstance(self.times, bool) or not isinstance(self.times, int) or self.times < 0:
             raise ValueError(f"`retries` is {self.times!r}: give a number from 0 on")
         if not 0 <= self.backoff < float("inf"):

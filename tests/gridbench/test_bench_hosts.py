@@ -179,7 +179,7 @@ def test_a_part_that_does_not_exist_is_told(gridbench: Run) -> None:
     assert "there is no case `speed`\nhint: the cases are null, argument, map," in done.stderr
     done = gridbench("bench", "hosts", "--full", "--quick")
     assert done.returncode == 2
-    assert "--full and --quick are contraries" in done.stderr
+    assert "--full and --quick exclude each other" in done.stderr
 
 
 def test_a_page_shows_the_columns_that_are_used() -> None:

@@ -154,7 +154,7 @@ def test_native_workers_run_no_python(gridbench: Run, make_setup: MakeSetup, use
     done = gridbench("run", make_setup(), "--task", "pricing:digits", "--out", "out")
     assert done.returncode == 2
     assert "`gridrpc-native` cannot run tasks that do `pricing:digits`" in done.stderr
-    assert "--task is sleep or spin" in done.stderr
+    assert "give --task sleep or spin" in done.stderr
     assert not (users / "out").exists()
 
 

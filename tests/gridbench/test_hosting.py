@@ -257,7 +257,7 @@ def test_one_that_cannot_be_loaded_is_refused_beforehand(
     done = gridbench("run", make_setup(), "--engine", ENGINE, "--out", "out", env=env)
     assert done.returncode == 2
     assert "`loky` cannot be loaded: ImportError: libpool.so.3: cannot open" in done.stderr
-    assert "hint: make its environment anew: `gridbench engines remove loky`" in done.stderr
+    assert "hint: install it again: `gridbench engines remove loky`" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -206,7 +206,7 @@ def test_links_are_shown(gridbench: Run) -> None:
     ("arguments", "said"),
     [
         (["--link", "1gb"], "did you mean `1gbit`"),
-        (["--nodes", "0"], "0 nodes cannot be had"),
+        (["--nodes", "0"], "0 nodes are not possible"),
         (["--seconds", "nan"], "--seconds: nan is not from"),
     ],
 )

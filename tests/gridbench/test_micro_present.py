@@ -526,7 +526,7 @@ def test_the_report_command_takes_results_of_micro(gridbench: Run, tmp_path: Pat
     assert (tmp_path / "other.html").exists()
     done = gridbench("report", "micro", "old.log", "--out", "third.html")
     assert done.returncode == 2
-    assert "cannot stand in one report with others" in done.stderr
+    assert "cannot be in one report with others" in done.stderr
     file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
     done = gridbench("report", "micro")
     assert done.returncode == 2

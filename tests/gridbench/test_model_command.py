@@ -57,7 +57,7 @@ def test_too_few_runs_are_refused(gridbench: Run, make_setup: MakeSetup, tmp_pat
     assert "1 runs are too few to fit a model to; missing are 12 more runs" in done.stderr
     done = gridbench("model", "runs", "--engine", "ray")
     assert done.returncode == 2
-    assert "there are no runs of the engine `ray` that can serve" in done.stderr
+    assert "no run of the engine `ray` can be used" in done.stderr
     one = observe(tmp_path / "runs" / "2-1")
     assert isinstance(one, Observation)
     assert (one.situation.cores, one.situation.tasks, one.situation.warm) == (2, 2, False)
@@ -78,7 +78,7 @@ def test_where_no_run_can_serve_it_is_told_why(gridbench: Run, tmp_path: Path) -
     for command in (["model", "cut"], ["advise", "--work", "1s", "--cores", "2", "--from", "cut"]):
         done = gridbench(*command)
         assert done.returncode == 2
-        assert "none of the runs can serve: 1 run: it is not complete or not valid" in done.stderr
+        assert "none of the runs can be used: 1 run: it is not complete or not valid" in done.stderr
     assert not list((tmp_path / "runs").glob("*"))
 
 

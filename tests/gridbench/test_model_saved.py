@@ -70,8 +70,11 @@ def test_a_model_is_the_same_when_read_again(bare: Model, tmp_path: Path) -> Non
     ("damage", "told"),
     [
         (lambda text: text[:-100], "is not a model"),
-        (lambda text: text[:0] + "[]", "it is no gridbench model"),
-        (lambda text: text.replace('"gridbench model"', '"something"'), "it is no gridbench model"),
+        (lambda text: text[:0] + "[]", "it is not a gridbench model"),
+        (
+            lambda text: text.replace('"gridbench model"', '"something"'),
+            "it is not a gridbench model",
+        ),
         (lambda text: text.replace('"format": 2', '"format": 9'), "its format is 9"),
         (lambda text: text.replace('"name": "submit"', '"name": "magic"'), "`magic`"),
         (lambda text: text.replace('"processors": 2', '"processors": 0'), "without processors"),

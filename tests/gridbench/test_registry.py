@@ -36,8 +36,8 @@ def test_engines_are_listed_without_importing_them(gridbench: Run, tmp_path: Pat
     ("name", "words", "remedy"),
     [
         ("process-poool", "unknown engine `process-poool`", "did you mean `process-pool`?"),
-        ("zebra", "unknown engine `zebra`", "hint: engines known:"),
-        ("", "unknown engine ``", "engines known:"),
+        ("zebra", "unknown engine `zebra`", "hint: known engines:"),
+        ("", "unknown engine ``", "known engines:"),
         ("broken", "`broken` cannot be loaded: ModuleNotFoundError", "other-engines 1.5 needs"),
         ("absent", "`absent` cannot be loaded: AttributeError", "other-engines 1.5"),
         ("syntax", "`syntax` cannot be loaded: SyntaxError", "other-engines 1.5"),

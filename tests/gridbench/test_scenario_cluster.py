@@ -132,7 +132,7 @@ def test_a_scenario_runs_on_the_nodes_of_a_cluster(
     ("arguments", "what"),
     [
         (["--nodes", "2"], "make links on this machine"),
-        (["--engine", "process-pool"], "cannot have its workers on servers"),
+        (["--engine", "process-pool"], "cannot run its workers on servers"),
         (["--server", "nine"], "`nine`"),
         (["--server", "small", "--cores", "2"], "the servers have 1 worker, and no case needs"),
     ],

@@ -67,7 +67,7 @@ def test_several_scenarios_and_engines_have_a_page_in_common(
     assert (tmp_path / "out" / "report.html").exists()
     mixed = gridbench("report", "out", "out/none", "--out", "x.html")
     assert mixed.returncode == 2
-    assert "cannot stand in one report with others" in mixed.stderr
+    assert "cannot be in one report with others" in mixed.stderr
 
 
 def test_a_dry_run_lists_all_and_runs_nothing(gridbench: Run, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_case_that_goes_on_for_too_long_is_ended(
     assert done.returncode == 0, done.stderr
     (result,) = read_cases(tmp_path / "out")
     assert result.status == "skipped"
-    assert "time: it was ended after 10 s, which were allowed; 0 of 2 tasks" in result.reason
+    assert "time: it was ended after the 10 s that it may take; 0 of 2 tasks" in result.reason
 
 
 def test_failures_are_told_and_the_others_go_on(

@@ -177,7 +177,11 @@ def test_more_tasks_than_announced(tmp_path):
         ("1.5 1.0 0.1 0.2 1.2 1.3 node1\n", 3, "tid is not a whole number"),
         ("-1 1.0 0.1 0.2 1.2 1.3 node1\n", 3, "tid is not a whole number"),
         ("9999999999999999999 1.0 0.1 0.2 1.2 1.3 n\n", 3, "tid is not a whole number"),
-        (f"{ROW}\n2 1 0 0 1 1 n\n{ROW}x\n", 5, "task 1 stands here again; it was on line 3"),
+        (
+            f"{ROW}\n2 1 0 0 1 1 n\n{ROW}x\n",
+            5,
+            "task 1 occurs a second time; the first was on line 3",
+        ),
         ("7 1 1.7e9 1.7e9 1.7e9 1.7e9 n\n", 3, "submit time 1700000000.000000 is a date"),
         (b"1 1.0 0.1\n\x00\x01\xff", 4, "binary data"),
         (b"1 1.0 0.1 0.2 1.2 1.3 caf\xe9\n", 3, "binary data"),

@@ -77,7 +77,7 @@ def test_one_that_fails_breaks_the_grid_and_says_why() -> None:
 def test_what_it_cannot_be() -> None:
     with pytest.raises(TypeError, match="give a callable"):
         Grid(1, initializer="remote/pid")  # type: ignore[arg-type]
-    with pytest.raises(gridrpc.ConfigError, match="native workers have no `initializer`"):
+    with pytest.raises(gridrpc.ConfigError, match="`initializer` is for Python workers"):
         Grid(1, worker="native", initializer=remote.pid)
     with pytest.raises(TypeError, match="stays where it is"):
         Grid(1, initializer=remote.keep, initargs=("lock", remote.Lock()))

@@ -139,7 +139,9 @@ def test_ranks_end_with_their_worker() -> None:
 
 def test_what_is_missing_is_told(tmp_path: Path) -> None:
     with opened(workers=2, mpirun="no-such-mpirun --quiet") as grid:
-        with pytest.raises(FileNotFoundError, match="`no-such-mpirun` is not there"):
+        with pytest.raises(
+            FileNotFoundError, match="`no-such-mpirun`, which starts ranks, is not there"
+        ):
             grid.submit(where, ranks=2).result(LONG)
         assert grid.submit(abs, -1).result(LONG) == 1
     script = tmp_path / "mpirun"

@@ -416,7 +416,7 @@ def test_a_grid_that_cannot_be_is_told(tmp_path: Path) -> None:
     said = command("start", "bad", "--config", "grid.toml", cwd=tmp_path, status=1)
     assert "unknown key `workrs`" in said
     assert "bad" not in command("list", cwd=tmp_path)
-    assert "is no time" in command("start", "bad", "--limit", "soon", cwd=tmp_path, status=2)
+    assert "is not a time" in command("start", "bad", "--limit", "soon", cwd=tmp_path, status=2)
 
 
 def test_a_grid_without_workers_stops_the_map_until_it_is_sent_again(tmp_path: Path) -> None:

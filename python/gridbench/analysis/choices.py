@@ -49,7 +49,7 @@ def jump(costs: Mapping[int, Interval], factor: float = JUMP) -> int | None:
     """
     if 0 not in costs:
         raise InputError(
-            "a jump is told from the cost without data, which was not measured",
+            "a jump is found by comparison with the cost without data, which was not measured",
             remedy="measure size 0 as well",
         )
     bound = factor * max(0.0, costs[0].high)

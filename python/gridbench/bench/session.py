@@ -249,7 +249,7 @@ def _point(
 ) -> Point:
     values = parts | message.get("values", {})
     if any(not math.isfinite(value) for value in values.values()):
-        return _failure(item, number, "gave a value that is no number")
+        return _failure(item, number, "gave a value that is not a number")
     return replace(
         _failure(item, number, message.get("why", "")),
         values=values,

@@ -111,7 +111,7 @@ class Engine(abc.ABC):
         Called before all else. Raises Cannot if the engine has no way to do that.
         """
         del servers
-        raise Cannot(f"the engine `{self.name}` cannot have its workers on servers of a grid")
+        raise Cannot(f"the engine `{self.name}` cannot run its workers on servers of a grid")
 
     def shared_copies(self, workers: int, *, warm: bool) -> int:
         """At most how many copies of the shared data exist at one time outside the client.

@@ -103,7 +103,7 @@ class Environment:
         """Whether it can be used, as far as can be seen without running anything."""
         if self._is_locked():
             what = "is being installed or removed by another process"
-            return State("half installed", what=what, remedy="wait until it has ended")
+            return State("half installed", what=what, remedy="wait until that process has ended")
         return self.state_unlocked()
 
     def state_unlocked(self) -> State:

@@ -28,7 +28,7 @@ def spread(servers: Servers, cores: int) -> tuple[Host, ...]:
         return servers.hosts
     if cores > servers.workers:
         raise InputError(
-            f"--cores {cores:,} are wanted, and the servers have {servers.workers:,} workers",
+            f"--cores asks for {cores:,} workers, and the servers have {servers.workers:,}",
             remedy="lower --cores, or raise `workers` of the servers",
         )
     if any(host.url and host.launcher not in _BATCH for host in servers.hosts):

@@ -42,7 +42,7 @@ def find_engine(name: str) -> EntryPoint:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         guess = f"did you mean `{near[0]}`? " if near else ""
         names = ", ".join(known) if known else "none; install the package with pip"
-        remedy = f"{guess}engines known: {names}; `gridbench engines` tells which can be used"
+        remedy = f"{guess}known engines: {names}; `gridbench engines` shows which can be used"
         raise InputError(f"unknown engine `{name}`", remedy=remedy)
     return known[name]
 
@@ -58,7 +58,7 @@ def load_engine(point: EntryPoint) -> type[Engine]:
         ) from error
     if not (isinstance(engine, type) and issubclass(engine, Engine)):
         raise InputError(
-            f"the engine `{point.name}` is not one: {point.value} does not subclass"
+            f"the entry point `{point.name}` is not an engine: {point.value} does not subclass"
             " gridbench.engines.base.Engine",
             remedy=f"correct the entry point in {provider(point)}",
         )

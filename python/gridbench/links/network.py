@@ -62,7 +62,7 @@ class Network:
     def __init__(self, nodes: int, rate: float) -> None:
         if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= MOST_NODES:
             raise InputError(
-                f"{nodes!r} nodes cannot be had", remedy=f"choose from 1 to {MOST_NODES}"
+                f"{nodes!r} nodes are not possible", remedy=f"choose from 1 to {MOST_NODES}"
             )
         _check_rate(rate)
         self.nodes = nodes

@@ -111,8 +111,8 @@ def _chosen(source: Source, engines: Sequence[str]) -> Source:
     for name in engines:
         if name not in known:
             raise InputError(
-                f"there are no runs of the engine `{name}` that can serve",
-                remedy=f"those of these folders are of {', '.join(known) or 'none'}",
+                f"no run of the engine `{name}` can be used",
+                remedy=f"the runs in these folders are of {', '.join(known) or 'no engine'}",
             )
     if not engines:
         return source

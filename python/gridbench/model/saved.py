@@ -115,7 +115,7 @@ def load_models(path: Path) -> list[Model]:
 def models_of(record: Any) -> list[Model]:
     """The models in what `to_record` gives. RecordError if it is something else."""
     if not isinstance(record, dict) or record.get("kind") != _KIND:
-        raise RecordError(f"it is no {_KIND}")
+        raise RecordError(f"it is not a {_KIND}")
     if record.get("format") != _FORMAT:
         raise RecordError(f"its format is {record.get('format')!r}, and {_FORMAT} is known")
     return [_model(saved) for saved in from_record(_File, record).models]

@@ -35,8 +35,8 @@ class Source:
         left_out = self.left_out.items()
         why = "; ".join(f"{counted(count, 'run')}: {reason}" for reason, count in left_out)
         return InputError(
-            f"none of the runs can serve: {why}",
-            remedy="run them again; of an overloaded machine, when it has nothing else to do",
+            f"none of the runs can be used: {why}",
+            remedy="run them again, those of an overloaded machine when it has nothing else to do",
         )
 
 

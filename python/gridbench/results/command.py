@@ -104,7 +104,7 @@ def _status(found: Sequence[Compared], tolerated: float | None) -> int:
     for one in worse:
         click.echo(
             f"gridbench: {one.what}, {one.engine}: {percent(one.loss)} worse, and"
-            f" {percent(tolerated or 0.0)} are tolerated",
+            f" {percent(tolerated or 0.0)} is tolerated",
             err=True,
         )
     return int(bool(worse))

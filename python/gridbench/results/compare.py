@@ -82,7 +82,7 @@ def compared(
     ]
     if not common:
         raise InputError(
-            "the two results have nothing in common that was measured in both",
+            "the two results have no measurement in common",
             remedy="compare results of the same command, engines and sizes",
         )
     order = {"worse": 0, "better": 1, "no difference": 2, "too few": 3}

@@ -56,8 +56,8 @@ def check_body(body: str, engines: dict[str, Facts]) -> None:
         if facts.bodies is not None and body not in facts.bodies:
             raise InputError(
                 f"the engine `{name}` cannot run tasks that do `{body.rpartition('/')[2]}`",
-                remedy=f"for it, --task is {' or '.join(facts.bodies)}; gridrpc-python and others"
-                " that run Python take any function",
+                remedy=f"give --task {' or '.join(facts.bodies)}, or choose an engine that runs"
+                " Python functions, such as gridrpc-python",
             )
 
 

@@ -138,7 +138,7 @@ class _Elsewhere(Participant):
             raise InputError(
                 f"the engine `{self.name}` cannot be loaded: {what}",
                 file=self._own.folder,
-                remedy=f"make its environment anew: `gridbench engines remove {self.name}`, then"
+                remedy=f"install it again: `gridbench engines remove {self.name}`, then"
                 f" `gridbench engines install {self.name}`",
             ) from error
         finally:
@@ -161,7 +161,7 @@ def _no_namespaces(why: str) -> InputError:
 
 def _no_servers(name: str, why: str = "") -> InputError:
     return InputError(
-        why or f"the engine `{name}` cannot have its workers on servers of a grid",
-        remedy="leave out --grid and --server for it, and compare both runs by `gridbench report`;"
-        " gridrpc-native and gridrpc-python can",
+        why or f"the engine `{name}` cannot run its workers on servers of a grid",
+        remedy="choose gridrpc-native or gridrpc-python, or run it without --grid and --server, and"
+        " compare both runs with `gridbench report`",
     )

@@ -102,7 +102,7 @@ class _Watch:
         elif stopped:
             self._end(now)
         elif self._limit is not None and now > self._began.at + self._limit:
-            self.why = f"time: it was ended after {self._limit:,.0f} s, which were allowed"
+            self.why = f"time: it was ended after the {self._limit:,.0f} s that it may take"
             self._end(now)
         elif free < self._all * _LEAST_MEMORY:
             self.why = f"memory: it was ended when only {size(free)} were left"

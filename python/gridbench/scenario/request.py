@@ -65,8 +65,8 @@ def place_of(nodes: int | None, link: str | None, *, servers: bool = False) -> P
     if nodes is None:
         if link is not None:
             raise InputError(
-                "--link is the rate of links that there are none of",
-                remedy="add --nodes K, the number of places behind such links",
+                "--link gives the rate of links, and there are no links",
+                remedy="add --nodes K, the number of nodes behind such links",
             )
         return Place()
     return Place(nodes=nodes, rate=parse_rate("--link", link or _DEFAULT_LINK))

@@ -39,7 +39,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
         found = folders_of_results(source)
         if not found:
             raise InputError(
-                "holds no results of a scenario, and they cannot stand in one report with others",
+                "holds no results of a scenario, and cannot be in one report with others",
                 file=source,
                 remedy="make a report of scenarios alone",
             )

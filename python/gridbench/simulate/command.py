@@ -158,7 +158,7 @@ def _check(request: Request, works: Sequence[Work]) -> None:
             raise InputError(
                 f"{work.tasks:,} tasks on {work.cores:,} cores need about {needed / 2**30:.1f} GB"
                 f" of memory, and {available / 2**30:.1f} GB are available",
-                remedy="take fewer tasks: what limits shows with some thousands of cores as well",
+                remedy="take fewer tasks: some thousands of cores show the same limits",
             )
 
 

@@ -136,7 +136,7 @@ def against_runs(
     if not rows:
         others = sorted({run.place.engine for run in source.observations})
         raise InputError(
-            f"holds no run of the engine `{engine}` that can serve"
+            f"holds no run of the engine `{engine}` that can be used"
             + "".join(f"; {line}" for line in left_out[:3]),
             file=folder,
             remedy=f"give --engine: there are runs of {', '.join(others)}" if others else "",

@@ -86,7 +86,7 @@ def follow_throttled(
     """Follow all tasks of the case through a manager whose memory has bounds."""
     if parameters.manager is None or parameters.ahead:
         raise InputError(
-            "throttling is of a manager, and of one that sends no tasks ahead",
+            "only a manager can throttle, and only one that sends no tasks ahead",
             remedy="leave throttling out of the profile, or give it a manager",
         )
     arrays, pressure = _native.follow_pipeline(case, parameters, throttling, watch)

@@ -105,7 +105,7 @@ def _seconds(text: str) -> float:
     """A time such as 90m."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
     if found is None:
-        raise argparse.ArgumentTypeError(f"`{text}` is no time: give seconds, or 90m, 8h, 2d")
+        raise argparse.ArgumentTypeError(f"`{text}` is not a time: give seconds, or 90m, 8h, 2d")
     return float(found[1]) * _UNITS[found[2] or "s"]
 
 

@@ -62,7 +62,7 @@ class Keeper:
             return KeptMap.loaded(self._folder, key)
         except Exception as error:  # whatever it is that is in the file
             raise SessionError(
-                f"map `{key}` in {self._folder} cannot be gone on with: {error}. Move its files "
+                f"map `{key}` in {self._folder} cannot be continued: {error}. Move its files "
                 "elsewhere, and start the session again",
                 self._folder.name,
             ) from error

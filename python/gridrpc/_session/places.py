@@ -36,7 +36,7 @@ def checked(name: str, what: str) -> str:
     """A name that can be that of a file. Raises ValueError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no name of a {what}: give letters, digits, `.`, `_` and `-`, "
+            f"{name!r} is not a valid name of a {what}: give letters, digits, `.`, `_` and `-`, "
             "with a letter or a digit at the beginning, 100 at most"
         )
     return name

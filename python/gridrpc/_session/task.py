@@ -175,8 +175,8 @@ def of_main(path: str) -> Any:
         target = _main.get(first)
     if target is None:
         raise AttributeError(
-            f"the class `{first}` is that of a main program, and not of this one: put it into a "
-            "module that all programs import"
+            f"the class `{first}` belongs to another main program: put it into a module that all "
+            "programs import"
         )
     for attribute in rest:
         target = getattr(target, attribute)

@@ -85,7 +85,7 @@ def bench(
     from gridbench.errors import InputError
 
     if full and quick:
-        raise InputError("--full and --quick are contraries", remedy="leave one of them out")
+        raise InputError("--full and --quick exclude each other", remedy="leave one of them out")
     extent = Extent.FULL if full else Extent.TRIAL if quick else Extent.USUAL
     request = Request(
         areas=areas, cases=cases, extent=extent, runs=runs, out=out, markdown=markdown, fresh=fresh,

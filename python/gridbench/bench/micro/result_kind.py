@@ -29,7 +29,7 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
 
     if len(sources) > 1:
         raise InputError(
-            "the results of `gridbench micro` cannot stand in one report with others",
+            "the results of `gridbench micro` cannot be in one report with others",
             remedy="make a report of them alone, or compare two of them",
         )
     write(load_results(sources[0]), out)
