@@ -190,9 +190,9 @@ def _check(call: Call[Any]) -> None:
 def as_completed(calls: Iterable[Call[T]], timeout: float | None = None) -> AsCompleted[T]:
     """The calls, each as soon as it has ended.
 
-    What is returned takes more of them while it is gone through: `add`, `update`. A call that is
-    given twice comes once. Raises TimeoutError if they have not all ended `timeout` seconds from
-    now.
+    The returned iterator takes further calls during the iteration, by `add` and `update`. A call
+    that is given twice comes once. Raises TimeoutError if not all calls have ended `timeout`
+    seconds from now.
     """
     return AsCompleted(calls, timeout)
 
@@ -207,10 +207,10 @@ class Waited(NamedTuple, Generic[T]):
 def wait(
     calls: Iterable[Call[T]], timeout: float | None = None, return_when: str = "ALL_COMPLETED"
 ) -> Waited[T]:
-    """Wait for calls: those that have ended, and those that have not, as `concurrent.futures.wait`.
+    """Wait for calls, as `concurrent.futures.wait`: returns the ended calls, and the others.
 
-    `return_when`: "ALL_COMPLETED", "FIRST_COMPLETED" or "FIRST_EXCEPTION". Returns what there is
-    after `timeout` seconds. Raises ValueError for another `return_when`.
+    `return_when`: "ALL_COMPLETED", "FIRST_COMPLETED" or "FIRST_EXCEPTION". After `timeout` seconds
+    it returns in any case. Raises ValueError for another `return_when`.
     """
     if return_when not in {"ALL_COMPLETED", "FIRST_COMPLETED", "FIRST_EXCEPTION"}:
         raise ValueError(

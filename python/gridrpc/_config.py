@@ -25,58 +25,63 @@ class Config:
     """The configuration of a grid; also the keys of `[grid]` in a configuration file (TOML)."""
 
     workers: int = 0
-    """How many worker processes on this machine; 0: as many as there are processors, or none if
-    there are servers."""
+    """Number of worker processes on this machine; 0: one for each processor, or none if there are
+    servers."""
     worker: WorkerKind = "python"
-    """What they run: Python functions and those of compiled modules, or the latter alone."""
+    """What the workers run: "python": Python functions and those of compiled modules; "native":
+    only those of compiled modules."""
     transport: Transport = "unix"
-    """How the workers of this machine are reached: by Unix sockets and shared memory; or, as those
-    of other machines are, through an agent that the client has a connection to: "tcp", or "tls",
-    which is encrypted."""
+    """How the client reaches the workers of this machine. "unix": by Unix sockets and shared
+    memory. "tcp", and "tls", which is encrypted: through an agent, as the workers of other
+    machines."""
     servers: tuple[str, ...] = ()
-    """Other places with workers: URLs such as "ssh://node1", or names of servers in the
-    configuration file; without any, all of the file's."""
+    """Servers with workers: URLs such as "ssh://node1", or names of servers in the configuration
+    file; if empty, all servers of the file."""
     memory: int | str = ""
-    """Memory of this machine that calls may ask for, such as "64 GB"; empty: what it has."""
+    """Memory of this machine that calls may ask for, such as "64 GB"; empty: all that it has."""
     resources: dict[str, int] = field(default_factory=dict)
-    """What else this machine has that calls may ask for, and how much, such as {"gpu": 2}."""
+    """Other resources of this machine that calls may ask for, such as {"gpu": 2}."""
     max_queued: int = 100_000
     """Calls that may wait for a worker before `submit` waits."""
     max_queued_bytes: int = 256 << 20
     """Bytes of arguments that may wait for a worker before `submit` waits."""
     shared_threshold: int = 32 << 10
-    """Arrays of so many bytes and more go through shared memory."""
+    """Size in bytes from which on arrays go through shared memory."""
     keep_free: int = 512 << 20
     """Bytes of free shared memory that are kept for later calls."""
     grace: float = 0.1
-    """Seconds that a cancelled call may go on before its worker is ended."""
+    """Seconds that a cancelled call may continue before its worker is ended."""
     retries: int = 3
     """How many workers a call declared idempotent may lose before it fails."""
     max_tasks_per_child: int = 0
     """How many calls a worker serves before another process takes its place; 0: any number."""
     start_method: StartMethod = "auto"
-    """What the process is that Python workers are forked from: "spawn": a fresh interpreter;
-    "fork": forked from the client, with what that has imported; "auto": that, where it is safe."""
+    """The process that Python workers are forked from. "spawn": a fresh interpreter; "fork": a
+    fork of the client, with the modules that it has imported; "auto": "fork" where that is safe,
+    otherwise "spawn"."""
     preload: tuple[str, ...] = ()
     """Python modules that are imported once, before the Python workers are forked."""
     threads: int = 0
-    """How many threads numerical libraries may use in a worker; 0: what the client's environment
-    says, and otherwise the processors shared out among the workers."""
+    """Number of threads that numerical libraries may use in a worker; 0: as the client's
+    environment says, otherwise an equal share of the processors for each worker."""
     mpirun: str = "mpirun"
     """The command that starts the ranks of calls with `ranks`; `-n` and their number follow."""
     modules: tuple[str, ...] = ()
-    """Files of compiled modules, and folders with them, whose functions can be called; those that
-    GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
+    """Files of compiled modules, and folders with them, whose functions can be called. The
+    modules that GRIDRPC_MODULE_PATH names and those of the catalogue come after them."""
     output: Output = "plain"
-    """Whether what workers print comes as it is, or "labelled", each line behind its worker."""
+    """How the output of workers is printed: "plain": as it is; "labelled": with the worker before
+    each line."""
     leftovers: Leftovers = "end"
-    """Whether processes that functions have started "end" with their worker; "keep": they stay."""
+    """Processes that functions have started: "end": they end with their worker; "keep": they
+    stay."""
     stall: float = 10.0
     """Seconds that a worker may be stopped (by SIGSTOP) before it is ended; 0: for ever."""
     progress: Progress = "auto"
-    """How you are told of hosts that take more than 2 s to start: by a "line" on the terminal that
-    is rewritten in place; by a "log", a line for each change, every 30 s at most; "off"; "auto":
-    as the variable GRIDRPC_PROGRESS says, else a line if standard error is a terminal."""
+    """How gridrpc reports hosts that take more than 2 s to start. "line": by a line on the terminal
+    that is rewritten in place; "log": by a line for each change, every 30 s at most; "off": not
+    at all; "auto": as the variable GRIDRPC_PROGRESS says, otherwise by a line if standard error
+    is a terminal."""
     debug: str = ""
     """"wait": each worker waits for a debugger before its first call; or a command that starts one,
     such as "xterm -e gdb -p {pid}"."""

@@ -36,9 +36,10 @@ FIRST_LOOK, LONGEST_LOOK = 0.001, 0.05
 
 
 def current_grid() -> CurrentGrid:
-    """The grid that runs this function: calls made with it run there as well.
+    """The grid that runs this function, for calls that run in the same grid.
 
-    Raises RuntimeError outside of functions that workers run, and in threads they have started.
+    Raises RuntimeError outside of functions that workers run, and in threads that such functions
+    have started.
     """
     worker, call = _running()
     global _current
@@ -82,10 +83,10 @@ class CurrentGrid:
         priority: int = 0,
         **kwargs: Any,
     ) -> NestedCall[T]:
-        """Call `fn(*args, **kwargs)` on some worker of the grid; options as those of `Grid.submit`.
+        """Call `fn(*args, **kwargs)` on some worker of the grid.
 
-        It cannot be bound to a server: there is no `server` among them.
-        With a thousand calls under way it waits for the oldest of them.
+        The options are those of `Grid.submit`, without `server`. If a thousand calls are under way,
+        this method waits for the oldest of them.
         """
         function = self._pickled(fn)
         form, body = ("named", b"") if function is None else ("pickled", function)
@@ -174,10 +175,11 @@ class NestedCall(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self, timeout: float | None = None) -> T:
-        """What it returned; waits for it, at most `timeout` seconds.
+        """The result of the call; waits for it, at most `timeout` seconds.
 
-        Without a time-out the worker runs it itself if no other has begun it. Raises what the
-        function raised, TimeoutError, WorkerLost, DeadlineExceeded or CallCancelled.
+        Without a `timeout`, this worker runs the call itself if no other worker has begun it.
+        Raises the error that the function raised, TimeoutError, WorkerLost, DeadlineExceeded or
+        CallCancelled.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -186,7 +188,7 @@ class NestedCall(Generic[T]):
         return value
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What `result` would raise, or None. Raises TimeoutError as `result` does."""
+        """The error that `result` would raise, or None. Raises TimeoutError as `result` does."""
         if not self._settled:
             if timeout is not None:
                 self._look_until(time.monotonic() + timeout, timeout)
@@ -198,7 +200,7 @@ class NestedCall(Generic[T]):
         return self._settled or self._tell(DONE)
 
     def cancel(self) -> bool:
-        """Give it up. Returns whether it had not ended."""
+        """Cancel the call. Returns False if it had ended before."""
         return not self._settled and self._tell(CANCEL)
 
     def _tell(self, request: int) -> bool:

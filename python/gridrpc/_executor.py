@@ -29,12 +29,11 @@ T = TypeVar("T")
 class Executor(concurrent.futures.Executor):
     """`concurrent.futures.Executor` on a grid: use it in the place of a process pool.
 
-    `max_workers`, `mp_context`, `initializer`, `initargs`, `max_tasks_per_child`: as
-    `ProcessPoolExecutor` has them, but that `mp_context` changes nothing: workers are always forked
-    from a process that was started for it. `grid`: one that is open already, and stays open;
-    nothing else can then be given. Other arguments go to `Grid`. What has been submitted runs also
-    if the executor is dropped, or the program ends, without `shutdown`. Raises ConfigError,
-    TypeError.
+    `max_workers`, `mp_context`, `initializer`, `initargs`, `max_tasks_per_child`: as those of
+    `ProcessPoolExecutor`, except that `mp_context` has no effect: workers are always forked from a
+    process that was started for this purpose. `grid`: a grid that is open already, and stays open;
+    no other argument can then be given. Other arguments go to `Grid`. Submitted calls run even if
+    the executor is dropped, or the program ends, without `shutdown`. Raises ConfigError, TypeError.
     """
 
     def __init__(
@@ -82,8 +81,8 @@ class Executor(concurrent.futures.Executor):
     ) -> concurrent.futures.Future[T]:
         """As `concurrent.futures.Executor.submit`.
 
-        What cannot be pickled is told by the future. Raises RuntimeError after `shutdown`,
-        BrokenProcessPool if no worker can be started, GridClosed.
+        If the function or an argument cannot be pickled, the future has the error. Raises
+        RuntimeError after `shutdown`, BrokenProcessPool if no worker can be started, GridClosed.
         """
         self._check()
         work = self._work
@@ -114,10 +113,10 @@ class Executor(concurrent.futures.Executor):
         timeout: float | None = None,
         chunksize: int | None = None,
     ) -> Iterator[T]:
-        """As `concurrent.futures.Executor.map`: all items are taken now, and run, whoever waits.
+        """As `concurrent.futures.Executor.map`: takes all items at once, and runs them in any case.
 
-        `chunksize`: how many items go in one call; by default as many as keep its overhead small.
-        Raises ValueError for one below 1.
+        `chunksize`: number of items in one call; by default as many as keep its overhead small.
+        Raises ValueError for a `chunksize` below 1.
         """
         if chunksize is not None and chunksize < 1:
             raise ValueError(f"chunksize must be >= 1, not {chunksize}")

@@ -47,20 +47,20 @@ _open: weakref.WeakSet[Grid] = weakref.WeakSet()
 
 
 class Grid:
-    """A grid of worker processes on this machine.
+    """A grid of worker processes, on this machine and on servers.
 
-    Use it as a context manager, or call `close`; an open grid is closed when the interpreter
-    ends, and its workers end with this process however that ends.
+    Use it as a context manager, or call `close`. An open grid is closed when the interpreter ends,
+    and its workers end with this process, however that ends.
 
-    `workers`: how many processes on this machine (default: one per processor, or none if there
-    are servers); `servers`: other places with workers, such as "ssh://node1"; `config`: a TOML file
-    whose table [grid] holds values for `Config`, and whose tables [server.NAME] describe servers;
-    `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files of
-    compiled modules, and folders with them; `initializer`: what each worker calls with `initargs`
-    before its first call. Arguments go above the file.
+    `workers`: number of processes on this machine (default: one for each processor, or none if
+    there are servers); `servers`: servers with workers, such as "ssh://node1"; `config`: a TOML
+    file whose table [grid] holds values for `Config`, and whose tables [server.NAME] describe
+    servers; `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files
+    of compiled modules, and folders with them; `initializer`: a function that each worker calls
+    with `initargs` before its first call. Arguments take precedence over the file.
 
-    Returns at once; the workers start meanwhile. Raises ConfigError, and NestingError in a worker
-    that is importing a module.
+    The constructor does not wait until the workers have started. Raises ConfigError, and
+    NestingError in a worker that is importing a module.
     """
 
     def __init__(
@@ -136,23 +136,24 @@ class Grid:
         ranks: int = 0,
         **kwargs: Any,
     ) -> Call[T]:
-        """Call `fn(*args, **kwargs)` on some worker; returns at once, with what will be the result.
+        """Call `fn(*args, **kwargs)` on some worker, and return the `Call` without waiting for it.
 
-        `fn`: a Python callable, or the name of a function, "module/function": of Python, or, where
-        workers are native, of a compiled module. `deadline`: seconds from now after which the call
-        fails. `idempotent`: it may be run again when its worker is lost. `priority`: of the calls
-        that wait for a worker, those with a higher one go first, and those with the same in the
-        order of submission. `server`: the server that has to run it, or a host, by name; this
-        machine's own workers are "localhost". `cores`: how many processors of one host it uses; as
-        many workers keep their places free for it, and numerical libraries start as many threads.
-        `memory`, such as "4 GB" or a number of bytes, and `resources`, such as {"gpu": 1}: it goes
-        to a host that has as much free of each. `expected`: seconds that it is expected to run: it
-        is begun on no host that ends before, as that of a batch job. `ranks`: run it on so many
-        ranks of MPI, beside each other on one host; each of them uses `cores`, and what rank 0
-        returns is the result. Calls of this grid among the arguments stand for their results: the
-        call waits for them, and the client does not. Waits while too many calls wait for workers
-        (Config.max_queued, max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores,
-        TooFewResources, ValueError, and whatever pickling the arguments raises.
+        `fn`: a Python callable, or the name of a function, "module/function": of Python, or, with
+        native workers, of a compiled module. `deadline`: seconds from now after which the call
+        fails. `idempotent`: the call may run again when its worker is lost. `priority`: of the
+        calls that wait for a worker, those with a higher priority go first, and those with the same
+        priority in the order of submission. `server`: name of the server or host that has to run
+        the call; "localhost" means this machine's own workers. `cores`: number of processors of one
+        host that the call uses; as many workers keep their slots free for it, and numerical
+        libraries start as many threads. `memory`, such as "4 GB" or a number of bytes, and
+        `resources`, such as {"gpu": 1}: the call goes to a host that has as much of each free.
+        `expected`: seconds that the call is expected to run; it does not begin on a host that ends
+        before, such as that of a batch job. `ranks`: number of ranks of MPI that run the call side
+        by side on one host; each rank uses `cores`, and the result is that of rank 0. Calls of this
+        grid among the arguments stand for their results: the call waits for them, and the client
+        does not. Blocks while too many calls wait for workers (Config.max_queued,
+        max_queued_bytes). Raises GridClosed, ServerNotFound, TooFewCores, TooFewResources,
+        ValueError, and any error of pickling the arguments.
         """
         asks = cores != 1 or memory is not None or resources is not None or expected is not None
         if not (priority or ranks or asks) and server is None and self._runs_python:
@@ -273,11 +274,11 @@ class Grid:
     ) -> ModuleFunction:
         """The function of a compiled module, "module/function", as a callable.
 
-        `help` tells its arguments. A bare name is looked for in all modules. `server`: the server
-        that has to run its calls, as of `submit`; `cores`, `memory`, `resources`, `expected`: what
-        each of them asks for. `ranks`: on how many ranks of MPI each of them runs, if it is
-        declared with `Backend "MPI"`; one if that is not given. Raises FunctionNotFound,
-        ServerNotFound, ValueError for what is no name, and TypeError for ranks of a function that
+        `help` shows its arguments. A bare name is looked for in all modules. `server`: the server
+        that has to run its calls, as in `submit`; `cores`, `memory`, `resources`, `expected`: the
+        needs of each call, as in `submit`. `ranks`: number of ranks of MPI that run each call of a
+        function that is declared with `Backend "MPI"`; one by default. Raises FunctionNotFound,
+        ServerNotFound, ValueError for a malformed name, and TypeError for ranks of a function that
         runs in one process.
         """
         self._check_open()
@@ -299,13 +300,14 @@ class Grid:
         server: str | None = None,
         **kwargs: Any,
     ) -> RemoteObject:
-        """A new remote object: of a class of a compiled module, "module/Class", or a Python class.
+        """A new remote object, of a class of a compiled module, "module/Class", or a Python class.
 
-        It has a worker process of its own, which keeps its state; its methods are called like
-        functions, one after the other. `args`, `kwargs`: for the constructor of a Python class. Use
-        it as a context manager, or call `close`. `start_timeout`: seconds within which its worker
-        has to have answered. `server`: where it has to live, as of `submit`. Raises
-        FunctionNotFound, ServerNotFound, TimeoutError, ObjectLost, and what the constructor raises.
+        The object has a worker process of its own, which keeps its state; its methods are called
+        like functions, and run one after the other. `args`, `kwargs`: for the constructor of a
+        Python class. Use the object as a context manager, or call `close`. `start_timeout`: seconds
+        within which its worker has to answer. `server`: the server or host where it has to live, as
+        in `submit`. Raises FunctionNotFound, ServerNotFound, TimeoutError, ObjectLost, and any
+        error of the constructor.
         """
         self._check_open()
         if isinstance(cls, str):
@@ -340,27 +342,27 @@ class Grid:
         progress: bool | str = False,
         journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
-        """The results of `fn` for the items of `iterables`, as `map` gives them.
+        """The results of `fn` for the items of `iterables`, as the built-in `map` gives them.
 
-        Items are taken as they are needed, so that there may be any number of them: calls under
-        way, and results not yet taken, are bounded in number and bytes. `chunk`: how many items
-        one call takes; "auto": as many as keep its overhead small, and one if there is a `deadline`
-        or calls are `idempotent`. `ordered=False` gives each result as soon as it is there. An
-        error is raised where its result would be; a lost worker, where the first result of its
-        chunk would be.
+        Items are taken only when they are needed, so there may be any number of them: the calls
+        under way, and the results not yet taken, are bounded in number and bytes. `chunk`: number
+        of items in one call; "auto": as many as keep its overhead small, and one if there is a
+        `deadline` or calls are `idempotent`. `ordered=False` gives each result as soon as it is
+        there. An error is raised in the place of its result; WorkerLost, in the place of the first
+        result of the lost chunk.
 
-        `deadline`: seconds that each call may take. `server`: the server that has to run them, and
-        `cores`, `memory`, `resources`, `expected`: what each call asks for, as of `submit`; then
-        each takes one item. `timeout`: seconds from now within which each result has to be there
-        when it is asked for, or TimeoutError is raised. `retries`, `retry_on`, `backoff`: as
-        `retrying` has them. `return_exceptions`: what the function raises, and a lost worker for
-        each item of its chunk, takes the place of the result. `progress`: show a bar, under that
-        name if it is a text; this needs the package `tqdm`.
+        `deadline`: seconds that each call may take. `server`: the server that has to run the calls,
+        as in `submit`. `cores`, `memory`, `resources`, `expected`: the needs of each call, as in
+        `submit`; each call then takes one item. `timeout`: seconds from now after which
+        TimeoutError is raised if the next result is not there. `retries`, `retry_on`, `backoff`: as
+        in `retrying`. `return_exceptions`: an error takes the place of its result, and WorkerLost
+        that of each result of the lost chunk. `progress`: show a progress bar, with this name if it
+        is a string; this needs the package `tqdm`.
 
-        `journal`: a file that keeps results as they come. When the program was ended, the same
-        program goes on with what is missing, and gives what is there from the file. Items that were
-        under way are run again if they are `idempotent`; else OutcomeUnknown takes their place.
-        Raises JournalError when the function or an item has changed, or the file cannot be used.
+        `journal`: a file that keeps results as they come. When the program is run again after an
+        interruption, it takes these results from the file and computes the others. Items that were
+        under way run again if they are `idempotent`; otherwise OutcomeUnknown takes their place.
+        Raises JournalError if the function or an item has changed, or the file cannot be used.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
@@ -407,10 +409,10 @@ class Grid:
         progress: bool | str = False,
         journal: Journal | str | os.PathLike[str] | None = None,
     ) -> Results[T]:
-        """The results of `fn` for items that hold the arguments of one call each.
+        """The results of `fn` for items each of which holds the arguments of one call.
 
-        A sequence holds positional arguments, and a mapping keyword arguments: `fn(*item)` or
-        `fn(**item)`. Options as those of `map`. Raises TypeError for an item that is neither.
+        A sequence holds positional arguments, and a mapping holds keyword arguments: `fn(*item)` or
+        `fn(**item)`. The options are those of `map`. Raises TypeError for an item that is neither.
         """
         return self._mapped(
             fn,
@@ -526,10 +528,10 @@ class Grid:
         )
 
     def share(self, x: Any) -> Shared:
-        """Share data: given once, it is present once on this machine, and calls refer to it.
+        """Share data for many calls: memory holds it once on each machine, and calls refer to it.
 
-        Pass what is returned as an argument; the function gets the data itself, arrays as
-        read-only views. Raises MemoryError, and whatever pickling the data raises.
+        Pass the returned reference as an argument: the function gets the data itself, arrays as
+        read-only views. Raises MemoryError, and any error of pickling the data.
         """
         self._check_open()
         self._refers = True
@@ -538,20 +540,21 @@ class Grid:
 
     @property
     def workers(self) -> int:
-        """How many workers there are to be; those of hosts count as soon as they have joined.
+        """Number of workers of the grid, started or not; those of a host count once it has joined.
 
-        Of a server whose hosts come and go, as many as there can be.
+        A server whose hosts come and go counts with the most workers that it can have.
         """
         return self._native.workers()
 
     def hosts(self) -> list[HostState]:
-        """How the hosts of all servers are getting on."""
+        """The states of the hosts of all servers."""
         return [HostState(*told) for told in self._native.hosts()]
 
     def stats(self) -> GridStats:
-        """What has been counted since the grid was opened, and what is going on at this moment.
+        """Counts since the grid was opened, and its present state.
 
-        Once the grid is closed, what there was then. `gridrpc top` shows the same from outside.
+        For a closed grid, the counts and the state when it was closed. `gridrpc top` shows the same
+        from outside the program.
         """
         from gridrpc._stats import GridStats
 
@@ -561,7 +564,7 @@ class Grid:
     def wait_until_ready(self, timeout: float | None = None) -> None:
         """Wait until all workers have answered.
 
-        Raises TimeoutError, StartError if one cannot be started and is given up, GridClosed.
+        Raises TimeoutError, StartError if a worker cannot be started and is given up, GridClosed.
         """
         self._check_process()
         ready = self._native.wait_until_ready(timeout)
@@ -571,9 +574,9 @@ class Grid:
             raise TimeoutError("\n  ".join([text, *self._native.absent_hosts()]))
 
     def close(self, *, cancel: bool = True) -> None:
-        """End the workers, and wait until they are gone. Calling it again does nothing.
+        """End the workers, and wait until they are gone. A second call does nothing.
 
-        `cancel`: give up calls that have not ended; otherwise wait for them first.
+        `cancel`: cancel calls that have not ended; otherwise wait for them first.
         """
         if self._closed:
             return

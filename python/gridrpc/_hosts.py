@@ -6,19 +6,20 @@ from typing import NamedTuple
 
 
 class HostState(NamedTuple):
-    """How a host is getting on."""
+    """The state of a host."""
 
     server: str
-    """The server that it belongs to."""
+    """The server that the host belongs to."""
     host: str
-    """Its name, as the configuration has it; of a batch system the server's name with a number."""
+    """The host's name in the configuration; with a batch system, the server's name with a
+    number."""
     state: str
-    """"unwanted": it is not asked for, as there is no work for it; "queued": it waits in the queue
-    of a batch system; "starting"; "ready": workers there have answered; "ending": it is given back;
-    "lost": it could not be had."""
+    """"unwanted": not requested, since there is no work for it; "queued": waiting in the queue of a
+    batch system; "starting"; "ready": workers there have answered; "ending": being given back;
+    "lost": gone, or never reached."""
     ready: int
-    """Workers there that have answered."""
+    """Number of workers there that have answered."""
     workers: int
-    """How many there are to be; 0: it has not told yet."""
+    """Number of workers that the host will have; 0: not known yet."""
     detail: str
-    """What else is known: in which job it waits, and why; how it was lost."""
+    """Further details: the job in which it waits, and why; how it was lost."""

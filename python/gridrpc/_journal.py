@@ -50,8 +50,8 @@ IfChanged = Literal["stop", "keep", "restart"]
 class Journal:
     """Where `map` keeps its results, and what to do if the function has changed since then.
 
-    `if_changed`: "stop" raises JournalError; "keep" goes on, and takes the results that are there
-    for right; "restart" begins anew, and renames the old file to `PATH.old`.
+    `if_changed`: "stop" raises JournalError; "keep" accepts the results in the file, and goes on;
+    "restart" begins again, and renames the old file to `PATH.old`.
     """
 
     path: str | os.PathLike[str]

@@ -37,9 +37,9 @@ class ModuleFunction:
 
     Call it with arguments by position or by name, as its interface lists them. Lengths that are
     dimensions of arrays may be left out. Arrays are contiguous NumPy arrays of the right type;
-    INOUT ones are changed in place; results are returned, one as itself, several as a named tuple.
-    `out=`: an array, or several, that take the results instead of new ones. Errors of arguments
-    (ArgumentError) come before anything is sent.
+    INOUT arrays are changed in place. One result is returned as itself, several as a named tuple.
+    `out=`: an array, or several, for the results, in the place of new arrays. If an argument does
+    not fit, ArgumentError is raised before anything is sent.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class ModuleFunction:
     def submit(
         self, /, *args: Any, out: Any = None, deadline: float | None = None, **kwargs: Any
     ) -> Call[Any]:
-        """Call it and return at once, with what will be the result.
+        """Call the function, and return the `Call` without waiting for it.
 
-        Arrays must stay as they are until the call has ended; those that are changed in place
-        have changed when `result` has returned.
+        Do not change arrays until the call has ended. Arrays that the function changes in place
+        have their new values when `result` has returned.
         """
         return self._submit(self._grid, args, kwargs, out, deadline)
 
@@ -279,10 +279,10 @@ class RemoteObject:
                 raise loss
 
     def close(self) -> None:
-        """End the object and its worker; what it has for its end is run first.
+        """End the object and its worker.
 
-        That is the method `_finalize` of a module's class, and `close` of a Python class. Calls of
-        the object that have not ended are cancelled. Calling this again does nothing.
+        Before, the worker runs the method `_finalize` of a module's class, or `close` of a Python
+        class. Calls of the object that have not ended are cancelled. A second call does nothing.
         """
         if self._closed:
             return
@@ -367,10 +367,10 @@ def empty(
 ) -> np.ndarray[Any, Any]:
     """A new array in shared memory, which calls do not copy.
 
-    As `numpy.empty`: its elements are arbitrary. A worker sees the array itself: what a module
-    function changes in it, and what the caller changes while a call runs, both see. Python
-    functions get a read-only view of it. As the result of a function that runs in a worker it is
-    not copied either, if the function does not keep it.
+    As with `numpy.empty`, its elements are arbitrary. Workers see the array itself, not a copy: the
+    caller sees what a module function changes in it, and the function sees what the caller changes
+    while the call runs. Python functions get a read-only view of it. Nor is such an array copied
+    when a function that runs in a worker returns it, unless the function keeps it.
     """
     import numpy as np
 

@@ -39,13 +39,12 @@ def retrying(
     retry_on: Errors = Exception,
     backoff: float = 0.0,
 ) -> Callable[..., T]:
-    """`fn`, called again when it raises one of the errors `retry_on`, up to `retries` times more.
+    """`fn`, called again up to `retries` times when it raises one of the errors `retry_on`.
 
-    The attempts are made one after the other by the worker that runs the call; a `deadline` holds
-    for all of them together. `backoff`: seconds before the second attempt; each further pause is
-    twice as long, at most a minute. A lost worker is no error that a function could raise: whether
-    such a call runs again, `idempotent` says. Raises TypeError and ValueError for arguments that
-    make no sense.
+    The worker that runs the call makes all attempts, one after the other; a `deadline` holds for
+    all of them together. `backoff`: seconds before the second attempt; each further pause is twice
+    as long, at most a minute. A lost worker is not an error of the function: `idempotent` says
+    whether such a call runs again. Raises TypeError and ValueError for invalid arguments.
     """
     if not callable(fn):
         raise TypeError(f"a {type(fn).__name__} cannot be called: {fn!r}")

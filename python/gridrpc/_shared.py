@@ -61,10 +61,11 @@ def _lies_well(array: Any) -> bool:
 
 
 class Shared:
-    """Refers to shared data. Pass it as an argument, or inside one: the function gets the data.
+    """Reference to shared data. Pass it as an argument, or inside one: the function gets the data.
 
     Arrays arrive as read-only views of memory that all workers of the machine share; bytes arrive
-    as a memoryview. The data goes when the last reference and the last call that uses it are gone.
+    as a memoryview. The data is freed when the last reference and the last call that uses it are
+    gone.
     """
 
     __slots__ = ("__weakref__", "_blob", "_native", "_parts", "_shape", "nbytes")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CallCounts:
-    """What has become of calls, counted since the grid was opened.
+    """Counts of calls by how they ended, since the grid was opened.
 
-    Those that have not ended are in `submitted` alone. Of `map`, a chunk is one call.
+    Calls that have not ended count in `submitted` alone. A chunk of `map` counts as one call.
     """
 
     submitted: int
-    """Calls that the grid has taken."""
+    """Calls that were submitted."""
     returned: int
     """Calls whose function returned."""
     raised: int
@@ -26,15 +26,16 @@ class CallCounts:
     lost: int
     """Calls that were lost with their worker."""
     failed: int
-    """Calls that ended for another reason: there are no workers, or what they need has failed."""
+    """Calls that ended for another reason: there are no workers, or a call that they need has
+    failed."""
     inside: int
-    """Calls that were run by the worker that waited for them, as part of another call."""
+    """Calls that a worker ran while it waited for them in another call."""
     argument_bytes: int
     """Bytes of the arguments of all calls; shared data is not counted."""
     result_bytes: int
     """Bytes of the results that came to this process."""
     seconds: float
-    """How long the functions of all calls ran, s."""
+    """Seconds that the functions of all calls ran."""
 
     @property
     def ended(self) -> int:
@@ -55,7 +56,7 @@ class FunctionStats(CallCounts):
     """The calls of one function."""
 
     name: str
-    """Its name: "module/function", or what Python calls it."""
+    """The function's name: "module/function", or its name in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,53 +64,53 @@ class HostStats:
     """The workers of one host."""
 
     server: str
-    """The server that it belongs to; "localhost": the workers of this machine."""
+    """The server that the host belongs to; "localhost": the workers of this machine."""
     host: str
-    """Its name; of a batch system the server's name with a number."""
+    """The host's name; with a batch system, the server's name with a number."""
     state: str
-    """How it is getting on, as in `HostState`."""
+    """The host's state, as in `HostState`."""
     detail: str
-    """What else is known, for people."""
+    """Further details, for people to read."""
     workers: int
-    """How many workers there are to be; 0: it has not told yet."""
+    """Number of workers that the host will have; 0: not known yet."""
     ready: int
     """Workers that have answered."""
     busy: int
-    """Workers that run a call, or keep their place free for one that uses several."""
+    """Workers that run a call, or keep their slot free for a call that uses several."""
     reserved: int
-    """Further workers, each of which works for one remote object alone."""
+    """Further workers, each for one remote object."""
     calls: int
     """Calls that were answered there."""
     losses: int
-    """Workers that were lost there; of a host, those that were lost with a call."""
+    """Workers that were lost there; on other hosts, only those that were lost with a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class GridStats:
-    """How a grid is getting on, at one moment. `gridrpc top --json` prints the same."""
+    """The state of a grid at one moment. `gridrpc top --json` prints the same."""
 
     gridrpc: str
     """The version of gridrpc."""
     pid: int
-    """The process of the grid."""
+    """Process id of the grid's client."""
     grid: int
-    """Which grid of that process it is, from 1 on."""
+    """Number of the grid in that process, from 1 on."""
     program: str
     """The command line of that process, its first 200 characters."""
     host: str
-    """The machine that it is on."""
+    """The machine of that process."""
     uptime: float
-    """How long the grid has been open, s."""
+    """Seconds since the grid was opened."""
     workers: int
-    """How many workers there are to be, those of hosts as far as they have told."""
+    """Number of workers, started or not; those of a host count once it has joined."""
     ready: int
     """Workers that have answered."""
     busy: int
     """Workers that run a call."""
     queued: int
-    """Calls that wait for a worker, or for the results of others."""
+    """Calls that wait for a worker, or for results of other calls."""
     queued_bytes: int
-    """Bytes of their arguments."""
+    """Bytes of the arguments of these calls."""
     running: int
     """Calls that have been sent to a worker and have not ended."""
     losses: int
@@ -117,10 +118,10 @@ class GridStats:
     calls: CallCounts
     """All calls."""
     functions: tuple[FunctionStats, ...]
-    """The calls of each function, the one that has run longest first. Beyond 200 functions, all
-    others are told of together, as "(others)"."""
+    """The calls of each function, with the function that has run longest first. Beyond 200
+    functions, all others are counted together, as "(others)"."""
     hosts: tuple[HostStats, ...]
-    """Where the workers are: this machine first, if it has some."""
+    """The hosts of the workers: this machine first, if it has workers."""
 
     @staticmethod
     def parsed(text: str) -> GridStats:

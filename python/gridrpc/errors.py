@@ -9,28 +9,25 @@ if TYPE_CHECKING:
 
 
 class GridError(Exception):
-    """Anything that gridrpc itself has to report. Errors of remote functions keep their type."""
+    """The base class of gridrpc's own errors. Errors of remote functions keep their type."""
 
 
 class ConfigError(GridError, ValueError):
-    """A configuration file or argument makes no sense."""
+    """A configuration file, or an argument that configures, is invalid."""
 
 
 class GridClosed(GridError, RuntimeError):
-    """The grid takes no calls: it has been closed, or belongs to another process."""
+    """The grid accepts no calls: it has been closed, or belongs to another process."""
 
 
 class NestingError(GridError, RuntimeError):
-    """A grid is opened where it cannot be.
-
-    That is in a module that a worker imports, or too deep in functions of other grids.
-    """
+    """A grid is opened in a module that a worker imports, or too deep in functions of grids."""
 
 
 class ArgumentError(GridError, ValueError, TypeError):
     """An argument does not fit its parameter. Nothing has been sent.
 
-    `function`, `parameter`: which ones; `parameter` is empty if it is about all of them.
+    `function`, `parameter`: their names; `parameter` is empty if the error concerns all of them.
     """
 
     def __init__(self, message: str, function: str = "", parameter: str = "") -> None:
@@ -40,15 +37,15 @@ class ArgumentError(GridError, ValueError, TypeError):
 
 
 class DeadlineExceeded(GridError, TimeoutError):
-    """The call had not ended at its deadline. `worker`: which one had it, if any."""
+    """The call had not ended at its deadline. `worker`: the number of its worker, if it had one."""
 
     worker: int | None = None
 
 
 class DependencyFailed(GridError):
-    """A call was not made: another, whose result is an argument of it, has not returned.
+    """A call was not made, since another call, whose result is its argument, has failed.
 
-    `call`: that one; what ended it is the cause of this error.
+    `call`: that other call; its error is the cause of this error.
     """
 
     call: Call[Any] | None = None
@@ -63,19 +60,19 @@ class FunctionNotFound(GridError, LookupError):
 
 
 class ServerNotFound(GridError, LookupError):
-    """The grid has no server, and no host, of that name. The message tells those that it has."""
+    """The grid has no server and no host of that name. The message names those that it has."""
 
 
 class TooFewCores(GridError, ValueError):
-    """No host can have as many cores as the call asks for. The message tells how many there are."""
+    """No host has as many cores as the call asks for. The message says how many there are."""
 
 
 class TooFewResources(GridError, ValueError):
-    """No host has what the call asks for. The message tells what that is, and what there is."""
+    """No host has the resources that the call asks for. The message says what hosts have."""
 
 
 class JournalError(GridError):
-    """A journal cannot be used, or is of other work. `path`: which one. Nothing in it is lost."""
+    """A journal cannot be used, or is that of another map. `path`: its file, which is kept."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message, path)
@@ -86,11 +83,11 @@ class JournalError(GridError):
 
 
 class OutcomeUnknown(GridError):
-    """An item was under way when an earlier run of the program ended, and may have run or not."""
+    """An item was under way when an earlier run of the program ended: it may have run or not."""
 
 
 class SessionError(GridError):
-    """A session cannot be used. `name`: which one."""
+    """A session cannot be used. `name`: the name of the session."""
 
     def __init__(self, message: str, name: str = "") -> None:
         super().__init__(message, name)
@@ -101,21 +98,21 @@ class SessionError(GridError):
 
 
 class NoSession(SessionError, LookupError):
-    """There is no session of that name. The message tells those that there are."""
+    """There is no session of that name. The message names the sessions that exist."""
 
 
 class SessionEnded(SessionError):
     """The session has ended: it was stopped, has reached its limit, or its process is gone.
 
-    The results that it had are kept until they are forgotten.
+    Its results are kept until `gridrpc session stop --forget`.
     """
 
 
 class SessionRefused(SessionError):
-    """The session is there, but not for this program.
+    """The session exists, but this program cannot use it.
 
-    `reason`: "user", it is another user's; "host", it runs on another machine; "version", it has
-    another version of gridrpc or Python.
+    `reason`: "user": it belongs to another user; "host": it runs on another machine; "version":
+    it has another version of gridrpc or Python.
     """
 
     def __init__(self, message: str, name: str = "", reason: str = "") -> None:
@@ -125,13 +122,13 @@ class SessionRefused(SessionError):
 
 
 class ProtocolError(GridError, RuntimeError):
-    """What came from a worker does not fit what was asked of it: their versions differ, perhaps."""
+    """A worker's answer does not fit the request, perhaps because their versions differ."""
 
 
 class RemoteError(GridError):
-    """An error of a remote function that cannot be raised here as what it was.
+    """An error of a remote function that cannot be raised here with its own type.
 
-    `type_name`: its type there; `traceback`: where it was raised.
+    `type_name`: its type in the worker; `traceback`: its traceback there.
     """
 
     type_name: str = ""
@@ -178,31 +175,31 @@ class _Loss(GridError):
 class WorkerLost(_Loss):
     """The process that ran the call is gone.
 
-    `worker`, `pid`, `host`: which one; `worker` and `pid` are None if the whole host is gone.
-    `status` or `signal`: how it ended; `out_of_memory`: whether the kernel ended processes for want
-    of memory; `stderr`: its last lines.
+    `worker`, `pid`, `host`: number, process id and host of the worker; `worker` and `pid` are None
+    if the whole host is gone. `status` or `signal`: how it ended; `out_of_memory`: whether the
+    kernel ended processes for want of memory; `stderr`: its last lines.
     """
 
 
 class RanksLost(WorkerLost):
     """Ranks of MPI that ran the call have ended, by MPI_Abort or otherwise, or did not start.
 
-    `pid`, `status`, `signal`: of the command that has started them; `stderr`: what they wrote last.
+    `pid`, `status`, `signal`: of the command that started the ranks; `stderr`: their last lines.
     """
 
 
 class StartError(WorkerLost):
-    """No worker could be started, or not as many as are waited for.
+    """No worker could be started, or fewer than the caller waits for.
 
-    The attributes tell of the last attempt.
+    The attributes are those of the last attempt.
     """
 
 
 class ObjectLost(_Loss, RuntimeError):
     """A remote object is gone: its worker was lost, or it has been closed.
 
-    The attributes tell of its worker, as those of WorkerLost do; `worker` and `pid` are None if the
-    object was closed.
+    The attributes are those of WorkerLost, for the object's worker; `worker` and `pid` are None if
+    the object was closed.
     """
 
 

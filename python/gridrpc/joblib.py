@@ -261,7 +261,7 @@ _reusable = _ReusableGrids()
 
 
 def close_idle() -> None:
-    """End the workers that are kept for the next `Parallel`. Those in use go on."""
+    """End the workers that are kept for the next `Parallel`. Workers in use continue."""
     _reusable.close_idle()
 
 

@@ -58,7 +58,7 @@ pub enum Form {
     Chunk(Box<Mutex<Option<PendingChunk>>>),
 }
 
-/// One remote call, from `Grid.submit`: what will be its result. Can be awaited.
+/// One remote call, from `Grid.submit`, which will have a result. Can be awaited.
 #[pyclass(frozen, weakref, module = "gridrpc")]
 pub struct Call {
     pub call: Arc<client::Call>,
@@ -165,10 +165,10 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// What the function returned; waits for it, at most `timeout` seconds.
+    /// The result of the call; waits for it, at most `timeout` seconds.
     ///
-    /// Raises what the function raised (its traceback there is the cause), TimeoutError if it
-    /// takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
+    /// Raises the error that the function raised (its traceback in the worker is the cause),
+    /// TimeoutError if it takes longer, WorkerLost, DeadlineExceeded, CallCancelled or GridClosed.
     #[pyo3(signature = (timeout=None))]
     pub fn result(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         match self.settle(py, timeout)? {
@@ -177,7 +177,7 @@ impl Call {
         }
     }
 
-    /// What `result` would raise, or None. Raises TimeoutError as `result` does.
+    /// The error that `result` would raise, or None. Raises TimeoutError as `result` does.
     #[pyo3(signature = (timeout=None))]
     pub fn exception(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Py<PyAny>>> {
         match self.settle(py, timeout)? {
@@ -186,12 +186,12 @@ impl Call {
         }
     }
 
-    /// Whether it has ended, in whatever way.
+    /// Whether the call has ended, with a result or an error.
     fn done(&self) -> bool {
         self.call.done()
     }
 
-    /// Waits until it has ended, at most `timeout` seconds. Returns whether it has.
+    /// Waits until the call has ended, at most `timeout` seconds. Returns whether it has.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         if self.waiter.check().is_err() {
@@ -204,25 +204,25 @@ impl Call {
         Ok(wait_in_slices(py, timeout, |slice| waiter.wait(call, slice).then_some(()))?.is_some())
     }
 
-    /// Give it up, also while it runs. Returns whether it had not ended.
+    /// Cancels the call, also while it runs. Returns False if it had ended before.
     ///
-    /// A worker that still runs it after a grace time (Config.grace) is ended and replaced.
+    /// A worker that still runs the call after a grace period (Config.grace) is ended and replaced.
     fn cancel<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::cancel(slf.py())?.call1((slf,))
     }
 
-    /// Whether it was cancelled.
+    /// Whether the call was cancelled.
     fn cancelled<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::cancelled(slf.py())?.call1((slf,))
     }
 
-    /// When and where it ran.
+    /// When and where the call ran.
     #[getter]
     fn profile<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         package::profile_of(slf.py())?.call1((slf,))
     }
 
-    /// What it runs.
+    /// The name of the function that the call runs.
     #[getter]
     fn function_name(&self) -> &str {
         self.call.function().name()
@@ -241,7 +241,7 @@ impl Call {
         Some(Dependency { hold: Arc::new(hold), call: slf.clone().unbind() })
     }
 
-    /// Have `callback(call)` called, in a thread of the grid's own, when it has ended.
+    /// Calls `callback(call)` in a thread of the grid when the call has ended.
     fn add_done_callback(slf: &Bound<'_, Self>, callback: Bound<'_, PyAny>) -> PyResult<()> {
         package::add_done_callback(slf.py())?.call1((slf, callback))?;
         Ok(())

@@ -37,10 +37,10 @@ LAST = 2.0
 
 
 def attach(name: str, *, ended: bool = False) -> AttachedGrid:
-    """The grid that the session of that name keeps: `gridrpc session start NAME` has started it.
+    """The grid of the session `name`, which `gridrpc session start NAME` has started.
 
-    `ended`: a session that has ended will do; then nothing runs, and `results` has what is there.
-    Raises NoSession, SessionEnded, SessionRefused, and ValueError for what is no name.
+    `ended`: also accept a session that has ended; then no call runs, and `results` gives the kept
+    results. Raises NoSession, SessionEnded, SessionRefused, and ValueError for an invalid name.
     """
     return AttachedGrid(name, ended=ended)
 
@@ -48,7 +48,7 @@ def attach(name: str, *, ended: bool = False) -> AttachedGrid:
 class AttachedGrid:
     """A grid that a session keeps, with the maps that programs have sent to it.
 
-    Use it as a context manager, or call `close`: that ends the connection, and nothing else.
+    Use it as a context manager, or call `close`, which ends only the connection.
     """
 
     def __init__(self, name: str, *, ended: bool = False) -> None:
@@ -80,8 +80,8 @@ class AttachedGrid:
     ) -> Iterator[T]:
         """Have the session run `fn` for the items of `iterables`, and give the results.
 
-        What the session has under this key is not run again: `submit` and `results` in one. The
-        options are those of `Grid.map`; `if_changed` is that of `Journal`.
+        This is `submit` and `results` in one: items whose results the session has under this key do
+        not run again. The options are those of `Grid.map`; `if_changed` is that of `Journal`.
         """
         count = self.submit(
             key,
@@ -107,11 +107,12 @@ class AttachedGrid:
         idempotent: bool = False,
         if_changed: IfChanged = "stop",
     ) -> int:
-        """Send a map to the session, and return as soon as it has all items; returns how many.
+        """Send a map to the session, and return the number of items when it has all of them.
 
-        The session runs it whatever becomes of this program. Of what it has under this key already,
-        function and items are compared: JournalError tells what has changed. Items that raised an
-        error of which a program was told run again. Raises SessionEnded, and what pickling raises.
+        The session runs the map even if this program ends. If it has a map under this key already,
+        function and items are compared: JournalError says what has changed. Items that raised an
+        error run again if a program has received that error. Raises SessionEnded, and any error of
+        pickling.
         """
         if not iterables:
             raise TypeError("map() needs at least one iterable")
@@ -164,10 +165,10 @@ class AttachedGrid:
         return_exceptions: bool = False,
         progress: bool | str = False,
     ) -> Iterator[Any]:
-        """The results of a map that some program has sent, as `map` gives them.
+        """The results of a map that a program has sent, as `map` gives them.
 
-        Waits for those that are missing; of a session that has ended, gives those that are there
-        until the first that is not. Raises LookupError if there is no such map.
+        Waits for missing results; for a session that has ended, gives the results up to the first
+        missing one. Raises LookupError if there is no such map.
         """
         if self._has_ended:
             return self._left(places.checked(key, "map"), ordered)
@@ -261,11 +262,11 @@ class AttachedGrid:
 
     @property
     def workers(self) -> int:
-        """How many workers there are to be, as of `Grid`."""
+        """Number of workers, as `Grid.workers`."""
         return int(self._asked("status")["workers"])
 
     def forget(self, key: str) -> None:
-        """End a map, and remove its items and results. Raises LookupError if there is none."""
+        """End a map, and remove its items and results. Raises LookupError if it does not exist."""
         self._asked("forget", key=key)
 
     def close(self) -> None:
