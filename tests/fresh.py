@@ -166,11 +166,10 @@ def sdist(packages: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def unpacked(packages: Path) -> Path:
+def unpacked(sdist: Path) -> Path:
     """Its sources."""
-    del packages
-    (sources,) = (ROOT / "target" / "sdist").iterdir()
-    return sources
+    # Debian's tools, which another process may run, leave files beside them.
+    return ROOT / "target" / "sdist" / sdist.name.removesuffix(".tar.gz")
 
 
 @pytest.fixture(scope="session")

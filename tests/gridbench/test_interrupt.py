@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gridbench.errors import InputError
+from gridbench.process.inside import LOOKOUT
 from gridbench.run.load import load_run
 from gridbench.run.rows import JOURNAL
 from running import DEADLINE, PROGRAM, MakeSetup, Run, alive, until
@@ -39,7 +40,8 @@ class Running:
             start_new_session=True,
         )
         until(lambda: self.rows() == 2)
-        self.workers = psutil.Process(self.process.pid).children(recursive=True)
+        family = psutil.Process(self.process.pid).children(recursive=True)
+        self.workers = [one for one in family if one.name() != LOOKOUT]
 
     def rows(self) -> int:
         journal = self.out / JOURNAL

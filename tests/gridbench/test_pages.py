@@ -84,7 +84,7 @@ def test_no_page_has_a_colour_of_its_own() -> None:
     names = [
         "report/report.js",
         "scenario/present/scenario.js",
-        "micro/present/micro.js",
+        "bench/micro/present/micro.js",
         "advise/advise.js",
         "simulate/sweep.js",
         "pages/plots.js",

@@ -9,6 +9,8 @@ import os
 import select
 import signal
 
+LOOKOUT = "gridbench look"
+"""The name of the process that looks out for the parent's end, as `ps -o comm` shows it."""
 GRACE = 40.0
 """Seconds that a process may take to end what it has made, if it does so itself."""
 
@@ -42,6 +44,8 @@ def end_now(process: int | None = None) -> None:
 
 
 def _look_out(served: int, number: int, *, unwinds: bool) -> None:
+    with open("/proc/self/comm", "w", encoding="ascii") as name:
+        name.write(LOOKOUT)
     end = os.pidfd_open(served)
     poll = select.poll()
     poll.register(end, select.POLLIN)

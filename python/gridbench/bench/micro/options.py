@@ -22,7 +22,7 @@ from gridbench.workload.body_option import busy_option
         "gridbench micro --quick               # a few minutes",
         "gridbench micro                       # less than an hour with all engines",
         "gridbench micro null_call start --engine gridrpc-python --engine process-pool",
-        "gridbench micro work --task prices:book    # one's own function, on all engines",
+        "gridbench micro work --task prices:book    # your function, on all engines",
         "gridbench micro --list",
     ),
 )
