@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gridbench.advise.expected import predict, total_of
 from gridbench.advise.search import Split, best_split, tasks_shown
 from gridbench.advise.work import Work
 from gridbench.model.model import Model, Prediction
-from gridbench.model.observation import Situation
 from gridbench.workload.setup_file import MOST_NODES
 
 _GROUPS = (
@@ -20,6 +20,8 @@ _GROUPS = (
 )
 """Parts of the time, and how the names of their terms begin; they come off in this order."""
 COMPUTING = "computing"
+DIFFERENCES = "differences between tasks"
+"""The part that tasks of equal length would not take."""
 COMPARED = (1, 10, 25, 50, 100, 200, 400, 1000)
 """Numbers of tasks that the advised one is held against."""
 
@@ -87,15 +89,14 @@ class Advice:
 def advise(model: Model, work: Work, origin: str = "") -> Advice:
     """Find the best split and look at it from all sides."""
     split = best_split(model, work)
-    situation = work.divided(split.tasks, split.cores)
     return Advice(
         model=model,
         work=work,
         split=split,
-        expected=model.predict(situation),
-        parts=_parts(model, situation),
+        expected=predict(model, work, split.tasks, split.cores),
+        parts=_parts(model, work, split),
         points=tuple(
-            Point(tasks, model.predict(work.divided(tasks, min(tasks, split.cores))))
+            Point(tasks, predict(model, work, tasks, min(tasks, split.cores)))
             for tasks in tasks_shown(split, work.most_tasks)
         ),
         helps=_helps(model, work, split),
@@ -109,15 +110,20 @@ def _named(model: Model, beginnings: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith(tuple(beginnings))]
 
 
-def _parts(model: Model, situation: Situation) -> tuple[tuple[str, float], ...]:
-    """What the total loses when one group of terms after the other costs nothing."""
+def _parts(model: Model, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
+    """What the total loses when one group of terms after the other costs nothing, and at last the
+    tasks are alike."""
     changed: dict[str, float] = {}
-    parts, before = [], model.total(situation)
+    parts, before = [], _total(model, work, split)
     for what, beginnings in _GROUPS:
         changed |= dict.fromkeys(_named(model, beginnings), 0.0)
-        after = model.total(situation, changed)
+        after = _total(model, work, split, changed)
         parts.append((what, before - after))
         before = after
+    if work.uneven:
+        alike = work.divided(split.tasks, split.cores).ideal
+        parts.append((DIFFERENCES, before - alike))
+        before = alike
     # What overlaps may come off with a later group than the one that it would belong to, and
     # rounding may leave a rest below 0.
     return ((COMPUTING, before), *((what, max(0.0, part)) for what, part in parts))
@@ -125,25 +131,30 @@ def _parts(model: Model, situation: Situation) -> tuple[tuple[str, float], ...]:
 
 def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
     """What each change alone would bring, if the work is divided as advised."""
-    situation = work.divided(split.tasks, split.cores)
-    now = model.total(situation)
+    now = _total(model, work, split)
     found = []
     if not work.warm:
-        found.append(Help("workers that are there already", _warm(model, situation)))
+        warm = replace(work, warm=True)
+        found.append(Help("workers that are there already", _total(model, warm, split)))
+    if work.uneven:
+        alike = replace(work, uneven=None)
+        found.append(Help("tasks that all take as long", _total(model, alike, split)))
     ways = _named(model, ("in.way", "out.way", "shared.way"))
     if ways and any(work.sizes):
         what = "a link" if model.fit.place.transport == "links" else "a way for data"
-        found.append(Help(f"{what} twice as fast", _cheaper(model, situation, ways)))
+        found.append(Help(f"{what} twice as fast", _cheaper(model, work, split, ways)))
     if any(work.sizes):
         half = replace(
-            situation,
-            bytes_in=situation.bytes_in / 2,
-            bytes_shared=situation.bytes_shared / 2,
-            bytes_out=situation.bytes_out / 2,
+            work,
+            bytes_in=work.bytes_in / 2,
+            bytes_in_each=work.bytes_in_each / 2,
+            bytes_shared=work.bytes_shared / 2,
+            bytes_out=work.bytes_out / 2,
+            bytes_out_each=work.bytes_out_each / 2,
         )
-        found.append(Help("half as much data", model.total(half)))
+        found.append(Help("half as much data", _total(model, half, split)))
     handling = _named(model, _GROUPS[-1][1])
-    found.append(Help("handling tasks in half the time", _cheaper(model, situation, handling)))
+    found.append(Help("handling tasks in half the time", _cheaper(model, work, split, handling)))
     if 2 * work.cores <= MOST_NODES:
         more = replace(work, cores=2 * work.cores)
         what = f"{more.cores:,} cores instead of {work.cores:,}"
@@ -151,12 +162,14 @@ def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
     return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))
 
 
-def _warm(model: Model, situation: Situation) -> float:
-    return model.total(replace(situation, warm=True))
+def _total(
+    model: Model, work: Work, split: Split, changed: Mapping[str, float] | None = None
+) -> float:
+    return total_of(model, work, split.tasks, split.cores, changed)
 
 
-def _cheaper(model: Model, situation: Situation, names: Sequence[str]) -> float:
-    return model.total(situation, {name: model.fit.values[name] / 2 for name in names})
+def _cheaper(model: Model, work: Work, split: Split, names: Sequence[str]) -> float:
+    return _total(model, work, split, {name: model.fit.values[name] / 2 for name in names})
 
 
 def _sharing(model: Model, work: Work, split: Split) -> Sharing | None:
@@ -171,7 +184,7 @@ def _sharing(model: Model, work: Work, split: Split) -> Sharing | None:
     shared = work if is_shared else together
     return Sharing(
         size=size,
-        with_tasks=model.total(each.divided(split.tasks, split.cores)),
-        shared=model.total(shared.divided(split.tasks, split.cores)) if known else None,
+        with_tasks=_total(model, each, split),
+        shared=_total(model, shared, split) if known else None,
         is_shared=is_shared,
     )

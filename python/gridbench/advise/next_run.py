@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gridbench.advise.cases import calibrating, first_cases
+from gridbench.advise.expected import total_of
 from gridbench.advise.search import Split, best_split
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
@@ -77,7 +78,7 @@ class Search:
 
 def _as_good(model: Model, work: Work, before: Split, now: Split) -> bool:
     """Whether the answer of before still holds."""
-    total = model.total(work.divided(before.tasks, before.cores))
+    total = total_of(model, work, before.tasks, before.cores)
     return total <= now.total * _REGRET and abs(math.log(total / before.total)) <= _SAME_TOTAL
 
 

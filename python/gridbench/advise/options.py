@@ -22,6 +22,7 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 100s --input 1MB --shared 10MB --cores 100",
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
+        "gridbench advise --work 10s --cores 50 --stddev 50%",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
@@ -69,6 +70,25 @@ from gridbench.workload.body_option import parse_body, work_option
     show_default=True,
     metavar="N",
     help="The largest number of tasks into which the job can be divided.",
+)
+@click.option(
+    "--stddev",
+    metavar="SHARE",
+    help="Uneven tasks: standard deviation of their times as a share of the mean, such as 50%. It"
+    " is the same however the job is divided, unless --pieces is given.",
+)
+@click.option(
+    "--distribution",
+    type=click.Choice(["normal", "log-normal", "pareto"]),
+    help="With --stddev: of the times. A normal one is truncated at 0; the others have heavy tails."
+    "  [default: normal]",
+)
+@click.option(
+    "--pieces",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="With --stddev: the job consists of N pieces, files for example, which deviate by SHARE,"
+    " each on its own. A task of n of them then deviates by less: its root-n-th part.",
 )
 @click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINE}]")
 @click.option(
@@ -121,6 +141,9 @@ def advise(
     bytes_out_each: str,
     start: str,
     most_tasks: int,
+    stddev: str | None,
+    distribution: str | None,
+    pieces: int | None,
     engine: str | None,
     source: Path | None,
     renew: bool,
@@ -140,12 +163,16 @@ def advise(
     Tasks are assumed to compute: on this machine they get no more cores than there are processors.
     With --task sleep they wait, for files or other machines, and can have any number.
 
+    With --stddev, tasks differ in time, and totals are means over several draws of their times. The
+    job as a whole takes as long as --work says.
+
     With --try, the advice is tested on this machine: splits run in random order, and their medians
     show how close the advised one is to the best. Exit status 1 says that a run failed, 3 that
     other programs used the machine, so that nothing can be claimed.
     """
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
+    from gridbench.advise.uneven import parse_uneven
     from gridbench.advise.work import Work, parse_time
     from gridbench.scenario.amounts import parse_cores, parse_size
 
@@ -161,7 +188,8 @@ def advise(
                     bytes_out=parse_size("--output", bytes_out),
                     bytes_out_each=parse_size("--output-per-task", bytes_out_each),
                     warm=start == "warm",
-                    most_tasks=most_tasks,
+                    most_tasks=min(most_tasks, pieces or most_tasks),
+                    uneven=parse_uneven(stddev, distribution, pieces),
                     body=parse_body(body_name),
                 ),
                 engine=engine,

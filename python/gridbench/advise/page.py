@@ -80,6 +80,8 @@ def _asked(work: Work) -> str:
         (work.bytes_out_each, "of output of each task"),
     ):
         parts += [f"{size(value)} {what}"] if value else []
+    if work.uneven:
+        parts.append(work.uneven.told())
     return ", ".join([*parts, "warm start" if work.warm else "cold start"])
 
 

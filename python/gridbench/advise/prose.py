@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gridbench.advise.advice import COMPUTING, Advice, Point
+import math
+
+from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
 from gridbench.advise.digits import longer, rough
+from gridbench.advise.uneven import draws
 from gridbench.formats import counted, duration, percent, size
 from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Prediction
@@ -15,7 +18,8 @@ _WORTH = 0.02
 def sentences(advice: Advice) -> list[str]:
     """What to do and why, a paragraph each; the most important first."""
     found = [_split(advice), _expected(advice), _where(advice), _limit(advice), _others(advice)]
-    return [text for text in (*found, _shared(advice), _help(advice), advice.origin) if text]
+    found += [_shared(advice), _help(advice), _uneven(advice), advice.origin]
+    return [text for text in found if text]
 
 
 def warnings(advice: Advice) -> list[str]:
@@ -57,8 +61,9 @@ def _split(advice: Advice) -> str:
     cores = (
         f"{split.cores:,} of the {work.cores:,}" if split.cores < work.cores else f"{split.cores:,}"
     )
+    each += " on average" if work.uneven else " each"
     return (
-        f"Divide the work into {counted(split.tasks, 'task')} of {each} each, on {cores} cores"
+        f"Divide the work into {counted(split.tasks, 'task')} of {each}, on {cores} cores"
         f" of {advice.model.fit.place.engine}."
     )
 
@@ -88,6 +93,10 @@ def _limit(advice: Advice) -> str:
     share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
         return f"What limits is the computing itself, with {share} of the time: use more cores."
+    if what == DIFFERENCES:
+        return (
+            f"What limits is that tasks differ, with {share} of the time: cores wait for the last."
+        )
     return f"What limits is {what}, with {share} of the time."
 
 
@@ -150,6 +159,27 @@ def _help(advice: Advice) -> str:
     first, *rest = told
     more = f" Next come {'; '.join(rest)}." if rest else ""
     return f"What would help most: {first}.{more}"
+
+
+def _uneven(advice: Advice) -> str:
+    """What is assumed of times that differ."""
+    uneven, split = advice.work.uneven, advice.split
+    if uneven is None:
+        return ""
+    deviation = percent(uneven.share, 0)
+    kind = "" if uneven.distribution == "normal" else f" ({uneven.distribution})"
+    drawn = f"Totals are means of {draws(split.tasks)} draws."
+    if not uneven.pieces:
+        return (
+            f"Task times are taken to deviate by {deviation} of their mean{kind} however the work"
+            f" is divided, as if what lies side by side in it were alike. {drawn}"
+        )
+    share = uneven.share * math.sqrt(split.tasks / uneven.pieces)
+    return (
+        f"The work is taken as {counted(uneven.pieces, 'piece')} whose times deviate by"
+        f" {deviation}{kind}, each on its own: tasks of {uneven.pieces / split.tasks:,.3g} pieces"
+        f" deviate by about {percent(share, 0)}. {drawn}"
+    )
 
 
 def interval(prediction: Prediction) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gridbench.analysis.columns import Floats
 from gridbench.machine.rule import judged
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
@@ -18,7 +19,7 @@ from gridbench.run.client import Facts
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
 from gridbench.scenario.one import Outcome, run_case
-from gridbench.scenario.workloads import Times, write_workload
+from gridbench.scenario.workloads import TIMES, Times, write_workload
 from gridbench.workload.body import SLEEP
 
 SCENARIO = 0
@@ -85,12 +86,15 @@ class Runs:
         if self._interrupt.came:
             print("gridbench: interrupted", file=sys.stderr)
 
-    def run(self, case: Case, *, facts: Facts, limit: float) -> Ran:
-        """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself."""
+    def run(self, case: Case, *, facts: Facts, limit: float, times: Floats | None = None) -> Ran:
+        """Run the case, for at most `limit` seconds; `facts`: what the engine says of itself;
+        `times`: of its tasks, in seconds, if they differ."""
         self._number += 1
         self._progress.begin(case.told())
         place = self._folder / f"{self._number}"
         setup = write_workload(case, Times(), place)
+        if times is not None:
+            (place / TIMES).write_text("".join(f"{one:.6f}\n" for one in times), encoding="ascii")
         (place / "run").mkdir()
         order = Order(
             engine=self._engine,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gridbench.advise.expected import total_of
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 
@@ -58,14 +59,22 @@ def _splits(model: Model, work: Work, cores: int) -> list[Split]:
     better."""
     found: list[Split] = []
     least, worse = float("inf"), 0
-    for tasks in (blocks * cores for blocks in _BLOCKS):
-        if tasks > work.most_tasks or worse == _PATIENCE:
+    for tasks in _tasks_tried(work, cores):
+        if worse == _PATIENCE:
             break
-        split = Split(tasks, cores, model.total(work.divided(tasks, cores)))
+        split = Split(tasks, cores, total_of(model, work, tasks, cores))
         found.append(split)
         worse = 0 if split.total < least else worse + 1
         least = min(least, split.total)
     return found
+
+
+def _tasks_tried(work: Work, cores: int) -> list[int]:
+    """As many for each core; of uneven work also the finest division, which may be in between."""
+    found = {blocks * cores for blocks in _BLOCKS if blocks * cores <= work.most_tasks}
+    if work.uneven and cores <= work.most_tasks <= cores * _BLOCKS[-1]:
+        found.add(work.most_tasks)
+    return sorted(found)
 
 
 def cores_tried(most: int) -> list[int]:

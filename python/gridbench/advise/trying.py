@@ -10,8 +10,11 @@ from rich.console import Console
 
 from gridbench.advise.advice import COMPARED, Advice
 from gridbench.advise.effort import Effort
+from gridbench.advise.expected import total_of
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.trial import LeftOut, Trial, Tried
+from gridbench.advise.work import Work
+from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
 from gridbench.formats import about, counted, duration
 from gridbench.machine.policy import Policy
@@ -76,7 +79,8 @@ def candidates(advice: Advice) -> list[Candidate]:
             bytes_out=round(situation.bytes_out),
         )
         advised = (tasks, cores) == (split.tasks, split.cores)
-        found.append(Candidate(case, advised, advice.model.total(situation)))
+        expected = total_of(advice.model, work, tasks, cores)
+        found.append(Candidate(case, advised, expected))
     return found
 
 
@@ -115,7 +119,8 @@ def try_out(
         )
     progress = Steps(console, "trying: run", len(items) + more)
     with Runs(engine, warm=warm, body=advice.work.body, progress=progress) as runs:
-        tally = _Tally(runs, judge, progress, _LONGER * effort.limit + _BESIDE, policy)
+        limit = _LONGER * effort.limit + _BESIDE
+        tally = _Tally(runs, advice.work, judge, progress, limit=limit, policy=policy)
         totals = tally.run(items)
         trial = Trial(rounds=effort.rounds, seed=_SEED, tried=_tried(chosen, totals, {}))
         pair = [one.case for one in chosen if one.case not in tally.failed and _is_of(one, trial)]
@@ -146,7 +151,14 @@ class _Tally:
     """Runs cases, and notes what went wrong."""
 
     def __init__(
-        self, runs: Runs, judge: Judge, progress: Steps, limit: float, policy: Policy
+        self,
+        runs: Runs,
+        work: Work,
+        judge: Judge,
+        progress: Steps,
+        *,
+        limit: float,
+        policy: Policy,
     ) -> None:
         self.failed: dict[Case, str] = {}
         """The first failure of each."""
@@ -155,6 +167,7 @@ class _Tally:
         self.disturbed = 0
         """Of these, by other programs."""
         self._runs = runs
+        self._work = work
         self._judge = judge
         self._progress = progress
         self._limit = limit
@@ -167,7 +180,12 @@ class _Tally:
             if item.case in self.failed:
                 self._progress.skip()
                 continue
-            ran = self._runs.run(item.case, facts=self._judge.facts(item), limit=self._limit)
+            ran = self._runs.run(
+                item.case,
+                facts=self._judge.facts(item),
+                limit=self._limit,
+                times=self._times(item),
+            )
             total = ran.outcome.answer.total_s
             if ran.problem or total is None:
                 self.failed[item.case] = ran.problem or "its total is not known"
@@ -177,6 +195,13 @@ class _Tally:
             if self._policy.accept or not ran.disturbed:
                 totals[item.case] = (*totals.get(item.case, ()), total)
         return totals
+
+    def _times(self, item: Item) -> Floats | None:
+        """Of its tasks, if they differ: in each round drawn anew, for all splits."""
+        work, tasks = self._work, item.case.tasks
+        if work.uneven is None:
+            return None
+        return work.uneven.times(work.seconds, tasks, item.round)
 
 
 def _why_not(one: Candidate, most_tasks: int, effort: Effort, judge: Judge, engine: str) -> str:

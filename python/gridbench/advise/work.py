@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gridbench.advise.uneven import Uneven, draws
 from gridbench.errors import InputError
 from gridbench.model.observation import Situation
 from gridbench.workload.body import SLEEP
@@ -47,6 +48,9 @@ class Work:
     cores_asked: int = 0
     """Of which `cores` are those that have a processor; 0: all of them have, or need none."""
 
+    uneven: Uneven | None = None
+    """How far the times of its tasks differ; None: they are alike."""
+
     def __post_init__(self) -> None:
         if not (math.isfinite(self.seconds) and 0 < self.seconds <= LONGEST):
             raise InputError(
@@ -57,6 +61,12 @@ class Work:
             raise InputError(f"the number of cores must be from 1 to {MOST_NODES:,}")
         if not 1 <= self.most_tasks <= MOST_TASKS:
             raise InputError(f"the number of tasks must be from 1 to {MOST_TASKS:,}")
+        if self.uneven and 0 < self.uneven.pieces < self.most_tasks:
+            raise InputError(
+                f"work of {self.uneven.pieces:,} pieces cannot be divided into"
+                f" {self.most_tasks:,} tasks",
+                remedy="give at most as many --most-tasks as --pieces",
+            )
         for size in self.sizes:
             if not 0 <= size <= LARGEST_KB * 1024:
                 raise InputError(f"not a size in bytes: {size:g}")
@@ -77,6 +87,17 @@ class Work:
         if self.body == SLEEP or self.cores <= processors:
             return self
         return replace(self, cores=processors, cores_asked=self.cores)
+
+    def drawn(self, tasks: int, cores: int) -> list[Situation]:
+        """The work as that many tasks, on that many cores, for each draw of their times; one if
+        all of them take as long."""
+        situation, uneven = self.divided(tasks, cores), self.uneven
+        if uneven is None:
+            return [situation]
+        return [
+            replace(situation, sleep=uneven.times(self.seconds, tasks, draw))
+            for draw in range(draws(tasks))
+        ]
 
     def divided(self, tasks: int, cores: int) -> Situation:
         """The work as that many tasks of equal length, on that many cores."""

@@ -68,6 +68,17 @@ class Model:
         values = self.fit.values | dict(changed or {})
         return run(self.fit.shape, values, self.fit.place, situation).total
 
+    def totals(
+        self, situations: Sequence[Situation], changed: Mapping[str, float] | None = None
+    ) -> Floats:
+        """The same of several, shape (situations,)."""
+        fit, values = self.fit, self.fit.values | dict(changed or {})
+        jobs = [
+            (case_of(fit.place, one), parameters_of(fit.shape, values, fit.place, one))
+            for one in situations
+        ]
+        return figures(jobs)[:, 0]
+
     def predict(self, situation: Situation) -> Prediction:
         """Total with interval, from how wrong the model was and how unsure its terms are.
 
@@ -75,9 +86,7 @@ class Model:
         """
         total, ideal = self.total(situation), situation.ideal
         overhead = max(total - ideal, _LEAST_OVERHEAD)
-        beyond = _BEYOND * self.measured.beyond(situation)
-        unsure = math.hypot(self._error(), self._unsure(situation), beyond)
-        factor = math.exp(min(_MOST, _REACH * unsure))
+        factor = math.exp(min(_MOST, _REACH * self.unsure(situation)))
         return Prediction(
             total=total,
             low=ideal + overhead / factor,
@@ -85,6 +94,11 @@ class Model:
             ideal=ideal,
             extrapolated=self.measured.outside(situation),
         )
+
+    def unsure(self, situation: Situation) -> float:
+        """Standard deviation of the logarithm of the overhead of a run."""
+        beyond = _BEYOND * self.measured.beyond(situation)
+        return math.hypot(self._error(), self._of_terms(situation), beyond)
 
     def _error(self) -> float:
         """Standard deviation of overheads of runs it was not fitted to, as logarithm of a ratio;
@@ -108,7 +122,7 @@ class Model:
         moved = dict(zip(names, (totals[1:] - totals[0]) / overhead / _STEP, strict=True))
         return np.array([moved.get(one.term.name, 0.0) for one in fit.estimates])
 
-    def _unsure(self, situation: Situation) -> float:
+    def _of_terms(self, situation: Situation) -> float:
         """The same for what comes from the terms; those that go together are taken together."""
         slopes = self.slopes(situation)
         return math.sqrt(max(0.0, float(slopes @ self.fit.covariance @ slopes)))

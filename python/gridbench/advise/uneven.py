@@ -1,0 +1,132 @@
+"""How far the tasks of a work differ in time, and what that becomes when the work is divided."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, get_args
+
+import numpy as np
+
+from gridbench.analysis.columns import Floats
+from gridbench.errors import InputError
+from gridbench.workload.numbers import shown
+from gridbench.workload.task_times import draw_task_times
+
+Distribution = Literal["normal", "log-normal", "pareto"]
+DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
+MOST_PIECES = 100_000
+"""Of more, no task that is worth its handling notices a single one."""
+_MOST_DRAWS, _FEWEST_DRAWS = 32, 8
+_TASKS_DRAWN = 20_000
+"""In all draws of a split together: the more tasks it has, the less its draws differ."""
+_MOST_SHARE = 10.0
+_MOST_NORMAL = 1.0
+"""Beyond, most of a normal distribution's deviation would be below 0, where no times are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uneven:
+    """The deviation of times. InputError for what makes no sense.
+
+    Without pieces, tasks deviate by as much however the work is divided: what lies side by side in
+    it is alike, so that nothing evens out within a task. With pieces, each of these takes its own
+    time, whatever its neighbours take; a task of n of them deviates by a share that is smaller by
+    the root of n. Either way the whole work takes as long as was said.
+    """
+
+    share: float
+    """Standard deviation, as share of the mean."""
+    distribution: Distribution = "normal"
+    pieces: int = 0
+    """What the work consists of, and what deviates so; 0: its tasks do."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= _MOST_SHARE:
+            raise InputError(
+                f"--stddev: {self.share:.4g} times the mean is not a deviation",
+                remedy=f"give a share of the mean, above 0 and up to {_MOST_SHARE * 100:g}%",
+            )
+        if self.distribution == "normal" and self.share > _MOST_NORMAL:
+            raise InputError(
+                f"--stddev: a normal distribution cannot deviate by {self.share * 100:g}% of its"
+                " mean with no time below 0",
+                remedy="add --distribution log-normal or pareto, or give up to 100%",
+            )
+        if not 0 <= self.pieces <= MOST_PIECES:
+            raise InputError(f"the number of pieces must be from 1 to {MOST_PIECES:,}")
+
+    def told(self) -> str:
+        """In words, after the mean: `deviating by 50 %`."""
+        kind = "" if self.distribution == "normal" else f", {self.distribution}"
+        return f"deviating by {self.share * 100:.3g} %{kind}"
+
+    def times(self, seconds: float, tasks: int, draw: int) -> Floats:
+        """Of `tasks` tasks that together take `seconds`, drawn for the `draw`th time, shape
+        (tasks,). With pieces it is always the same ones that are divided."""
+        if self.pieces:
+            done = _done(self, draw)[_edges(self.pieces, tasks)]
+            return seconds * (done[1:] - done[:-1])
+        parts = _drawn(self, tasks, draw)
+        return parts * (seconds / float(parts.sum()))
+
+
+def draws(tasks: int) -> int:
+    """How often a split of so many tasks is drawn, to know its mean total."""
+    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _TASKS_DRAWN // tasks))
+
+
+def parse_uneven(stddev: str | None, distribution: str | None, pieces: int | None) -> Uneven | None:
+    """From the command line; None: all tasks take as long. InputError names the option."""
+    if stddev is None:
+        for option, value in (("--distribution", distribution), ("--pieces", pieces)):
+            if value is not None:
+                raise InputError(
+                    f"{option} is for times that differ", remedy="add --stddev, such as 50%"
+                )
+        return None
+    remedy = "give a share of the mean, such as 20%"
+    if not stddev.endswith("%"):
+        raise InputError(
+            f"--stddev: `{shown(stddev)}` is not a share of the mean: how long a task takes depends"
+            " on how the job is divided",
+            remedy=remedy,
+        )
+    try:
+        share = float(stddev.removesuffix("%")) / 100
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= _MOST_SHARE:
+        raise InputError(
+            f"--stddev: `{shown(stddev)}` is not a deviation from 0% to {_MOST_SHARE * 100:g}%",
+            remedy=remedy,
+        )
+    if share == 0:
+        return None
+    (kind,) = (one for one in DISTRIBUTIONS if one == (distribution or "normal"))
+    return Uneven(share=share, distribution=kind, pieces=pieces or 0)
+
+
+def _edges(pieces: int, tasks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Before which pieces tasks begin, and the end of the last: no two differ by more than one
+    piece, shape (tasks + 1,)."""
+    return np.arange(tasks + 1) * pieces // tasks
+
+
+@lru_cache(maxsize=_MOST_DRAWS)
+def _done(uneven: Uneven, draw: int) -> Floats:
+    """Share of the work that is done before each piece, and after the last, shape (pieces + 1,)."""
+    parts = _drawn(uneven, uneven.pieces, draw)
+    return np.concatenate(([0.0], np.cumsum(parts / parts.sum())))
+
+
+def _drawn(uneven: Uneven, count: int, draw: int) -> Floats:
+    """Times with a mean of about 1, shape (count,)."""
+    share, random = uneven.share, np.random.default_rng(draw)
+    if uneven.distribution == "log-normal":
+        return random.lognormal(sigma=math.sqrt(math.log1p(share**2)), size=count)
+    if uneven.distribution == "pareto":
+        # Of this exponent: the deviation of a Pareto distribution depends on it alone.
+        return 1 + random.pareto(1 + math.sqrt(1 + share**-2), count)
+    return draw_task_times(count, 1.0, share, draw)
