@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.search import Split, best_split, tasks_shown
+from gridbench.advise.within import Within, within
 from gridbench.advise.work import Work
 from gridbench.model.model import Model, Prediction
 from gridbench.workload.setup_file import MOST_NODES
@@ -72,6 +73,8 @@ class Advice:
     helps: tuple[Help, ...]
     """The most helpful first; none of them makes it longer."""
     sharing: Sharing | None
+    within: Within | None = None
+    """How many cores end the work within a time, if that was asked for."""
     origin: str = ""
     """Where the model comes from, in a sentence, if it was not made for this."""
 
@@ -86,9 +89,11 @@ class Advice:
         return tuple(point for point in self.points if point.tasks in COMPARED)
 
 
-def advise(model: Model, work: Work, origin: str = "") -> Advice:
-    """Find the best split and look at it from all sides."""
-    split = best_split(model, work)
+def advise(model: Model, work: Work, origin: str = "", limit: float | None = None) -> Advice:
+    """Find the best split and look at it from all sides. With a `limit`, in seconds, the split is
+    the one on the fewest cores that ends within it, if there is one."""
+    asked = None if limit is None else within(model, work, limit)
+    split = asked.advised if asked else best_split(model, work)
     return Advice(
         model=model,
         work=work,
@@ -101,6 +106,7 @@ def advise(model: Model, work: Work, origin: str = "") -> Advice:
         ),
         helps=_helps(model, work, split),
         sharing=_sharing(model, work, split),
+        within=asked,
         origin=origin,
     )
 

@@ -53,6 +53,8 @@ class Request:
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
+    within: float | None = None
+    """Seconds in which the work shall end, on as few cores as do that; None: as soon as can be."""
     renew: bool = False
     """Measure anew, whatever model was kept."""
 
@@ -96,7 +98,7 @@ def _advise(request: Request, folder: Path) -> int:
     participant = participant_of(model) if request.effort else None
     if request.effort:
         settle(request.policy, console)
-    advice = advise(model, work, origin)
+    advice = advise(model, work, origin, request.within)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE)
     out = request.printing.tables()

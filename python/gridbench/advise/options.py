@@ -23,6 +23,7 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
+        "gridbench advise --work 2h --cores 500 --within 60s --from model.json",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
@@ -70,6 +71,11 @@ from gridbench.workload.body_option import parse_body, work_option
     show_default=True,
     metavar="N",
     help="The largest number of tasks into which the job can be divided.",
+)
+@click.option(
+    "--within",
+    metavar="TIME",
+    help="Ask for the fewest cores, up to N, with which the job ends within TIME, such as 60s.",
 )
 @click.option(
     "--stddev",
@@ -141,6 +147,7 @@ def advise(
     bytes_out_each: str,
     start: str,
     most_tasks: int,
+    within: str | None,
     stddev: str | None,
     distribution: str | None,
     pieces: int | None,
@@ -162,6 +169,9 @@ def advise(
 
     Tasks are assumed to compute: on this machine they get no more cores than there are processors.
     With --task sleep they wait, for files or other machines, and can have any number.
+
+    With --within, the advice is the fewest cores with which 19 of 20 runs end in time, and says
+    from how many on a run does so more likely than not.
 
     With --stddev, tasks differ in time, and totals are means over several draws of their times. The
     job as a whole takes as long as --work says.
@@ -193,6 +203,7 @@ def advise(
                     body=parse_body(body_name),
                 ),
                 engine=engine,
+                within=None if within is None else parse_time("--within", within),
                 source=source,
                 renew=renew,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),

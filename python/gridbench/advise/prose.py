@@ -17,7 +17,14 @@ _WORTH = 0.02
 
 def sentences(advice: Advice) -> list[str]:
     """What to do and why, a paragraph each; the most important first."""
-    found = [_split(advice), _expected(advice), _where(advice), _limit(advice), _others(advice)]
+    found = [
+        _within(advice),
+        _split(advice),
+        _expected(advice),
+        _where(advice),
+        _limit(advice),
+        _others(advice),
+    ]
     found += [_shared(advice), _help(advice), _uneven(advice), advice.origin]
     return [text for text in found if text]
 
@@ -66,6 +73,34 @@ def _split(advice: Advice) -> str:
         f"Divide the work into {counted(split.tasks, 'task')} of {each}, on {cores} cores"
         f" of {advice.model.fit.place.engine}."
     )
+
+
+def _within(advice: Advice) -> str:
+    """The answer to how many cores end it within a time."""
+    asked, cores = advice.within, advice.work.cores
+    if asked is None:
+        return ""
+    limit = f"{asked.limit:,.6g} s"
+    if asked.likely is None:
+        shortest, what = asked.shortest, advice.limit[0]
+        return (
+            f"With no number of cores up to {cores:,} does the work end within {limit}: divided at"
+            f" its best, it is expected to take {rough(shortest.total)} on"
+            f" {counted(shortest.cores, 'core')}, and what limits then is {what}."
+        )
+    likely = counted(asked.likely.cores, "core")
+    if asked.sure is None:
+        return (
+            f"From {likely} on, the work ends within {limit} more likely than not; with no number"
+            f" of cores up to {cores:,} do 19 of 20 runs."
+        )
+    more = ""
+    if asked.likely.cores < asked.sure.cores:
+        more = f" From {likely} on it does more likely than not."
+    elif asked.likely.cores > 1:
+        more = " With fewer it is expected to take longer."
+    sure = counted(asked.sure.cores, "core")
+    return f"To end within {limit}, take {sure}: with these, 19 of 20 runs do.{more}"
 
 
 def _expected(advice: Advice) -> str:

@@ -18,6 +18,7 @@ def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
         "work": asdict(advice.work),
         "advised": asdict(advice.split),
         "expected": asdict(advice.expected),
+        "within": asdict(advice.within) if advice.within else None,
         "origin": advice.origin or None,
         "parts": dict(advice.parts),
         "limits": advice.limit[0],

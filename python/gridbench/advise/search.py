@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gridbench.advise.expected import total_of
@@ -19,6 +20,8 @@ _ALIKE_IN_TASKS = 0.03
 """On the same cores, totals that differ by less are as good: then fewer tasks are better. How a
 total changes with the number of tasks is off by 6 % in the median (docs/benchmarks/advice.json),
 and where it is much off, it is many tasks that take longer than expected."""
+Takes = Callable[[Model, Work, int, int], float]
+"""Seconds that a work takes as so many tasks on so many cores, in the end."""
 _SHOWN = (1, 2, 5, 10, 25, 50, 100, 200, 400, 1000)
 
 
@@ -46,15 +49,30 @@ def best_split(model: Model, work: Work) -> Split:
     fewest = min(
         cores for cores, splits in found.items() if _least(splits) <= least * (1 + _ALIKE_ON_CORES)
     )
-    enough = _least(found[fewest]) * (1 + _ALIKE_IN_TASKS)
-    return next(split for split in found[fewest] if split.total <= enough)
+    return _with_few_tasks(found[fewest], math.inf)
+
+
+def best_on(model: Model, work: Work, cores: int, limit: float, takes: Takes = total_of) -> Split:
+    """The one on exactly so many cores, which are no more than tasks can be; one that ends within
+    `limit` seconds, if any does. Its total is what `takes` says."""
+    return _with_few_tasks(_splits(model, work, cores, takes), limit)
+
+
+def _with_few_tasks(splits: Sequence[Split], limit: float) -> Split:
+    """Of splits on the same cores, from few tasks to many, the first that is as good as the
+    best."""
+    least = _least(splits)
+    enough = least * (1 + _ALIKE_IN_TASKS)
+    if least <= limit:
+        enough = min(enough, limit)
+    return next(split for split in splits if split.total <= enough)
 
 
 def _least(splits: Sequence[Split]) -> float:
     return min(split.total for split in splits)
 
 
-def _splits(model: Model, work: Work, cores: int) -> list[Split]:
+def _splits(model: Model, work: Work, cores: int, takes: Takes = total_of) -> list[Split]:
     """On so many cores, each with at least one task: from few tasks to many, until they get no
     better."""
     found: list[Split] = []
@@ -62,7 +80,7 @@ def _splits(model: Model, work: Work, cores: int) -> list[Split]:
     for tasks in _tasks_tried(work, cores):
         if worse == _PATIENCE:
             break
-        split = Split(tasks, cores, total_of(model, work, tasks, cores))
+        split = Split(tasks, cores, takes(model, work, tasks, cores))
         found.append(split)
         worse = 0 if split.total < least else worse + 1
         least = min(least, split.total)
