@@ -61,6 +61,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench model runs/here --out model.json": NotRun(
             "takes as long as in docs/gridbench.md, where it is run"
         ),
+        "gridbench advise --work-from tasks.log --cores 100 --task sleep": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --within 5s": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --stddev 50%": NotRun(_CALIBRATES),
         "gridbench advise --work 10s --cores 50 --task sleep --input 20MB --try": NotRun(_TRIES),

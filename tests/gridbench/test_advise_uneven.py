@@ -13,7 +13,7 @@ from gridbench.advise.advice import DIFFERENCES, advise
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.prose import sentences
 from gridbench.advise.trying import candidates
-from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, draws, parse_uneven
+from gridbench.advise.uneven import DISTRIBUTIONS, Distribution, Uneven, parse_uneven
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
 from gridbench.model.model import Model
@@ -89,7 +89,7 @@ def test_the_same_pieces_are_divided_in_each_split() -> None:
 def test_without_costs_a_total_is_the_longest_task(model: Model) -> None:
     free = costless(model)
     work = Work(seconds=100.0, cores=100, uneven=HALF, warm=True)
-    drawn = [HALF.times(100.0, 100, draw) for draw in range(draws(100))]
+    drawn = [HALF.times(100.0, 100, draw) for draw in range(HALF.draws(100))]
     total = total_of(free, work, 100, 100)
     assert total == pytest.approx(np.mean([one.max() for one in drawn]))
     # Twice the time of tasks that are alike, and ten for each core nearly none of that.

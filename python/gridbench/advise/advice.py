@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbench.advise.expected import predict, total_of
+from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split, best_split, tasks_shown
 from gridbench.advise.within import Within, within
 from gridbench.advise.work import Work
@@ -142,6 +143,10 @@ def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
     if not work.warm:
         warm = replace(work, warm=True)
         found.append(Help("workers that are there already", _total(model, warm, split)))
+    if isinstance(work.uneven, Recorded):
+        in_order = replace(work, uneven=replace(work.uneven, longest_first=True))
+        best = best_split(model, in_order)
+        found.append(Help(f"the longest of {best.tasks:,} tasks first", best.total))
     if work.uneven:
         alike = replace(work, uneven=None)
         found.append(Help("tasks that all take as long", _total(model, alike, split)))

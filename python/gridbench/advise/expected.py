@@ -36,7 +36,7 @@ def predict(model: Model, work: Work, tasks: int, cores: int) -> Prediction:
     situations = work.drawn(tasks, cores)
     even = work.divided(tasks, cores)
     if len(situations) == 1:
-        return model.predict(even)
+        return model.predict(situations[0])
     totals = model.totals(situations)
     ideals = np.array([one.ideal for one in situations])
     factors = np.exp(np.clip(model.unsure(even) * _NORMAL, -_MOST, _MOST))

@@ -23,12 +23,18 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 2h --input-per-task 1MB --cores 400 --from model.json",
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
+        "gridbench advise --work-from tasks.log --cores 50",
         "gridbench advise --work 2h --cores 500 --within 60s --from model.json",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
 )
+@click.option("--work", metavar="TIME", help="Time of the job on one core, such as 100s.")
 @click.option(
-    "--work", required=True, metavar="TIME", help="Time of the job on one core, such as 100s."
+    "--work-from",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="LOG|DIR",
+    help="Instead: a task log, or the folder of a run. The job is its tasks, with their times and"
+    " data, which can be put together to fewer.",
 )
 @click.option(
     "--cores", required=True, metavar="N", help="Available cores; each is a worker with one task."
@@ -137,7 +143,8 @@ from gridbench.workload.body_option import parse_body, work_option
 )
 def advise(
     *,
-    work: str,
+    work: str | None,
+    work_from: Path | None,
     cores: str,
     body_name: str,
     bytes_in: str,
@@ -170,6 +177,9 @@ def advise(
     Tasks are assumed to compute: on this machine they get no more cores than there are processors.
     With --task sleep they wait, for files or other machines, and can have any number.
 
+    With --work-from, the job is the tasks of an earlier run: the advice is how many of them to put
+    together, in their order. Times are what tasks slept, or else from calc-in to calc-out.
+
     With --within, the advice is the fewest cores with which 19 of 20 runs end in time, and says
     from how many on a run does so more likely than not.
 
@@ -180,26 +190,29 @@ def advise(
     show how close the advised one is to the best. Exit status 1 says that a run failed, 3 that
     other programs used the machine, so that nothing can be claimed.
     """
+    from gridbench.advise.asked import work_asked
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
     from gridbench.advise.uneven import parse_uneven
-    from gridbench.advise.work import Work, parse_time
-    from gridbench.scenario.amounts import parse_cores, parse_size
+    from gridbench.advise.work import parse_time
 
     sys.exit(
         give_advice(
             Request(
-                work=Work(
-                    seconds=parse_time("--work", work),
-                    cores=parse_cores("--cores", cores),
-                    bytes_in=parse_size("--input", bytes_in),
-                    bytes_in_each=parse_size("--input-per-task", bytes_in_each),
-                    bytes_shared=parse_size("--shared", shared),
-                    bytes_out=parse_size("--output", bytes_out),
-                    bytes_out_each=parse_size("--output-per-task", bytes_out_each),
-                    warm=start == "warm",
-                    most_tasks=min(most_tasks, pieces or most_tasks),
+                work=work_asked(
+                    time=work,
+                    log=work_from,
+                    cores=cores,
+                    sizes={
+                        "--input": bytes_in,
+                        "--input-per-task": bytes_in_each,
+                        "--shared": shared,
+                        "--output": bytes_out,
+                        "--output-per-task": bytes_out_each,
+                    },
                     uneven=parse_uneven(stddev, distribution, pieces),
+                    most_tasks=most_tasks,
+                    warm=start == "warm",
                     body=parse_body(body_name),
                 ),
                 engine=engine,

@@ -6,7 +6,7 @@ import math
 
 from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
 from gridbench.advise.digits import longer, rough
-from gridbench.advise.uneven import draws
+from gridbench.advise.recorded import Recorded
 from gridbench.formats import counted, duration, percent, size
 from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Prediction
@@ -69,10 +69,12 @@ def _split(advice: Advice) -> str:
         f"{split.cores:,} of the {work.cores:,}" if split.cores < work.cores else f"{split.cores:,}"
     )
     each += " on average" if work.uneven else " each"
-    return (
-        f"Divide the work into {counted(split.tasks, 'task')} of {each}, on {cores} cores"
-        f" of {advice.model.fit.place.engine}."
-    )
+    into = f"Divide the work into {counted(split.tasks, 'task')} of {each}"
+    if isinstance(work.uneven, Recorded):
+        into = f"Put its {work.uneven.pieces:,} tasks together to {split.tasks:,} of {each}"
+        if split.tasks == work.uneven.pieces:
+            into = f"Leave its {counted(split.tasks, 'task')} as they are, of {each}"
+    return f"{into}, on {cores} cores of {advice.model.fit.place.engine}."
 
 
 def _within(advice: Advice) -> str:
@@ -202,8 +204,16 @@ def _uneven(advice: Advice) -> str:
     if uneven is None:
         return ""
     deviation = percent(uneven.share, 0)
+    if isinstance(uneven, Recorded):
+        times = uneven.times(advice.work.seconds, split.tasks, 0)
+        now = percent(float(times.std() / times.mean()), 0)
+        return (
+            f"The {counted(uneven.pieces, 'task')} of {uneven.source} deviate by {deviation}; put"
+            f" together in their order to {split.tasks:,}, by {now}. Data is taken to be the same"
+            " for each of them."
+        )
     kind = "" if uneven.distribution == "normal" else f" ({uneven.distribution})"
-    drawn = f"Totals are means of {draws(split.tasks)} draws."
+    drawn = f"Totals are means of {uneven.draws(split.tasks)} draws."
     if not uneven.pieces:
         return (
             f"Task times are taken to deviate by {deviation} of their mean{kind} however the work"

@@ -7,15 +7,17 @@ from typing import Any
 
 from gridbench.advise.advice import Advice
 from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.recorded import Recorded
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
+from gridbench.advise.work import Work
 
 
 def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
     """All of it; `tried` is None if nothing was."""
     return {
         "engine": advice.model.fit.place.engine,
-        "work": asdict(advice.work),
+        "work": _work(advice.work),
         "advised": asdict(advice.split),
         "expected": asdict(advice.expected),
         "within": asdict(advice.within) if advice.within else None,
@@ -29,6 +31,14 @@ def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
         "warnings": warnings(advice),
         "tried": None if trial is None else trial_record(trial),
     }
+
+
+def _work(work: Work) -> dict[str, Any]:
+    """Without the time of each task of a log."""
+    found = asdict(work)
+    if isinstance(work.uneven, Recorded):
+        del found["uneven"]["done"]
+    return found
 
 
 def trial_record(trial: Trial) -> dict[str, Any]:

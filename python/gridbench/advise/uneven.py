@@ -62,19 +62,18 @@ class Uneven:
         kind = "" if self.distribution == "normal" else f", {self.distribution}"
         return f"deviating by {self.share * 100:.3g} %{kind}"
 
+    def draws(self, tasks: int) -> int:
+        """How often the times of so many tasks are drawn, to know the mean total."""
+        return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _TASKS_DRAWN // tasks))
+
     def times(self, seconds: float, tasks: int, draw: int) -> Floats:
         """Of `tasks` tasks that together take `seconds`, drawn for the `draw`th time, shape
         (tasks,). With pieces it is always the same ones that are divided."""
         if self.pieces:
-            done = _done(self, draw)[_edges(self.pieces, tasks)]
+            done = _done(self, draw)[edges(self.pieces, tasks)]
             return seconds * (done[1:] - done[:-1])
         parts = _drawn(self, tasks, draw)
         return parts * (seconds / float(parts.sum()))
-
-
-def draws(tasks: int) -> int:
-    """How often a split of so many tasks is drawn, to know its mean total."""
-    return max(_FEWEST_DRAWS, min(_MOST_DRAWS, _TASKS_DRAWN // tasks))
 
 
 def parse_uneven(stddev: str | None, distribution: str | None, pieces: int | None) -> Uneven | None:
@@ -108,7 +107,7 @@ def parse_uneven(stddev: str | None, distribution: str | None, pieces: int | Non
     return Uneven(share=share, distribution=kind, pieces=pieces or 0)
 
 
-def _edges(pieces: int, tasks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def edges(pieces: int, tasks: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Before which pieces tasks begin, and the end of the last: no two differ by more than one
     piece, shape (tasks + 1,)."""
     return np.arange(tasks + 1) * pieces // tasks

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gridbench.advise.uneven import Uneven, draws
+from gridbench.advise.recorded import Recorded
+from gridbench.advise.uneven import Uneven
 from gridbench.errors import InputError
 from gridbench.model.observation import Situation
 from gridbench.workload.body import SLEEP
@@ -48,7 +49,7 @@ class Work:
     cores_asked: int = 0
     """Of which `cores` are those that have a processor; 0: all of them have, or need none."""
 
-    uneven: Uneven | None = None
+    uneven: Uneven | Recorded | None = None
     """How far the times of its tasks differ; None: they are alike."""
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class Work:
             return [situation]
         return [
             replace(situation, sleep=uneven.times(self.seconds, tasks, draw))
-            for draw in range(draws(tasks))
+            for draw in range(uneven.draws(tasks))
         ]
 
     def divided(self, tasks: int, cores: int) -> Situation:
