@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gridbench.advise.costs import Costs
 from gridbench.advise.expected import predict, total_of
+from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split, best_split, tasks_shown
 from gridbench.advise.within import Within, within
@@ -63,7 +65,7 @@ class Sharing:
 class Advice:
     """The answer."""
 
-    model: Model
+    model: Model | Profiled
     work: Work
     split: Split
     expected: Prediction
@@ -90,7 +92,9 @@ class Advice:
         return tuple(point for point in self.points if point.tasks in COMPARED)
 
 
-def advise(model: Model, work: Work, origin: str = "", limit: float | None = None) -> Advice:
+def advise(
+    model: Model | Profiled, work: Work, origin: str = "", limit: float | None = None
+) -> Advice:
     """Find the best split and look at it from all sides. With a `limit`, in seconds, the split is
     the one on the fewest cores that ends within it, if there is one."""
     asked = None if limit is None else within(model, work, limit)
@@ -112,19 +116,19 @@ def advise(model: Model, work: Work, origin: str = "", limit: float | None = Non
     )
 
 
-def _named(model: Model, beginnings: Sequence[str]) -> list[str]:
-    names = model.fit.values
+def _named(costs: Costs, beginnings: Sequence[str]) -> list[str]:
+    names = costs.values
     return [name for name in names if name.startswith(tuple(beginnings))]
 
 
-def _parts(model: Model, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
+def _parts(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
     """What the total loses when one group of terms after the other costs nothing, and at last the
     tasks are alike."""
     changed: dict[str, float] = {}
-    parts, before = [], _total(model, work, split)
+    parts, before = [], _total(costs, work, split)
     for what, beginnings in _GROUPS:
-        changed |= dict.fromkeys(_named(model, beginnings), 0.0)
-        after = _total(model, work, split, changed)
+        changed |= dict.fromkeys(_named(costs, beginnings), 0.0)
+        after = _total(costs, work, split, changed)
         parts.append((what, before - after))
         before = after
     if work.uneven:
@@ -136,24 +140,24 @@ def _parts(model: Model, work: Work, split: Split) -> tuple[tuple[str, float], .
     return ((COMPUTING, before), *((what, max(0.0, part)) for what, part in parts))
 
 
-def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
+def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
     """What each change alone would bring, if the work is divided as advised."""
-    now = _total(model, work, split)
+    now = _total(costs, work, split)
     found = []
     if not work.warm:
         warm = replace(work, warm=True)
-        found.append(Help("workers that are there already", _total(model, warm, split)))
+        found.append(Help("workers that are there already", _total(costs, warm, split)))
     if isinstance(work.uneven, Recorded):
         in_order = replace(work, uneven=replace(work.uneven, longest_first=True))
-        best = best_split(model, in_order)
+        best = best_split(costs, in_order)
         found.append(Help(f"the longest of {best.tasks:,} tasks first", best.total))
     if work.uneven:
         alike = replace(work, uneven=None)
-        found.append(Help("tasks that all take as long", _total(model, alike, split)))
-    ways = _named(model, ("in.way", "out.way", "shared.way"))
+        found.append(Help("tasks that all take as long", _total(costs, alike, split)))
+    ways = _named(costs, ("in.way", "out.way", "shared.way", "way"))
     if ways and any(work.sizes):
-        what = "a link" if model.fit.place.transport == "links" else "a way for data"
-        found.append(Help(f"{what} twice as fast", _cheaper(model, work, split, ways)))
+        what = "a link" if costs.linked else "a way for data"
+        found.append(Help(f"{what} twice as fast", _cheaper(costs, work, split, ways)))
     if any(work.sizes):
         half = replace(
             work,
@@ -163,27 +167,27 @@ def _helps(model: Model, work: Work, split: Split) -> tuple[Help, ...]:
             bytes_out=work.bytes_out / 2,
             bytes_out_each=work.bytes_out_each / 2,
         )
-        found.append(Help("half as much data", _total(model, half, split)))
-    handling = _named(model, _GROUPS[-1][1])
-    found.append(Help("handling tasks in half the time", _cheaper(model, work, split, handling)))
+        found.append(Help("half as much data", _total(costs, half, split)))
+    handling = _named(costs, _GROUPS[-1][1])
+    found.append(Help("handling tasks in half the time", _cheaper(costs, work, split, handling)))
     if 2 * work.cores <= MOST_NODES:
         more = replace(work, cores=2 * work.cores)
         what = f"{more.cores:,} cores instead of {work.cores:,}"
-        found.append(Help(what, best_split(model, more).total))
+        found.append(Help(what, best_split(costs, more).total))
     return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))
 
 
 def _total(
-    model: Model, work: Work, split: Split, changed: Mapping[str, float] | None = None
+    costs: Costs, work: Work, split: Split, changed: Mapping[str, float] | None = None
 ) -> float:
-    return total_of(model, work, split.tasks, split.cores, changed)
+    return total_of(costs, work, split.tasks, split.cores, changed)
 
 
-def _cheaper(model: Model, work: Work, split: Split, names: Sequence[str]) -> float:
-    return _total(model, work, split, {name: model.fit.values[name] / 2 for name in names})
+def _cheaper(costs: Costs, work: Work, split: Split, names: Sequence[str]) -> float:
+    return _total(costs, work, split, {name: costs.values[name] / 2 for name in names})
 
 
-def _sharing(model: Model, work: Work, split: Split) -> Sharing | None:
+def _sharing(costs: Costs, work: Work, split: Split) -> Sharing | None:
     """For data that each task gets, or that is shared: the other way of sending it."""
     is_shared = work.bytes_shared > 0
     size = work.bytes_shared or work.bytes_in_each
@@ -191,11 +195,11 @@ def _sharing(model: Model, work: Work, split: Split) -> Sharing | None:
         return None
     each = replace(work, bytes_in_each=work.bytes_in_each + work.bytes_shared, bytes_shared=0.0)
     together = replace(work, bytes_in_each=0.0, bytes_shared=size)
-    known = bool(_named(model, ("shared.",)))
+    known = bool(_named(costs, ("shared.",)))
     shared = work if is_shared else together
     return Sharing(
         size=size,
-        with_tasks=_total(model, each, split),
-        shared=_total(model, shared, split) if known else None,
+        with_tasks=_total(costs, each, split),
+        shared=_total(costs, shared, split) if known else None,
         is_shared=is_shared,
     )

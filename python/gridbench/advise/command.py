@@ -18,6 +18,7 @@ from gridbench.advise.effort import Effort
 from gridbench.advise.kept import Kept, forget, kept_path, load_kept
 from gridbench.advise.next_run import covers
 from gridbench.advise.page import write_advice
+from gridbench.advise.profiled import Profiled
 from gridbench.advise.record import to_record
 from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trying import participant_of, try_out
@@ -33,6 +34,7 @@ from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
 from gridbench.printing import Printing
 from gridbench.run.participants import find_participant
+from gridbench.simulate.profile_file import system_of
 
 _PAGE = "report.html"
 
@@ -46,6 +48,8 @@ class Request:
     """None: the only one of `source`; without that, the default engine."""
     source: Path | None = None
     """A saved model, or a folder of runs; None: calibrate."""
+    profile: str | None = None
+    """Of a system: its name or its file. Then there is no engine, and nothing is measured."""
     effort: Effort | None = None
     """How the advice is tried; None: not at all."""
     folder: Path | None = None
@@ -90,6 +94,8 @@ def _made(folder: Path) -> Iterator[None]:
 
 def _advise(request: Request, folder: Path) -> int:
     console = request.printing.progress()
+    if request.profile is not None:
+        return _of_profile(request, request.profile, folder)
     model, origin = find_model(request, console)
     place = model.fit.place
     work = request.work
@@ -121,6 +127,30 @@ def _advise(request: Request, folder: Path) -> int:
         return 1
     claims = not model.disturbed and (trial is None or trial.claims)
     return request.policy.exit_status(claims=claims)
+
+
+def _of_profile(request: Request, name: str, folder: Path) -> int:
+    """Advice for a system that is not here: nothing is measured, kept or tried."""
+    given = {
+        "--engine": request.engine,
+        "--from": request.source,
+        "--renew": request.renew,
+        "--try": request.effort,
+    }
+    for option, value in given.items():
+        if value:
+            raise InputError(
+                f"{option} is for an engine, and --profile for a system that is not here",
+                remedy="leave one of them out",
+            )
+    if name.endswith(".json"):
+        raise InputError("is not a profile", file=name, remedy="give a saved model by --from")
+    advice = advise(Profiled(system_of(name)), request.work, limit=request.within)
+    write_advice(advice, folder / _PAGE)
+    print_advice(request.printing.tables(), advice)
+    request.printing.document(lambda: to_record(advice))
+    request.printing.say(f"results: {folder}")
+    return 0
 
 
 def find_model(request: Request, console: Console) -> tuple[Model, str]:

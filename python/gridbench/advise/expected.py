@@ -7,8 +7,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from gridbench.advise.costs import Costs
 from gridbench.advise.work import Work
-from gridbench.model.model import Model, Prediction
+from gridbench.model.model import Prediction
 
 _LOW, _HIGH = 5, 95
 """Percentiles: the ends of a 90 % interval."""
@@ -19,7 +20,7 @@ _MOST = 10.0
 
 
 def total_of(
-    model: Model,
+    costs: Costs,
     work: Work,
     tasks: int,
     cores: int,
@@ -27,19 +28,19 @@ def total_of(
 ) -> float:
     """Seconds that the work takes as so many tasks on so many cores, with some of the model's terms
     changed if wanted."""
-    return float(model.totals(work.drawn(tasks, cores), changed).mean())
+    return float(costs.totals(work.drawn(tasks, cores), changed).mean())
 
 
-def predict(model: Model, work: Work, tasks: int, cores: int) -> Prediction:
+def predict(costs: Costs, work: Work, tasks: int, cores: int) -> Prediction:
     """The same with an interval. Of uneven work it has two reasons: how unsure the model is of the
     overhead, and how the draws differ."""
     situations = work.drawn(tasks, cores)
     even = work.divided(tasks, cores)
     if len(situations) == 1:
-        return model.predict(situations[0])
-    totals = model.totals(situations)
+        return costs.predict(situations[0])
+    totals = costs.totals(situations)
     ideals = np.array([one.ideal for one in situations])
-    factors = np.exp(np.clip(model.unsure(even) * _NORMAL, -_MOST, _MOST))
+    factors = np.exp(np.clip(costs.unsure(even) * _NORMAL, -_MOST, _MOST))
     # Of each draw all that it may take: the interval is of all these together.
     may = ideals[:, None] + np.maximum(totals - ideals, 0.0)[:, None] * factors
     low, high = np.percentile(may, (_LOW, _HIGH))
@@ -49,5 +50,5 @@ def predict(model: Model, work: Work, tasks: int, cores: int) -> Prediction:
         low=min(float(low), total),
         high=max(float(high), total),
         ideal=ideal,
-        extrapolated=model.measured.outside(even),
+        extrapolated=costs.outside(even),
     )

@@ -24,6 +24,7 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 10s --cores 50 --task sleep     # it waits for others",
         "gridbench advise --work 10s --cores 50 --stddev 50%",
         "gridbench advise --work-from tasks.log --cores 50",
+        "gridbench advise --work 30d --cores 10000 --profile symphony",
         "gridbench advise --work 2h --cores 500 --within 60s --from model.json",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
     ),
@@ -112,6 +113,12 @@ from gridbench.workload.body_option import parse_body, work_option
     " is calibrated by some short runs, and its model is kept for the next time.",
 )
 @click.option(
+    "--profile",
+    metavar="NAME|FILE",
+    help="Instead of an engine: a system of `gridbench simulate`, symphony, ninfg, condor, gridrpc,"
+    " or a profile (.toml).",
+)
+@click.option(
     "--renew", is_flag=True, help="Calibrate the engine anew, whatever model of it was kept."
 )
 @click.option(
@@ -160,6 +167,7 @@ def advise(
     pieces: int | None,
     engine: str | None,
     source: Path | None,
+    profile: str | None,
     renew: bool,
     trying: bool,
     rounds: int | None,
@@ -179,6 +187,9 @@ def advise(
 
     With --work-from, the job is the tasks of an earlier run: the advice is how many of them to put
     together, in their order. Times are what tasks slept, or else from calc-in to calc-out.
+
+    With --profile, the advice is for a system that is not here. Its workers have a processor each,
+    and nothing is measured.
 
     With --within, the advice is the fewest cores with which 19 of 20 runs end in time, and says
     from how many on a run does so more likely than not.
@@ -218,6 +229,7 @@ def advise(
                 engine=engine,
                 within=None if within is None else parse_time("--within", within),
                 source=source,
+                profile=profile,
                 renew=renew,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,

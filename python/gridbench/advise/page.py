@@ -8,11 +8,13 @@ from typing import Any
 
 from gridbench.advise.advice import Advice
 from gridbench.advise.digits import rough
-from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.profiled import Profiled
+from gridbench.advise.prose import between, sentences, warnings
 from gridbench.advise.trial import Trial, Tried
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.advise.work import Work
 from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.model.model import Model
 from gridbench.model.terminal import amount, place_told
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
@@ -35,10 +37,10 @@ def render(advice: Advice, trial: Trial | None = None) -> str:
         "gridbench advise",
         data,
         scripts=["advise/advise.js"],
-        engines=[advice.model.fit.place.engine],
+        engines=[advice.model.name],
         kind="gridbench advise",
         heading=first,
-        subheading=f"{_asked(advice.work)} · {place_told(advice.model.fit.place)}",
+        subheading=f"{_asked(advice.work)} · {_behind(advice.model)}",
         navigation=[],
         notices=warnings(advice),
         sentences=others,
@@ -48,8 +50,8 @@ def render(advice: Advice, trial: Trial | None = None) -> str:
         trial=trial and _tried(trial),
         parts=_parts(advice),
         helps=_helps(advice),
-        shape=advice.model.fit.shape.told(),
-        terms=_terms(advice),
+        shape=_shape(advice.model),
+        terms=_terms(advice.model),
     )
 
 
@@ -92,7 +94,7 @@ def _first(advice: Advice) -> list[tuple[str, str]]:
         ("Tasks", f"{advice.split.tasks:,}"),
         ("Cores", f"{advice.split.cores:,}"),
         ("Expected total", rough(expected.total)),
-        ("9 of 10 runs take", f"{rough(expected.low)} to {rough(expected.high)}"),
+        ("9 of 10 runs take", between(expected)),
         ("Without any overhead", rough(expected.ideal)),
     ]
 
@@ -140,7 +142,7 @@ def _points(advice: Advice) -> Table:
         [
             f"{point.tasks:,}",
             rough(point.prediction.total),
-            f"{rough(point.prediction.low)} to {rough(point.prediction.high)}",
+            between(point.prediction),
             rough(point.prediction.ideal),
         ]
         for point in advice.points
@@ -160,9 +162,23 @@ def _helps(advice: Advice) -> Table:
     return Table(["change", "total", "less"], rows)
 
 
-def _terms(advice: Advice) -> Table:
+def _behind(model: Model | Profiled) -> str:
+    """What the advice is of."""
+    return model.system.title if isinstance(model, Profiled) else place_told(model.fit.place)
+
+
+def _shape(model: Model | Profiled) -> str:
+    return "a profile" if isinstance(model, Profiled) else model.fit.shape.told()
+
+
+def _terms(model: Model | Profiled) -> Table:
+    if isinstance(model, Profiled):
+        given = [
+            [one.name, f"{one.value:.4g} {one.unit}", one.source] for one in model.system.given
+        ]
+        return Table(["what", "value", "where it is from"], given)
     rows = []
-    for one in advice.model.fit.estimates:
+    for one in model.fit.estimates:
         low, high = amount(one.low, one.term.unit), amount(one.high, one.term.unit)
         value = amount(one.value, one.term.unit) if one.determined else NOTHING
         between = f"{low} to {high}" if one.determined else f"below {high}"

@@ -6,10 +6,11 @@ import math
 
 from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
 from gridbench.advise.digits import longer, rough
+from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
-from gridbench.formats import counted, duration, percent, size
+from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.machine.words import disturbed_count, no_claim
-from gridbench.model.model import Prediction
+from gridbench.model.model import Model, Prediction
 
 _WORTH = 0.02
 """Part of the total from which on a change is worth a sentence."""
@@ -35,11 +36,22 @@ def warnings(advice: Advice) -> list[str]:
         f"This is beyond what was measured, and may be far off: {text}."
         for text in advice.expected.extrapolated
     ]
-    fit = advice.model.fit
-    if advice.model.disturbed:
-        found.insert(
-            0, no_claim(disturbed_count(advice.model.disturbed, fit.runs, "runs behind this"))
-        )
+    if isinstance(advice.model, Profiled):
+        luck = ", apart from how the times of tasks fall out" if advice.work.uneven else ""
+        return [
+            *found,
+            f"A profile does not tell how far it may be off: there is no interval{luck}.",
+        ]
+    return _of_runs(advice, advice.model, found)
+
+
+def _of_runs(advice: Advice, model: Model, beyond: list[str]) -> list[str]:
+    """What must be known of a model that was fitted to runs, and of the machine that they are
+    from."""
+    fit, found = model.fit, beyond
+    if model.disturbed:
+        count = disturbed_count(model.disturbed, fit.runs, "runs behind this")
+        found = [no_claim(count), *beyond]
     loose = [one.term.name for one in fit.estimates if not one.determined]
     if loose:
         found.append(
@@ -74,7 +86,7 @@ def _split(advice: Advice) -> str:
         into = f"Put its {work.uneven.pieces:,} tasks together to {split.tasks:,} of {each}"
         if split.tasks == work.uneven.pieces:
             into = f"Leave its {counted(split.tasks, 'task')} as they are, of {each}"
-    return f"{into}, on {cores} cores of {advice.model.fit.place.engine}."
+    return f"{into}, on {cores} cores of {advice.model.name}."
 
 
 def _within(advice: Advice) -> str:
@@ -91,6 +103,11 @@ def _within(advice: Advice) -> str:
             f" {counted(shortest.cores, 'core')}, and what limits then is {what}."
         )
     likely = counted(asked.likely.cores, "core")
+    if isinstance(advice.model, Profiled):
+        more = ""
+        if asked.sure and asked.sure.cores > asked.likely.cores:
+            more = f" On {asked.sure.cores:,} it does with 19 of 20 draws of task times."
+        return f"From {likely} on, the work is expected to end within {limit}.{more}"
     if asked.sure is None:
         return (
             f"From {likely} on, the work ends within {limit} more likely than not; with no number"
@@ -107,8 +124,9 @@ def _within(advice: Advice) -> str:
 
 def _expected(advice: Advice) -> str:
     expected = advice.expected
+    bounds = f" ({interval(expected)})" if expected.low < expected.high else ""
     return (
-        f"It is expected to take {rough(expected.total)} ({interval(expected)}), of which"
+        f"It is expected to take {rough(expected.total)}{bounds}, of which"
         f" {rough(expected.ideal)} are the work itself: an efficiency of"
         f" {percent(expected.ideal / expected.total, 0)}. On one core it would be"
         f" {duration(advice.work.seconds)}."
@@ -129,7 +147,10 @@ def _limit(advice: Advice) -> str:
     what, part = advice.limit
     share = percent(part / advice.expected.total, 0)
     if what == COMPUTING:
-        return f"What limits is the computing itself, with {share} of the time: use more cores."
+        told = f"What limits is the computing itself, with {share} of the time"
+        if advice.split.cores == advice.work.cores:
+            return f"{told}: use more cores."
+        return f"{told}." if advice.within else f"{told}; more cores cost more than they bring."
     if what == DIFFERENCES:
         return (
             f"What limits is that tasks differ, with {share} of the time: cores wait for the last."
@@ -229,7 +250,14 @@ def _uneven(advice: Advice) -> str:
 
 def interval(prediction: Prediction) -> str:
     """Of the total."""
-    return f"{rough(prediction.low)} to {rough(prediction.high)} in 9 of 10 cases"
+    return f"{between(prediction)} in 9 of 10 cases"
+
+
+def between(prediction: Prediction) -> str:
+    """The bounds of the total, if any are known."""
+    if prediction.low == prediction.high:
+        return NOTHING
+    return f"{rough(prediction.low)} to {rough(prediction.high)}"
 
 
 def _unique(points: list[Point]) -> list[Point]:

@@ -16,7 +16,7 @@ from gridbench.advise.work import Work
 def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
     """All of it; `tried` is None if nothing was."""
     return {
-        "engine": advice.model.fit.place.engine,
+        "engine": advice.model.name,
         "work": _work(advice.work),
         "advised": asdict(advice.split),
         "expected": asdict(advice.expected),

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gridbench.advise.costs import Costs
 from gridbench.advise.expected import total_of
 from gridbench.advise.work import Work
-from gridbench.model.model import Model
 
 _BLOCKS = (1, 2, 3, 4, 6, 10, 15, 25, 40, 65, 100)
 """Tasks for each core that are tried."""
@@ -20,7 +20,7 @@ _ALIKE_IN_TASKS = 0.03
 """On the same cores, totals that differ by less are as good: then fewer tasks are better. How a
 total changes with the number of tasks is off by 6 % in the median (docs/benchmarks/advice.json),
 and where it is much off, it is many tasks that take longer than expected."""
-Takes = Callable[[Model, Work, int, int], float]
+Takes = Callable[[Costs, Work, int, int], float]
 """Seconds that a work takes as so many tasks on so many cores, in the end."""
 _SHOWN = (1, 2, 5, 10, 25, 50, 100, 200, 400, 1000)
 
@@ -34,17 +34,17 @@ class Split:
     total: float
 
 
-def best_split(model: Model, work: Work) -> Split:
+def best_split(costs: Costs, work: Work) -> Split:
     """The one with the smallest total; of those that are as good, that with the fewest cores, and
     with these the one with the fewest tasks."""
     # Cores that get no task only cost: never more of them than tasks.
     most = min(work.cores, work.most_tasks)
-    found = {cores: _splits(model, work, cores) for cores in cores_tried(most)}
+    found = {cores: _splits(costs, work, cores) for cores in cores_tried(most)}
     around = min(found, key=lambda cores: _least(found[cores]))
     for factor in (0.75, 0.87, 1.15, 1.3):
         cores = round(around * factor)
         if 1 <= cores <= most and cores not in found:
-            found[cores] = _splits(model, work, cores)
+            found[cores] = _splits(costs, work, cores)
     least = min(map(_least, found.values()))
     fewest = min(
         cores for cores, splits in found.items() if _least(splits) <= least * (1 + _ALIKE_ON_CORES)
@@ -52,10 +52,10 @@ def best_split(model: Model, work: Work) -> Split:
     return _with_few_tasks(found[fewest], math.inf)
 
 
-def best_on(model: Model, work: Work, cores: int, limit: float, takes: Takes = total_of) -> Split:
+def best_on(costs: Costs, work: Work, cores: int, limit: float, takes: Takes = total_of) -> Split:
     """The one on exactly so many cores, which are no more than tasks can be; one that ends within
     `limit` seconds, if any does. Its total is what `takes` says."""
-    return _with_few_tasks(_splits(model, work, cores, takes), limit)
+    return _with_few_tasks(_splits(costs, work, cores, takes), limit)
 
 
 def _with_few_tasks(splits: Sequence[Split], limit: float) -> Split:
@@ -72,7 +72,7 @@ def _least(splits: Sequence[Split]) -> float:
     return min(split.total for split in splits)
 
 
-def _splits(model: Model, work: Work, cores: int, takes: Takes = total_of) -> list[Split]:
+def _splits(costs: Costs, work: Work, cores: int, takes: Takes = total_of) -> list[Split]:
     """On so many cores, each with at least one task: from few tasks to many, until they get no
     better."""
     found: list[Split] = []
@@ -80,7 +80,7 @@ def _splits(model: Model, work: Work, cores: int, takes: Takes = total_of) -> li
     for tasks in _tasks_tried(work, cores):
         if worse == _PATIENCE:
             break
-        split = Split(tasks, cores, takes(model, work, tasks, cores))
+        split = Split(tasks, cores, takes(costs, work, tasks, cores))
         found.append(split)
         worse = 0 if split.total < least else worse + 1
         least = min(least, split.total)

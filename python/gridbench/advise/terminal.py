@@ -7,7 +7,7 @@ from rich.text import Text
 
 from gridbench.advise.advice import Advice
 from gridbench.advise.digits import rough
-from gridbench.advise.prose import sentences, warnings
+from gridbench.advise.prose import between, sentences, warnings
 from gridbench.advise.trial import Trial
 from gridbench.advise.trial_prose import HEAD, left_out, row, trial_sentences, trial_warnings
 from gridbench.formats import percent
@@ -32,8 +32,7 @@ def print_advice(console: Console, advice: Advice) -> None:
     for point in advice.points:
         one = point.prediction
         style = "bold" if point.tasks == advice.split.tasks else ""
-        between = f"{rough(one.low)} to {rough(one.high)}"
-        points.add_row(f"{point.tasks:,}", rough(one.total), between, style=style)
+        points.add_row(f"{point.tasks:,}", rough(one.total), between(one), style=style)
     console.print(points)
 
 

@@ -133,7 +133,7 @@ def try_out(
         for one in chosen
         if one.case not in totals
     ]
-    host = advice.model.fit.place.host
+    host = advice.model.fit.place.host if isinstance(advice.model, Model) else ""
     return replace(
         trial,
         left_out=tuple(sorted(left_out, key=lambda one: (one.tasks, one.cores))),

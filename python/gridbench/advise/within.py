@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from gridbench.advise.costs import Costs
 from gridbench.advise.expected import predict, total_of
 from gridbench.advise.search import Split, best_on, best_split, cores_tried
 from gridbench.advise.work import Work
-from gridbench.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +30,28 @@ class Within:
         return self.sure or self.likely or self.shortest
 
 
-def within(model: Model, work: Work, limit: float) -> Within:
+def within(costs: Costs, work: Work, limit: float) -> Within:
     """Search all numbers of cores up to those of the work."""
 
     def expected(cores: int) -> Split:
-        return best_on(model, work, cores, limit)
+        return best_on(costs, work, cores, limit)
 
     def at_most(cores: int) -> Split:
-        return best_on(model, work, cores, limit, _at_most)
+        return best_on(costs, work, cores, limit, _at_most)
 
-    shortest = best_split(model, work)
+    shortest = best_split(costs, work)
     tried = sorted({*cores_tried(min(work.cores, work.most_tasks)), shortest.cores})
     # Fewer cores have no time for the work itself.
     likely = _fewest(expected, tried, math.ceil(work.seconds / limit), limit)
     sure = likely and _fewest(at_most, [likely.cores, *tried], likely.cores, limit)
     if sure:
-        sure = replace(sure, total=total_of(model, work, sure.tasks, sure.cores))
+        sure = replace(sure, total=total_of(costs, work, sure.tasks, sure.cores))
     return Within(limit=limit, likely=likely, sure=sure, shortest=shortest)
 
 
-def _at_most(model: Model, work: Work, tasks: int, cores: int) -> float:
+def _at_most(costs: Costs, work: Work, tasks: int, cores: int) -> float:
     """Seconds that 19 of 20 runs take at most."""
-    return predict(model, work, tasks, cores).high
+    return predict(costs, work, tasks, cores).high
 
 
 def _fewest(

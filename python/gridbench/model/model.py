@@ -63,6 +63,25 @@ class Model:
     """So many of the runs that it is fitted to were disturbed by other programs, as the user
     accepted; what it predicts then claims nothing."""
 
+    @property
+    def name(self) -> str:
+        """Of the engine."""
+        return self.fit.place.engine
+
+    @property
+    def linked(self) -> bool:
+        """Whether the workers are behind links."""
+        return self.fit.place.transport == "links"
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """Of its terms, by name."""
+        return self.fit.values
+
+    def outside(self, situation: Situation) -> tuple[str, ...]:
+        """In which ways a situation is unlike all that was measured."""
+        return self.measured.outside(situation)
+
     def total(self, situation: Situation, changed: Mapping[str, float] | None = None) -> float:
         """Seconds that it takes, with some terms changed if wanted."""
         values = self.fit.values | dict(changed or {})

@@ -22,12 +22,12 @@ from gridbench.simulate.account import Account, account
 from gridbench.simulate.compared import Against, against_runs
 from gridbench.simulate.fitted import Fitted, read_fitted
 from gridbench.simulate.page import write_sweep
-from gridbench.simulate.profile_file import profile_text, read_profile
+from gridbench.simulate.profile_file import profile_text, system_of
 from gridbench.simulate.progress import Progress, Stopped
 from gridbench.simulate.published_runs import PUBLISHED, against_published
 from gridbench.simulate.simulation import simulate
 from gridbench.simulate.sweep import Sweep, Swept, parse_sweep
-from gridbench.simulate.systems import SYSTEMS, System, system
+from gridbench.simulate.systems import SYSTEMS, System
 from gridbench.simulate.terminal import (
     heading,
     print_account,
@@ -83,7 +83,7 @@ def run_simulation(request: Request) -> int:
     fitted = _fitted(request)
     if fitted and request.against not in (None, PUBLISHED):
         return _watched(request, lambda progress, _: _compare(request, fitted, progress))
-    chosen = fitted.only() if fitted else _system(request)
+    chosen = fitted.only() if fitted else system_of(request.profile)
     if request.link is not None:
         chosen = chosen.on_link(parse_rate("--link", request.link))
     if request.node_link is not None:
@@ -119,12 +119,6 @@ def _fitted(request: Request) -> Fitted | None:
     if request.profile in SYSTEMS or not request.profile.endswith(".json"):
         return None
     return read_fitted(Path(request.profile), request.engine)
-
-
-def _system(request: Request) -> System:
-    name = request.profile
-    is_file = name not in SYSTEMS and (name.endswith(".toml") or Path(name).exists())
-    return read_profile(Path(name)) if is_file else system(name)
 
 
 def _work(request: Request, cores: int | None = None) -> Work:

@@ -17,7 +17,7 @@ from gridbench.errors import InputError
 from gridbench.model.pipeline import Parameters
 from gridbench.records import RecordError, from_record
 from gridbench.simulate.start_up import KINDS, StartUp
-from gridbench.simulate.systems import GIGABIT, System
+from gridbench.simulate.systems import GIGABIT, SYSTEMS, System, system
 from gridbench.simulate.throttling import Throttling
 from gridbench.workload.numbers import shown
 
@@ -41,6 +41,12 @@ class _File:
     parameters: Parameters
     start_up: dict[str, Any]
     throttling: Throttling | None = None
+
+
+def system_of(name: str) -> System:
+    """The built-in system of this name, or that of the file. InputError if there is none."""
+    is_file = name not in SYSTEMS and (name.endswith(".toml") or Path(name).exists())
+    return read_profile(Path(name)) if is_file else system(name)
 
 
 def read_profile(path: Path) -> System:

@@ -1,0 +1,141 @@
+"""A system that `gridbench simulate` knows, as what advice is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gridbench.analysis.columns import Floats
+from gridbench.model.model import Prediction
+from gridbench.model.observation import Situation
+from gridbench.model.pipeline import Case, Effort, Link, Manager, Parameters, figures
+from gridbench.simulate.simulation import case_of, total_of
+from gridbench.simulate.systems import System
+from gridbench.simulate.work import Work
+
+_START, _SHARED, _IN, _OUT, _HANDLING = "start.all", "shared.all", "in.all", "out.all", "submit"
+_LINKS = "way"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """The system. A profile has parameters, and no runs that tell how unsure they are."""
+
+    system: System
+
+    @property
+    def name(self) -> str:
+        """Of the system."""
+        return self.system.name
+
+    @property
+    def linked(self) -> bool:
+        """Whether the workers are behind links."""
+        return not self.system.one_host
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """What costs time, each as a factor of what the profile says."""
+        found = dict.fromkeys((_START, _SHARED, _IN, _OUT, _HANDLING), 1.0)
+        return found | {_LINKS: 1.0} if self.linked else found
+
+    def totals(
+        self, situations: Sequence[Situation], changed: Mapping[str, float] | None = None
+    ) -> Floats:
+        """Seconds that each takes, with some of the factors changed, shape (situations,)."""
+        factors = dict(self.values) | dict(changed or {})
+        system = _changed(self.system, factors)
+        cases = [_case(one, system, factors) for one in situations]
+        systems = [_started(one, system) for one in situations]
+        if system.throttling is None:
+            jobs = [(case, own.parameters) for case, own in zip(cases, systems, strict=True)]
+            return figures(jobs)[:, 0]
+        return np.array([total_of(*one) for one in zip(cases, systems, strict=True)])
+
+    def predict(self, situation: Situation) -> Prediction:
+        """What one takes: without an interval."""
+        total = float(self.totals([situation])[0])
+        return Prediction(
+            total=total,
+            low=total,
+            high=total,
+            ideal=situation.ideal,
+            extrapolated=self.outside(situation),
+        )
+
+    def unsure(self, _: Situation) -> float:
+        """A profile does not tell."""
+        return 0.0
+
+    def outside(self, situation: Situation) -> tuple[str, ...]:
+        """Whether it has more cores than any run that the profile is from."""
+        most = self.system.measured_cores
+        if most is None or situation.cores <= most:
+            return ()
+        return (f"the profile is from runs with at most {most:,} cores, and this has more",)
+
+
+def _case(situation: Situation, system: System, factors: Mapping[str, float]) -> Case:
+    work = Work(
+        cores=situation.cores,
+        tasks=situation.tasks,
+        sleep=0.0,  # the times are given
+        bytes_in=situation.bytes_in * factors[_IN],
+        bytes_shared=situation.bytes_shared * factors[_SHARED],
+        bytes_out=situation.bytes_out * factors[_OUT],
+    )
+    case = case_of(work, system, 0.0 if situation.warm else None, situation.sleep)
+    return replace(case, ready=case.ready * factors[_START])
+
+
+def _started(situation: Situation, system: System) -> System:
+    """Without what starts workers, if they run already."""
+    if not situation.warm or system.parameters.start is None:
+        return system
+    return replace(system, parameters=replace(system.parameters, start=None))
+
+
+def _changed(system: System, factors: Mapping[str, float]) -> System:
+    known = system.parameters
+    if (factor := factors[_HANDLING]) != 1:
+        known = _handled(known, factor)
+    if (factor := factors[_START]) != 1 and known.start:
+        start = known.start
+        start = replace(
+            start,
+            constant=start.constant * factor,
+            prepare=start.prepare * factor,
+            serial=start.serial * factor,
+            parallel=start.parallel * factor,
+            adopt=start.adopt * factor,
+        )
+        known = replace(known, start=start)
+    system = replace(system, parameters=known)
+    links = factors.get(_LINKS, 1.0)
+    return system if links == 1 else system.on_link(system.link / links)
+
+
+def _handled(known: Parameters, factor: float) -> Parameters:
+    """With so many times the cost of each task and message, besides its bytes."""
+
+    def link(one: Link) -> Link:
+        return replace(one, per_message=one.per_message * factor)
+
+    def effort(one: Effort) -> Effort:
+        return replace(one, fixed=one.fixed * factor)
+
+    manager = known.manager
+    return replace(
+        known,
+        manager=manager and Manager(inward=link(manager.inward), outward=link(manager.outward)),
+        to_workers=link(known.to_workers),
+        from_workers=link(known.from_workers),
+        submit_cost=known.submit_cost * factor,
+        retrieve_cost=known.retrieve_cost * factor,
+        start_latency=known.start_latency * factor,
+        return_latency=known.return_latency * factor,
+        take=effort(known.take),
+        make=effort(known.make),
+    )
