@@ -104,6 +104,7 @@ def test_lost_tasks_are_not_taken_for_dispatch():
     assert found.cost is None
     assert found.handling.count == 0
     assert math.isnan(found.phases.means()["dispatch"])
+    assert found.phases.means()["output"] == pytest.approx(float(found.phases.output.mean()))
     assert found.round_trip.count == lost.num_rows
     told = " ".join(sentences(found))
     assert "171 of 200 tasks" in told

@@ -57,6 +57,15 @@ def test_two_runs_are_drawn(driver, tmp_path):
     assert len(np.unique(pixels(png))) > 20
 
 
+def test_a_run_that_lacks_tasks_is_drawn(driver, tmp_path):
+    opened(driver, page_of(tmp_path, timelines.made_run(40, 4), ntasks=50))
+    pictures = drawn(driver)
+    # What lost tasks would have been taken for is left out; all else is there.
+    assert pictures["cost"]["marks"] == 0
+    for name in ("running", "phases", "stamps0", "gantt0"):
+        assert pictures[name]["marks"] >= 2, name
+
+
 def test_phases_have_their_colours_and_the_end_is_marked(driver, tmp_path):
     table = timelines.table_of(
         [

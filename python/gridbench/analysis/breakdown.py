@@ -59,8 +59,11 @@ class TaskPhases:
     output: Floats
 
     def means(self) -> dict[str, float]:
-        """Mean of each phase over the tasks with all stamps; NaN if there are none."""
+        """Mean of each phase over the tasks with all stamps; NaN if there are none, or if the phase
+        is not known."""
         known = np.isfinite(self.total())
+        if not known.any():
+            known = np.isfinite(self.extra + self.output)
         return {
             field.name: float(getattr(self, field.name)[known].mean())
             if known.any()
