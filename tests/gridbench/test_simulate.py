@@ -195,7 +195,7 @@ def test_every_task_comes_back_however_short_the_memory(
 
 def test_throttling_is_of_managers_only() -> None:
     ninfg = replace(system("ninfg"), throttling=Throttling(memory=1.0, disk=1.0))
-    with pytest.raises(InputError, match="throttling is of a manager"):
+    with pytest.raises(InputError, match="only a manager can throttle"):
         simulate(WORK, ninfg)
 
 
