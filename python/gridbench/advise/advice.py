@@ -15,7 +15,7 @@ from gridbench.advise.work import Work
 from gridbench.model.model import Model, Prediction
 from gridbench.workload.setup_file import MOST_NODES
 
-_GROUPS = (
+GROUPS = (
     ("starting workers", ("start.",)),
     ("shared data", ("shared.",)),
     ("task data", ("in.",)),
@@ -104,7 +104,7 @@ def advise(
         work=work,
         split=split,
         expected=predict(model, work, split.tasks, split.cores),
-        parts=_parts(model, work, split),
+        parts=parts_of(model, work, split),
         points=tuple(
             Point(tasks, predict(model, work, tasks, min(tasks, split.cores)))
             for tasks in tasks_shown(split, work.most_tasks)
@@ -121,12 +121,12 @@ def _named(costs: Costs, beginnings: Sequence[str]) -> list[str]:
     return [name for name in names if name.startswith(tuple(beginnings))]
 
 
-def _parts(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
+def parts_of(costs: Costs, work: Work, split: Split) -> tuple[tuple[str, float], ...]:
     """What the total loses when one group of terms after the other costs nothing, and at last the
     tasks are alike."""
     changed: dict[str, float] = {}
     parts, before = [], _total(costs, work, split)
-    for what, beginnings in _GROUPS:
+    for what, beginnings in GROUPS:
         changed |= dict.fromkeys(_named(costs, beginnings), 0.0)
         after = _total(costs, work, split, changed)
         parts.append((what, before - after))
@@ -168,7 +168,7 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
             bytes_out_each=work.bytes_out_each / 2,
         )
         found.append(Help("half as much data", _total(costs, half, split)))
-    handling = _named(costs, _GROUPS[-1][1])
+    handling = _named(costs, GROUPS[-1][1])
     found.append(Help("handling tasks in half the time", _cheaper(costs, work, split, handling)))
     if 2 * work.cores <= MOST_NODES:
         more = replace(work, cores=2 * work.cores)

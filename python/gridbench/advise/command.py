@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 
-from gridbench.advise.advice import advise
+from gridbench.advise.advice import Advice, advise
 from gridbench.advise.calibration import calibrate
+from gridbench.advise.costs import Costs
 from gridbench.advise.effort import Effort
 from gridbench.advise.kept import Kept, forget, kept_path, load_kept
+from gridbench.advise.limits_map import LimitsMap, limits_map
 from gridbench.advise.next_run import covers
 from gridbench.advise.page import write_advice
 from gridbench.advise.profiled import Profiled
@@ -59,6 +61,8 @@ class Request:
     printing: Printing = field(default_factory=Printing)
     within: float | None = None
     """Seconds in which the work shall end, on as few cores as do that; None: as soon as can be."""
+    maps: bool = False
+    """Show what limits over task time and data, for each model of `source`."""
     renew: bool = False
     """Measure anew, whatever model was kept."""
 
@@ -105,14 +109,15 @@ def _advise(request: Request, folder: Path) -> int:
     if request.effort:
         settle(request.policy, console)
     advice = advise(model, work, origin, request.within)
+    maps = _maps(request, advice)
     save_models([model], folder / "model.json")
-    write_advice(advice, folder / _PAGE)
+    write_advice(advice, folder / _PAGE, maps=maps)
     out = request.printing.tables()
     print_advice(out, advice)
     trial = None
     if request.effort and participant:
         trial = try_out(advice, participant, request.effort, console, request.policy)
-        write_advice(advice, folder / _PAGE, trial)
+        write_advice(advice, folder / _PAGE, trial, maps)
         print_trial(out, trial)
         if request.source is None and trial.contradicts(advice.expected.low, advice.expected.high):
             forget(place)
@@ -121,12 +126,23 @@ def _advise(request: Request, folder: Path) -> int:
                 " measures anew.",
                 soft_wrap=True,
             )
-    request.printing.document(lambda: to_record(advice, trial))
+    request.printing.document(lambda: to_record(advice, trial, maps))
     request.printing.say(f"results: {folder}")
     if trial is not None and trial.failed:
         return 1
     claims = not model.disturbed and (trial is None or trial.claims)
     return request.policy.exit_status(claims=claims)
+
+
+def _maps(request: Request, advice: Advice) -> list[LimitsMap]:
+    """Of all models in the file that was given, if it was one, else of what the advice is of."""
+    if not request.maps:
+        return []
+    several: Sequence[Costs] = [advice.model]
+    if request.source is not None and request.source.is_file():
+        several = load_models(request.source)
+    work = advice.work
+    return [limits_map(one, work.cores, warm=work.warm) for one in several]
 
 
 def _of_profile(request: Request, name: str, folder: Path) -> int:
@@ -146,9 +162,10 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
     if name.endswith(".json"):
         raise InputError("is not a profile", file=name, remedy="give a saved model by --from")
     advice = advise(Profiled(system_of(name)), request.work, limit=request.within)
-    write_advice(advice, folder / _PAGE)
+    maps = _maps(request, advice)
+    write_advice(advice, folder / _PAGE, maps=maps)
     print_advice(request.printing.tables(), advice)
-    request.printing.document(lambda: to_record(advice))
+    request.printing.document(lambda: to_record(advice, maps=maps))
     request.printing.say(f"results: {folder}")
     return 0
 

@@ -122,6 +122,13 @@ from gridbench.workload.body_option import parse_body, work_option
     "--renew", is_flag=True, help="Calibrate the engine anew, whatever model of it was kept."
 )
 @click.option(
+    "--map",
+    "maps",
+    is_flag=True,
+    help="Show on the page what limits, over the time of a task and its data: of each model in the"
+    " file given by --from, or of the engine or system of the advice.",
+)
+@click.option(
     "--try",
     "trying",
     is_flag=True,
@@ -168,6 +175,7 @@ def advise(
     engine: str | None,
     source: Path | None,
     profile: str | None,
+    maps: bool,
     renew: bool,
     trying: bool,
     rounds: int | None,
@@ -230,6 +238,7 @@ def advise(
                 within=None if within is None else parse_time("--within", within),
                 source=source,
                 profile=profile,
+                maps=maps,
                 renew=renew,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gridbench.advise.advice import Advice
+from gridbench.advise.advice import COMPUTING, GROUPS, Advice
 from gridbench.advise.digits import rough
+from gridbench.advise.limits_map import LimitsMap
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.prose import between, sentences, warnings
 from gridbench.advise.trial import Trial, Tried
@@ -18,20 +19,27 @@ from gridbench.model.model import Model
 from gridbench.model.terminal import amount, place_told
 from gridbench.pages import render as pages
 from gridbench.pages.chart import Chart
+from gridbench.pages.colours import SERIES
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Table
 from gridbench.workload.body import SLEEP
 
 
-def write_advice(advice: Advice, path: Path, trial: Trial | None = None) -> None:
+def write_advice(
+    advice: Advice, path: Path, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
+) -> None:
     """Write the page, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, render(advice, trial))
+    write_page(path, render(advice, trial, maps))
 
 
-def render(advice: Advice, trial: Trial | None = None) -> str:
-    """The whole page as HTML; with what splits really took, if they were tried."""
+def render(advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()) -> str:
+    """The whole page as HTML; with what splits really took, if they were tried, and with maps of
+    what limits, if there are any."""
     first, *others = sentences(advice)
-    data = _data(advice) | {"tried": [] if trial is None else _groups(advice, trial)}
+    data = _data(advice) | {
+        "tried": [] if trial is None else _groups(advice, trial),
+        "maps": {str(number): _map(one) for number, one in enumerate(maps)},
+    }
     return pages.render(
         "advise/advise.html",
         "gridbench advise",
@@ -47,6 +55,7 @@ def render(advice: Advice, trial: Trial | None = None) -> str:
         first=_first(advice),
         cores=f"{advice.split.cores:,}",
         chart=Chart("total", "Total time over the number of tasks", table=_points(advice)),
+        maps=[_drawn(number, one) for number, one in enumerate(maps)],
         trial=trial and _tried(trial),
         parts=_parts(advice),
         helps=_helps(advice),
@@ -160,6 +169,54 @@ def _helps(advice: Advice) -> Table:
     total = advice.expected.total
     rows = [[one.what, rough(one.total), percent(1 - one.total / total, 0)] for one in advice.helps]
     return Table(["change", "total", "less"], rows)
+
+
+def _drawn(number: int, one: LimitsMap) -> Chart:
+    rows = [
+        [
+            duration(cell.seconds),
+            size(cell.bytes_in),
+            cell.limits,
+            percent(cell.share, 0),
+            percent(cell.efficiency, 0),
+            "" if cell.measured else "no",
+        ]
+        for cell in one.cells
+    ]
+    return Chart(
+        "limits",
+        f"What limits {one.name}, by task time and data of a task",
+        name=str(number),
+        title=f"{one.name} on {counted(one.cores, 'core')}, {one.tasks:,} tasks",
+        table=Table(["task", "data", "what limits", "share", "efficiency", "measured"], rows),
+    )
+
+
+def _map(one: LimitsMap) -> list[dict[str, Any]]:
+    """For the picture: the cells, by what limits in them."""
+    sizes = [size(each) for each in dict.fromkeys(cell.bytes_in for cell in one.cells)]
+    kinds = [COMPUTING, *(what for what, _ in GROUPS)]
+    found = []
+    for number, what in enumerate(kinds):
+        cells = [cell for cell in one.cells if cell.limits == what]
+        texts = [
+            f"{duration(cell.seconds)}, {size(cell.bytes_in)}: {what}"
+            f" {percent(cell.share, 0)}, efficiency {percent(cell.efficiency, 0)}"
+            f"{'' if cell.measured else ', beyond what was measured'}"
+            for cell in cells
+        ]
+        found.append(
+            {
+                "name": what,
+                "colour": SERIES[number],
+                "seconds": [cell.seconds for cell in cells],
+                "sizes": [size(cell.bytes_in) for cell in cells],
+                "measured": [cell.measured for cell in cells],
+                "all_sizes": sizes,
+                "texts": texts,
+            }
+        )
+    return found
 
 
 def _behind(model: Model | Profiled) -> str:

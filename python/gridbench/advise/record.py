@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from gridbench.advise.advice import Advice
+from gridbench.advise.limits_map import LimitsMap
 from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.trial import Trial, Tried
@@ -13,7 +15,9 @@ from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.work import Work
 
 
-def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
+def to_record(
+    advice: Advice, trial: Trial | None = None, maps: Sequence[LimitsMap] = ()
+) -> dict[str, Any]:
     """All of it; `tried` is None if nothing was."""
     return {
         "engine": advice.model.name,
@@ -29,6 +33,7 @@ def to_record(advice: Advice, trial: Trial | None = None) -> dict[str, Any]:
         "sharing": asdict(advice.sharing) if advice.sharing else None,
         "sentences": sentences(advice),
         "warnings": warnings(advice),
+        "maps": [one.to_dict() for one in maps],
         "tried": None if trial is None else trial_record(trial),
     }
 

@@ -49,5 +49,28 @@
     };
   }
 
-  drawAll((figure) => show(figure, total, "advice", "Nothing to draw."));
+  // What limits over task time and data: a square for each, coloured by the largest part.
+  function limits(groups) {
+    const told = groups.filter((group) => group.seconds.length);
+    return {
+      traces: told.map((group) => ({
+        x: group.seconds, y: group.sizes, name: plain(group.name), mode: "markers",
+        marker: { size: 22, color: group.colour, line: { width: 3, color: group.colour },
+          symbol: group.measured.map((known) => (known ? "square" : "square-open")) },
+        text: group.texts.map(plain), hoverinfo: "text",
+      })),
+      layout: layout(420, axis("seconds of a task", { type: "log" }),
+        axis("data of a task", { type: "category", categoryorder: "array", categoryarray: groups[0].all_sizes })),
+      columns: ["task_s", "data", "limits", "measured"],
+      rows: told.flatMap((group) => group.seconds.map((seconds, i) =>
+        [seconds, group.sizes[i], group.name, group.measured[i]])),
+    };
+  }
+
+  drawAll((figure) => {
+    const { chart, name } = figure.dataset;
+    return chart === "limits"
+      ? show(figure, () => limits(data.maps[name]), `limits-${name}`, "Nothing to draw.")
+      : show(figure, total, "advice", "Nothing to draw.");
+  });
 })();

@@ -1,0 +1,107 @@
+"""What limits, over the time of a task and its data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from browsing import drawn, opened
+from gridbench.advise.advice import COMPUTING, GROUPS, advise
+from gridbench.advise.limits_map import SIZES, TIMES, limits_map
+from gridbench.advise.page import write_advice
+from gridbench.advise.profiled import Profiled
+from gridbench.advise.work import Work
+from gridbench.model.model import Model
+from gridbench.model.saved import save_models
+from gridbench.simulate.systems import system
+from running import Run
+from synthetic import MB
+
+
+def of(model: Model, engine: str) -> Model:
+    place = replace(model.fit.place, engine=engine)
+    return replace(model, fit=replace(model.fit, place=place))
+
+
+def test_there_is_a_cell_for_each_time_and_size(model: Model) -> None:
+    found = limits_map(model, 8, warm=True)
+    assert (found.name, found.cores, found.tasks) == ("made-up", 8, 32)
+    assert [(one.bytes_in, one.seconds) for one in found.cells] == [
+        (size, seconds) for size in SIZES for seconds in TIMES
+    ]
+    assert {one.limits for one in found.cells} <= {COMPUTING, *(what for what, _ in GROUPS)}
+
+
+def test_what_limits_is_what_it_is_known_to_be() -> None:
+    # 0.1 s for 10 MB, one after the other: 4 tasks for each of 10 cores.
+    known = system("ninfg")
+    one_by_one = 40 * known.parameters.to_workers.work(10 * MB)
+    found = limits_map(Profiled(known), 10, warm=True)
+    by = {(one.seconds, one.bytes_in): one for one in found.cells}
+    computing = [one for one in TIMES if 4 * one > 2 * one_by_one]
+    waiting = [one for one in TIMES if 4 * one < one_by_one / 3]
+    assert computing
+    assert waiting
+    for seconds in computing:
+        assert by[seconds, 10 * MB].limits == COMPUTING
+    for seconds in waiting:
+        assert by[seconds, 10 * MB].limits == "task data"
+    assert by[100.0, 0].efficiency == pytest.approx(1.0, rel=0.01)
+    assert by[1e-3, 100 * MB].efficiency < 0.01
+    cold = limits_map(Profiled(known), 10, warm=False)
+    start = {(one.seconds, one.bytes_in): one.limits for one in cold.cells}
+    assert start[1e-3, 0] == "starting workers"
+
+
+def test_shares_are_of_the_total(model: Model) -> None:
+    for one in limits_map(model, 4, warm=False).cells:
+        assert 1 / 6 <= one.share <= 1.001
+        if one.limits == COMPUTING:
+            assert one.share == pytest.approx(one.efficiency)
+        else:
+            assert one.efficiency <= 0.5
+
+
+def test_cells_beyond_what_was_measured_are_marked(model: Model) -> None:
+    by = {(one.seconds, one.bytes_in): one for one in limits_map(model, 8, warm=False).cells}
+    assert by[0.1, MB].measured
+    assert not by[0.1, 100 * MB].measured  # 8 MB at most
+
+
+def test_more_cores_than_a_user_waits_for_are_not_looked_at() -> None:
+    assert limits_map(Profiled(system("gridrpc")), 50_000, warm=True).cores == 1000
+
+
+def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "report.html"
+    found = limits_map(model, 8, warm=False)
+    write_advice(advise(model, Work(seconds=1.0, cores=8)), path, maps=[found])
+    opened(driver, path)
+    assert drawn(driver)["limits"]["marks"] >= len(found.cells)
+    legend = driver.execute_script(
+        "return [...document.querySelectorAll('[data-chart=limits] .legendtext')]"
+        ".map(found => found.textContent)"
+    )
+    assert set(legend) == {one.limits for one in found.cells}
+    text = driver.find_element("css selector", "body").text
+    assert "What limits, by task time and data" in text
+    assert "made-up on 8 cores, 32 tasks" in text
+
+
+def test_the_command_maps_each_model_of_a_file(
+    model: Model, tmp_path: Path, gridbench: Run
+) -> None:
+    save_models([of(model, "one"), of(model, "other")], tmp_path / "models.json")
+    command = ("advise", "--work", "1s", "--cores", "8", "--task", "sleep", "--out", "advice")
+    done = gridbench(*command, "--from", "models.json", "--engine", "one", "--map", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [one["name"] for one in told["maps"]] == ["one", "other"]
+    first = limits_map(model, 8, warm=False).to_dict()
+    assert told["maps"][0]["cells"] == json.loads(json.dumps(first))["cells"]
+    assert "other on 8 cores" in (tmp_path / "advice" / "report.html").read_text()
+    plain = gridbench(*command, "--from", "models.json", "--engine", "one", "--json")
+    assert json.loads(plain.stdout)["maps"] == []
