@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from browsing import drawn, opened
-from gridbench.advise.advice import COMPUTING, GROUPS, advise
+from gridbench.advise.advice import COMPUTING, GROUPS
 from gridbench.advise.limits_map import SIZES, TIMES, limits_map
-from gridbench.advise.page import write_advice
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
 from gridbench.simulate.systems import system
@@ -73,22 +70,6 @@ def test_cells_beyond_what_was_measured_are_marked(model: Model) -> None:
 
 def test_more_cores_than_a_user_waits_for_are_not_looked_at() -> None:
     assert limits_map(Profiled(system("gridrpc")), 50_000, warm=True).cores == 1000
-
-
-def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    path = tmp_path / "report.html"
-    found = limits_map(model, 8, warm=False)
-    write_advice(advise(model, Work(seconds=1.0, cores=8)), path, maps=[found])
-    opened(driver, path)
-    assert drawn(driver)["limits"]["marks"] >= len(found.cells)
-    legend = driver.execute_script(
-        "return [...document.querySelectorAll('[data-chart=limits] .legendtext')]"
-        ".map(found => found.textContent)"
-    )
-    assert set(legend) == {one.limits for one in found.cells}
-    text = driver.find_element("css selector", "body").text
-    assert "What limits, by task time and data" in text
-    assert "made-up on 8 cores, 32 tasks" in text
 
 
 def test_the_command_maps_each_model_of_a_file(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -179,20 +178,3 @@ def test_the_command_takes_a_log(model: Model, tmp_path: Path, gridbench: Run) -
     }
     assert "as in my.log" in (tmp_path / "advice" / "report.html").read_text()
     assert gridbench("advise", "--cores", "4", "--from", "model.json").returncode == 2
-
-
-def test_tried_splits_have_the_times_of_the_log(
-    model: Model, tmp_path: Path, gridbench: Run
-) -> None:
-    place = replace(model.fit.place, engine="gridrpc-native")
-    save_models([replace(model, fit=replace(model.fit, place=place))], tmp_path / "model.json")
-    log(tmp_path / "my.log", (0.01, 0.4, 0.01))
-    done = gridbench(
-        *("advise", "--work-from", "my.log", "--cores", "3", "--task", "sleep", "--rounds", "1"),
-        *("--from", "model.json", "--out", "advice", "--try", "--accept-load", "--json"),
-    )
-    assert done.returncode == 0, done.stderr
-    splits = json.loads(done.stdout)["tried"]["splits"]
-    assert splits
-    # 0.14 s each, if the time was shared out evenly.
-    assert all(one["median"] >= 0.4 for one in splits)

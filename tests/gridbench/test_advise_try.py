@@ -16,10 +16,12 @@ import pytest
 
 from browsing import drawn, opened
 from gridbench.advise.advice import COMPARED, Advice, advise
+from gridbench.advise.limits_map import limits_map
 from gridbench.advise.page import write_advice
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.trial_prose import trial_sentences, trial_warnings
 from gridbench.advise.trying import candidates
+from gridbench.advise.uneven import Uneven
 from gridbench.advise.work import Work
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
@@ -418,6 +420,66 @@ def test_what_was_measured_is_drawn(driver, model: Model, tmp_path: Path) -> Non
     assert drawn(driver)["total"]["marks"] >= before + 2 * len(found.tried)
     tables = driver.find_elements("css selector", "section table")
     assert any("off by" in one.text and "+50.0 %" in one.text for one in tables)
+
+
+def test_uneven_work_is_tried_with_the_times_that_were_drawn(saved: Path, gridbench: Run) -> None:
+    done = gridbench(
+        *("advise", "--work", "0.4s", "--cores", "3", "--most-tasks", "3", "--task", "sleep"),
+        *("--stddev", "400%", "--distribution", "log-normal", "--rounds", "1", "--json"),
+        *("--from", saved, "--out", "advice", "--try", "--accept-load"),
+    )
+    assert done.returncode == 0, done.stderr
+    splits = json.loads(done.stdout)["tried"]["splits"]
+    heavy = Uneven(share=4.0, distribution="log-normal")
+    assert heavy.times(0.4, 3, 0).max() > 0.2
+    assert any(one["tasks"] == 3 for one in splits)
+    for one in splits:
+        # No run can end before its longest task has.
+        longest = heavy.times(0.4, one["tasks"], 0).max()
+        assert min(one["totals"]) >= longest - 1e-3
+
+
+def test_the_tasks_of_a_log_are_tried_with_their_times(
+    saved: Path, tmp_path: Path, gridbench: Run
+) -> None:
+    (tmp_path / "my.log").write_text(
+        "# NTasks=3 NNodes=3 InputFile=mine TaskDataSize=0 SharedDataSize=0 WriteDataSize=0\n"
+        "1 0.01 0.1 0.2 0.21 0.3 node1\n"
+        "2 0.4 0.1 0.2 0.6 0.7 node2\n3 0.01 0.1 0.2 0.21 0.3 node3\n"
+    )
+    done = gridbench(
+        *("advise", "--work-from", "my.log", "--cores", "3", "--task", "sleep", "--rounds", "1"),
+        *("--from", saved, "--out", "advice", "--try", "--accept-load", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    splits = json.loads(done.stdout)["tried"]["splits"]
+    assert splits
+    # 0.14 s each, if the time was shared out evenly.
+    assert all(one["median"] >= 0.4 for one in splits)
+
+
+def test_with_a_time_in_mind_nothing_is_tried_on_more_cores(model: Model) -> None:
+    work = Work(seconds=4.0, cores=16)
+    few = advise(model, work, limit=1.0)
+    assert few.split.cores < 8
+    assert {one.case.cores for one in candidates(few)} <= set(range(1, few.split.cores + 1))
+    assert any(one.case.cores == 16 for one in candidates(advise(model, work)))
+
+
+def test_the_map_is_drawn(driver, model: Model, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "report.html"
+    found = limits_map(model, 8, warm=False)
+    write_advice(advise(model, Work(seconds=1.0, cores=8)), path, maps=[found])
+    opened(driver, path)
+    assert drawn(driver)["limits"]["marks"] >= len(found.cells)
+    legend = driver.execute_script(
+        "return [...document.querySelectorAll('[data-chart=limits] .legendtext')]"
+        ".map(found => found.textContent)"
+    )
+    assert set(legend) == {one.limits for one in found.cells}
+    text = driver.find_element("css selector", "body").text
+    assert "What limits, by task time and data" in text
+    assert f"{ENGINE} on 8 cores, 32 tasks" in text
 
 
 def test_the_benchmark_of_advice(saved: Path, tmp_path: Path, environment: dict[str, str]) -> None:

@@ -221,24 +221,3 @@ def test_the_command_takes_a_deviation(model: Model, tmp_path: Path, gridbench: 
     assert told["work"]["most_tasks"] == 200
     assert told["parts"][DIFFERENCES] > 0
     assert "deviating by 50 %, log-normal" in (tmp_path / "advice" / "report.html").read_text()
-
-
-def test_tried_splits_have_the_times_that_were_drawn(
-    model: Model, tmp_path: Path, gridbench: Run
-) -> None:
-    place = replace(model.fit.place, engine="gridrpc-native")
-    save_models([replace(model, fit=replace(model.fit, place=place))], tmp_path / "model.json")
-    done = gridbench(
-        *("advise", "--work", "0.4s", "--cores", "2", "--most-tasks", "2", "--task", "sleep"),
-        *("--stddev", "400%", "--distribution", "pareto", "--rounds", "1", "--json"),
-        *("--from", "model.json", "--out", "advice", "--try", "--accept-load"),
-    )
-    assert done.returncode == 0, done.stderr
-    splits = {
-        (one["tasks"], one["cores"]): one for one in json.loads(done.stdout)["tried"]["splits"]
-    }
-    heavy = Uneven(share=4.0, distribution="pareto")
-    for tasks, cores in splits:
-        # No run can end before its longest task has.
-        longest = heavy.times(0.4, tasks, 0).max()
-        assert min(splits[tasks, cores]["totals"]) >= longest - 1e-3

@@ -61,11 +61,13 @@ def participant_of(model: Model) -> Participant:
 
 def candidates(advice: Advice) -> list[Candidate]:
     """The advised split; and round numbers of tasks, on the advised cores and on all that there
-    are, or as many as there are tasks. By number of tasks, then of cores."""
+    are, or as many as there are tasks; if the fewest cores are wanted, not on more. By number of
+    tasks, then of cores."""
     split, work = advice.split, advice.work
+    most = split.cores if advice.within else work.cores
     splits = {(split.tasks, split.cores)}
     for tasks in COMPARED:
-        splits |= {(tasks, min(tasks, cores)) for cores in (split.cores, work.cores)}
+        splits |= {(tasks, min(tasks, cores)) for cores in (split.cores, most)}
     found = []
     for tasks, cores in sorted(splits):
         situation = work.divided(tasks, cores)
