@@ -61,6 +61,10 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench model runs/here --out model.json": NotRun(
             "takes as long as in docs/gridbench.md, where it is run"
         ),
+        "# NTasks=4 NNodes=2 InputFile=mine TaskDataSize=100"
+        " SharedDataSize=0 WriteDataSize=5": NotRun(
+            "a log of the reader's own: tests/gridbench/test_advise_recorded.py reads it"
+        ),
         "gridbench advise --work-from tasks.log --cores 100 --task sleep": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --within 5s": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --stddev 50%": NotRun(_CALIBRATES),
@@ -314,6 +318,7 @@ hosts = ["node[1-4]"]
 """
 
 GIVEN = {
+    "docs/advice.md": Given({"tasks.log": "see the page"}),
     "docs/coming-from-mpi4py.md": Given(
         commands=(
             # For machines with fewer processors than ranks, on which tests may run as root.

@@ -19,7 +19,7 @@ from gridbench.advise.work import Work
 from gridbench.errors import InputError
 from gridbench.model.model import Model
 from gridbench.model.saved import save_models
-from running import MakeSetup, Run
+from running import REPOSITORY, MakeSetup, Run
 from synthetic import MB
 
 TIMES = (4.0, 1.0, 1.0, 2.0, 0.0, 3.0, 1.0, 8.0)
@@ -70,6 +70,15 @@ def test_a_log_tells_times_in_the_order_of_tasks(tmp_path: Path, sleep: bool) ->
     assert pairs.bytes_in == 2 * MB
     (three,) = work.drawn(3, 4)  # of 2, 3 and 3 tasks
     assert three.sleep == pytest.approx((5.0, 3.0, 12.0))
+
+
+def test_the_log_in_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "advice.md").read_text()
+    text = page.split("```text\n# NTasks")[1].split("```")[0]
+    (tmp_path / "tasks.log").write_text(f"# NTasks{text}")
+    found = read_log(tmp_path / "tasks.log")
+    assert found.recorded.times(found.seconds, 4, 0) == pytest.approx((1.25, 4.5, 0.75, 2.0))
+    assert (found.bytes_in, found.bytes_out) == (400 * 1024, 20 * 1024)
 
 
 def test_the_folder_of_a_run_is_a_log_too(

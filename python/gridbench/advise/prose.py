@@ -228,10 +228,14 @@ def _uneven(advice: Advice) -> str:
     if isinstance(uneven, Recorded):
         times = uneven.times(advice.work.seconds, split.tasks, 0)
         now = percent(float(times.std() / times.mean()), 0)
+        together = (
+            f"; put together in their order to {split.tasks:,}, by {now}"
+            if split.tasks < uneven.pieces
+            else ""
+        )
         return (
-            f"The {counted(uneven.pieces, 'task')} of {uneven.source} deviate by {deviation}; put"
-            f" together in their order to {split.tasks:,}, by {now}. Data is taken to be the same"
-            " for each of them."
+            f"The {counted(uneven.pieces, 'task')} of {uneven.source} deviate by"
+            f" {deviation}{together}. Data is taken to be the same for each of them."
         )
     kind = "" if uneven.distribution == "normal" else f" ({uneven.distribution})"
     drawn = f"Totals are means of {uneven.draws(split.tasks)} draws."
