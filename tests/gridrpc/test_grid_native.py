@@ -43,7 +43,7 @@ def test_unknown_functions(native_grid: Grid, name: str) -> None:
 
 
 def test_what_is_no_name(native_grid: Grid) -> None:
-    with pytest.raises(ValueError, match="no name of a function"):
+    with pytest.raises(ValueError, match="not a function's name"):
         native_grid.submit("no_such")
 
 

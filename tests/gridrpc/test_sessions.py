@@ -360,7 +360,7 @@ def test_an_item_that_raises_an_error_leaves_the_map_open(
 def test_a_session_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(NoSession, match=r"no session `dawn`; there are .*`night`"):
         gridrpc.attach("dawn")
-    with pytest.raises(ValueError, match="no name of a session"):
+    with pytest.raises(ValueError, match="not a valid name of a session"):
         gridrpc.attach("../night")
     said = command("start", "night", cwd=tmp_path, status=1)
     assert "`night` runs already" in said

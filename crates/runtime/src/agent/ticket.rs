@@ -98,7 +98,7 @@ mod tests {
         let word = ticket().encode();
         for wrong in ["", "hello", "gridrpc1.", "gridrpc1.!!!", &word[..word.len() - 9]] {
             let error = Ticket::decode(wrong).unwrap_err().to_string();
-            assert!(error.contains("no ticket"), "{error}");
+            assert!(error.contains("not a ticket"), "{error}");
         }
     }
 
