@@ -27,6 +27,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.process.memory import footprint, tree
 from gridbench.statistics.series import Series
+from quiet import as_if_quiet
 from running import PROGRAM, Run
 
 MB = 1_000_000
@@ -42,6 +43,7 @@ def measured_grain() -> tuple[Area, Points]:
     area = grain.area_of(uniform=300, uneven=60)
     samples = Points()
     measure(area, 2, samples)
+    samples = as_if_quiet(samples)
     return area, samples
 
 
@@ -88,6 +90,7 @@ def test_libraries_are_compared_with_the_pools_that_they_know() -> None:
     area = libraries.area_of(small=200, size=1_000_000, calls=200, rounds=1)
     samples = Points()
     measure(area, 1, samples)
+    samples = as_if_quiet(samples)
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
     assert all(row.reached is not None for row in rows)
@@ -97,6 +100,7 @@ def test_a_journal_is_written_and_read() -> None:
     area = journal.area_of(count=20_000)
     samples = Points()
     measure(area, 1, samples)
+    samples = as_if_quiet(samples)
     rows = area.rows(samples)
     assert [row.problems for row in rows] == [[]] * len(rows)
     # A pickled list of numbers, its record, and that of the items that were sent.

@@ -28,6 +28,7 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.engines.environments import Environment
 from linking import left_of
+from quiet import as_if_quiet
 from running import DEADLINE, PROGRAM, Run, cmdline, until
 
 #: Ray takes half a minute to start; it is measured by a test of its own.
@@ -43,6 +44,7 @@ def _measured(area: Area) -> list[Row]:
         pytest.skip("; ".join(sorted(missing)))
     samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)
+    samples = as_if_quiet(samples)
     rows = [row for row in area.rows(samples) if not row.what.endswith(_SLOW)]
     assert [row.problems for row in rows] == [[]] * len(rows)
     assert all(row.ours.values for row in rows)
@@ -72,6 +74,7 @@ def test_other_engines_are_measured_on_the_same_hosts(
     cases = [case for case in area.cases if case.name in (OURS, peer)]
     samples = Points()
     measure(dataclasses.replace(area, cases=cases), 1, samples)
+    samples = as_if_quiet(samples)
     rows = [row for row in area.rows(samples) if row.what.endswith(f"peer: {peer}")]
     assert [row.problems for row in rows] == [[]] * 4
     assert all(row.reached is not None for row in rows)

@@ -231,7 +231,7 @@ def test_fewer_cores_are_dealt_to_the_hosts(place: Place) -> None:
         (["--engine", "process-pool"], "the engine `process-pool` cannot", "gridbench report"),
         (["--server", "nine"], "`nine`", "are one, lab, far"),
         (["--server", "lab,"], "without a name", "NAME[,NAME]"),
-        (["--server", "lab", "--cores", "8"], "the servers have 7 workers", "lower --cores"),
+        (["--server", "lab", "--cores", "8"], "and the servers have 7", "lower --cores"),
         (["--server", "one,lab"], "node1 is in two servers", "without common hosts"),
         (
             ["--server", "ssh://nobody.invalid?start_timeout=20"],

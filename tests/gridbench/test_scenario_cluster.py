@@ -114,7 +114,7 @@ def test_a_scenario_runs_on_the_nodes_of_a_cluster(
     why = {result.cores: result.reason for result in results if result.status == "skipped"}
     assert sorted(why) == [5, 7]
     assert "5 workers cannot be divided evenly" in why[5]
-    assert "the servers have 6 workers" in why[7]
+    assert "and the servers have 6" in why[7]
     measured = [result for result in results if result.status in ("done", "invalid")]
     assert len(measured) == 4
     for result in measured:

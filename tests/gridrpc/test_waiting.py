@@ -87,6 +87,6 @@ def test_futures_are_refused_with_the_name_of_what_takes_them() -> None:
     with gridrpc.Executor(1) as executor:
         future = executor.submit(abs, -1)
         for refused in (gridrpc.wait, gridrpc.as_completed):
-            with pytest.raises(TypeError, match=r"no call of a grid.*concurrent\.futures"):
+            with pytest.raises(TypeError, match=r"not a call of a grid.*concurrent\.futures"):
                 refused([future])
         assert future.result(60) == 1
