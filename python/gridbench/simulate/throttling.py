@@ -42,7 +42,7 @@ class Throttling:
     disk: float
     """Bytes per second, written or read."""
     slower: float = 2.0
-    """So many times as long takes a new request, in each of the first two steps."""
+    """Factor by which a new request takes longer, in each of the first two steps."""
     proactive: float = 0.5
     severe: float = 0.6
     critical: float = 0.75

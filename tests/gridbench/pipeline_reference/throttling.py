@@ -1,16 +1,4 @@
-"""A manager that runs short of memory, and takes four steps against it.
-
-The bytes that it holds are the data of tasks that have come to it and have not reached a worker,
-and results that have not reached the client. One that sends a task again when its worker is lost
-keeps its data until it has the result. From a share of its memory on
-
-- *proactive*: new requests are taken more slowly, and data is written to disk: what is only kept
-  first, then what waits, which has to be read again before it can be sent;
-- *severe*: still more slowly, tasks that wait come first;
-- *critical*: new tasks are held back, results go out first;
-- *halt*: nothing is taken, sent or accepted from workers until there is room again; what is on
-  its way arrives, results leave, and writing to disk goes on.
-"""
+"""The twin of a manager that runs short of memory: see gridbench.simulate.throttling."""
 
 from __future__ import annotations
 
