@@ -116,9 +116,12 @@ docs: install $(STAMPS)/docs-packages ## build the documentation site, without a
 
 # In more processes than a small machine has processors, as tests mostly wait for what others do; one
 # file in one of them, in the order of tests/conftest.py. One that dies is not replaced: the run would
-# not end.
+# not end. They run real clusters on a machine whose other programs nobody controls: a test that fails
+# is tried once more, and listed as RERUN; what fails again has failed. RERUNS=0 tries each only once.
 PROCESSES ?= 4
-PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+RERUNS ?= 1
+PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
+	--reruns $(RERUNS) --reruns-delay 2 -r fER
 
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests

@@ -18,6 +18,12 @@ from gridbench.model.model import Model
 from running import DEADLINE, PROGRAM, REPOSITORY, MakeSetup, Run
 
 
+@pytest.fixture(autouse=True)
+def no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process is known as ours by what a test before this one measured."""
+    monkeypatch.setenv("GRIDBENCH_MEASURES", "")
+
+
 @pytest.fixture
 def environment() -> dict[str, str]:
     """For child processes: they find the same packages as the tests, from any folder."""

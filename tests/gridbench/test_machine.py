@@ -78,13 +78,6 @@ def test_a_stranger_is_seen_and_a_child_is_not(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-@pytest.fixture
-def no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable is as it was before when the test is over."""
-    monkeypatch.setenv("GRIDBENCH_MEASURES", "")
-
-
-@pytest.mark.usefixtures("no_mark")
 def test_what_a_batch_system_starts_for_us_is_ours() -> None:
     """Who has submitted a job passes on a mark; daemons pass on the rest of its environment."""
     mark()
@@ -96,7 +89,6 @@ def test_what_a_batch_system_starts_for_us_is_ours() -> None:
         assert reading(os.getpid()).apart
 
 
-@pytest.mark.usefixtures("no_mark")
 def test_agents_that_come_by_ssh_are_unclear(tmp_path: Path) -> None:
     mark()
     (tmp_path / "gridrpc").symlink_to(sys.executable)
