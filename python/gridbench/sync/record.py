@@ -1,0 +1,154 @@
+"""What is kept of a round: one record of a file of records (gridbench/record_file.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gridbench.record_file import Form
+
+FILE = "rounds.jsonl"
+"""In the folder of results."""
+OUTPUT = "output"
+"""The folder beside it with what tasks printed."""
+
+Start = Literal["entry", "exec"]
+"""Where a prepared task waits: at the entry of its program, or just before that is executed."""
+Status = Literal["ok", "failed", "timeout", "lost"]
+"""Of a task; `failed`: its exit status was not 0; `lost`: its worker ended or could not begin it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Of the operations of a phase, seconds."""
+
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """What a task says of a part of its work, such as writing a file, or making directories."""
+
+    name: str
+    seconds: float
+    bytes: int = 0
+    operations: int = 0
+    latency: Latency | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What one worker did in a round. Times are in seconds after the agreed instant of the round, on
+    the client's clock."""
+
+    worker: int
+    host: str
+    rank: int
+    """Which of the workers of its host it is, from 0."""
+    status: Status
+    start: Start = "entry"
+    began: float | None = None
+    """The first instruction; None: it was not reached."""
+    ended: float | None = None
+    """When its process had ended."""
+    clock_error: float = 0.0
+    """By so much both may be wrong, on either side, against tasks of other hosts."""
+    late: float = 0.0
+    """The order to start came by so much after the agreed instant; 0: in time."""
+    exit: int | None = None
+    """The exit status, or minus the number of the signal that ended it."""
+    why: str = ""
+    """What went wrong, if something did."""
+    user: float = 0.0
+    """Processor time, seconds."""
+    system: float = 0.0
+    memory: int = 0
+    """The most that was resident, bytes."""
+    phases: tuple[Phase, ...] = ()
+    output: str = ""
+    """The file with what it printed, below the folder of results; empty: it printed nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A look at a host during the round; what counts is counted since the look before."""
+
+    at: float
+    """Seconds after the agreed instant."""
+    seconds: float
+    """That passed since the look before."""
+    processors: float
+    """Busy, of the host's."""
+    waiting: float
+    """Processors idle while something waited for a disk."""
+    disk_busy: float
+    """Share of the time in which the busiest disk had something to do."""
+    disk: str
+    """That disk; empty: none."""
+    disk_read: float
+    """Bytes per second, all disks."""
+    disk_written: float
+    network_in: float
+    """Bytes per second, all interfaces but the loopback."""
+    network_out: float
+    loopback: float
+    """Bytes per second."""
+    dirty: int
+    """Bytes in memory that are still to be written."""
+    available: int
+    """Bytes of memory."""
+    pressure: dict[str, float] = field(default_factory=dict)
+    """Share of the time in which some process waited for `cpu`, `io`, `memory` (Linux' PSI)."""
+    watched: dict[str, float] = field(default_factory=dict)
+    """Processors that programs used which the user named, by name, all processes together."""
+    watched_busiest: dict[str, float] = field(default_factory=dict)
+    """The same of the busiest one of their processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """What happened on a host during a round."""
+
+    host: str
+    cores: int
+    memory: int
+    """Bytes."""
+    whole: Sample | None = None
+    """From before the instant to after the last end; None: it is not known."""
+    during: tuple[Sample, ...] = ()
+    """Looks meanwhile; none in a short round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One synchronised start of all workers."""
+
+    workers: int
+    parameter: str
+    """Empty: there are none."""
+    repeat: int
+    """From 0."""
+    start: Start
+    at: str
+    """The agreed instant, ISO 8601."""
+    status: Literal["done", "failed"]
+    """`failed`: a task of it did not end well."""
+    prepared_in: float
+    """Seconds until all tasks waited."""
+    tasks: tuple[Task, ...]
+    hosts: tuple[HostUse, ...] = ()
+    load: dict[str, Any] | None = None
+    """What other programs did meanwhile, as that of a run's record."""
+
+    @property
+    def identity(self) -> tuple[int, str, Start, int]:
+        """Of all records of a file, one has it."""
+        return self.workers, self.parameter, self.start, self.repeat
+
+
+FORM: Form[Round] = Form(
+    kind="synchronised rounds", of="synchronised rounds", noun="round", record=Round
+)
