@@ -15,7 +15,8 @@ OUTPUT = "output"
 Start = Literal["entry", "exec"]
 """Where a prepared task waits: at the entry of its program, or just before that is executed."""
 Status = Literal["ok", "failed", "timeout", "lost"]
-"""Of a task; `failed`: its exit status was not 0; `lost`: its worker ended or could not begin it."""
+"""Of a task; `failed`: it ended with another exit status than 0; `lost`: its worker ended, or could
+not begin it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,8 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What one worker did in a round. Times are in seconds after the agreed instant of the round, on
-    the client's clock."""
+    """What one worker did in a round. Times are on the client's clock, in seconds after the agreed
+    instant."""
 
     worker: int
     host: str
