@@ -18,9 +18,11 @@ __all__ = [
     "Buffer",
     "Call",
     "Dependency",
+    "EndedTask",
     "ForkedSpawner",
     "Function",
     "Grid",
+    "HeldTask",
     "Modules",
     "Reserved",
     "Server",
@@ -42,6 +44,7 @@ __all__ = [
     "run_spawner",
     "shared_memory",
     "threads_are_known",
+    "wait_for_held",
 ]
 
 WIRE_VERSION: Final[int]
@@ -318,6 +321,39 @@ class Worker:
     def kept(self, blob: int) -> Any | None: ...
     def keep(self, blob: int, value: object) -> None: ...
 
+class EndedTask:
+    @property
+    def status(self) -> int: ...
+    @property
+    def began(self) -> int | None: ...
+    @property
+    def ended(self) -> int: ...
+    @property
+    def user(self) -> float: ...
+    @property
+    def system(self) -> float: ...
+    @property
+    def memory(self) -> int: ...
+
+class HeldTask:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        arguments: Sequence[str | bytes],
+        environment: Sequence[tuple[str, str]],
+        directory: str | os.PathLike[str],
+        output: str | os.PathLike[str],
+        errors: str | os.PathLike[str],
+        at_entry: bool,
+    ) -> None: ...
+    def release(self, at: int) -> None: ...
+    @property
+    def ended(self) -> EndedTask | None: ...
+    def kill(self) -> None: ...
+    @property
+    def pid(self) -> int: ...
+
+def wait_for_held(tasks: Sequence[HeldTask], until: int) -> bool: ...
 def follow_pipeline(
     case: object,
     parameters: object,

@@ -137,9 +137,7 @@ impl Gate {
             libc::clock_gettime(CLOCK, began);
         }
         if urgent {
-            let usual = libc::sched_param { sched_priority: 0 };
-            // SAFETY: a system call with the address of its parameter.
-            unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const usual) };
+            has_usual_priority();
         }
     }
 }
@@ -151,11 +149,22 @@ impl Drop for Gate {
     }
 }
 
-/// Gives a waiting process a real-time priority, if that is allowed; 0: this one.
+/// Gives a process a real-time priority, if that is allowed and it has none of another kind; 0: this
+/// thread.
 pub(crate) fn has_priority(pid: i32) -> bool {
     let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: a system call with the address of its parameter.
-    unsafe { libc::sched_setscheduler(pid, libc::SCHED_FIFO, &raw const priority) == 0 }
+    // SAFETY: system calls, the second with the address of its parameter.
+    unsafe {
+        libc::sched_getscheduler(pid) == libc::SCHED_OTHER
+            && libc::sched_setscheduler(pid, libc::SCHED_FIFO, &raw const priority) == 0
+    }
+}
+
+/// Takes it away from this one.
+pub(crate) fn has_usual_priority() {
+    let usual = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as above.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const usual) };
 }
 
 /// Until it is woken, or is not 0.

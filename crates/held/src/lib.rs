@@ -16,4 +16,4 @@ mod stub;
 mod task;
 
 pub use error::Error;
-pub use task::{Ended, Hold, Program, Task, now};
+pub use task::{Ended, Hold, Program, Task, now, wait_for};

@@ -14,7 +14,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 
-use crate::gate::{Gate, has_priority};
+use crate::gate::{Gate, has_priority, has_usual_priority};
 use crate::{Error, entry};
 
 /// Where a task waits.
@@ -67,7 +67,7 @@ pub struct Task {
     descriptor: OwnedFd,
     gate: Arc<Gate>,
     starter: Option<JoinHandle<io::Result<()>>>,
-    reaped: bool,
+    end: Option<io::Result<Ended>>,
 }
 
 impl Task {
@@ -90,34 +90,29 @@ impl Task {
         self.pid.as_raw()
     }
 
-    /// Waits until it has ended, or until this time of the monotonic clock, nanoseconds. None: it has not.
-    ///
-    /// `Err` if it could not execute its program, which a task before its exec only then finds out.
-    pub fn wait(&mut self, until: i64) -> io::Result<Option<Ended>> {
-        if !poll(&self.descriptor, until)? {
-            return Ok(None);
-        }
-        let ended = now();
-        if let Some(starter) = self.starter.take() {
-            let started = starter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            if started.is_err() {
-                self.reaped = true; // by who has started it
-            }
-            started?;
-        }
-        let (status, usage) = reap(self.pid)?;
-        self.reaped = true;
-        Ok(Some(Ended {
+    /// How it ended, once `wait_for` has seen that. An error: it could not execute its program, which a
+    /// task that waits before its exec only then finds out.
+    pub fn ended(&self) -> Option<Result<Ended, &io::Error>> {
+        self.end.as_ref().map(|end| end.as_ref().copied())
+    }
+
+    /// Its process has ended at this time.
+    fn see_end(&mut self, ended: i64) {
+        let started = self.starter.take().map_or(Ok(()), |starter| {
+            starter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        // One that could not be executed was reaped by who has started it.
+        self.end = Some(started.and_then(|()| reap(self.pid)).map(|(status, usage)| Ended {
             status,
             began: self.gate.began(),
             ended,
             user: seconds(usage.ru_utime),
             system: seconds(usage.ru_stime),
             memory: usage.ru_maxrss.unsigned_abs() * 1024,
-        }))
+        }));
     }
 
-    /// Ends its processes. `wait` then tells how it ended.
+    /// Ends its processes, which is then still to be waited for.
     pub fn kill(&self) {
         // It leads a group of its own; one that waits before its exec may not have come so far.
         let _ = killpg(self.pid, Signal::SIGKILL);
@@ -127,9 +122,9 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        if !self.reaped {
+        if self.end.is_none() {
             self.kill();
-            let _ = self.wait(i64::MAX);
+            let _ = wait_for(&mut [self], i64::MAX);
         }
     }
 }
@@ -224,27 +219,67 @@ fn task(
     }
     // SAFETY: nobody else has it.
     let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-    Ok(Task { pid, descriptor, gate, starter, reaped: false })
+    Ok(Task { pid, descriptor, gate, starter, end: None })
 }
 
-/// Whether the process has ended before `until`.
-fn poll(descriptor: &OwnedFd, until: i64) -> io::Result<bool> {
+/// Waits for the ends of tasks, until this time of the monotonic clock, nanoseconds: whether all have
+/// ended.
+///
+/// The thread has a real-time priority meanwhile, if that is allowed: it is to see each end when it comes,
+/// although more tasks want to run than there are processors.
+pub fn wait_for(tasks: &mut [&mut Task], until: i64) -> io::Result<bool> {
+    let urgent = has_priority(0);
+    let all = see_ends(tasks, until);
+    if urgent {
+        has_usual_priority();
+    }
+    all
+}
+
+fn see_ends(tasks: &mut [&mut Task], until: i64) -> io::Result<bool> {
+    loop {
+        let mut left: Vec<&mut &mut Task> =
+            tasks.iter_mut().filter(|task| task.end.is_none()).collect();
+        if left.is_empty() {
+            return Ok(true);
+        }
+        let mut asked: Vec<_> = left
+            .iter()
+            .map(|task| libc::pollfd {
+                fd: task.descriptor.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            })
+            .collect();
+        match poll(&mut asked, until)? {
+            0 => return Ok(false),
+            _ => {
+                let ended = now();
+                for (task, one) in left.iter_mut().zip(&asked) {
+                    if one.revents != 0 {
+                        task.see_end(ended);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How many of the descriptors can be read before `until`.
+fn poll(asked: &mut [libc::pollfd], until: i64) -> io::Result<i32> {
     loop {
         let left = until.saturating_sub(now()).max(0);
         let timeout =
             libc::timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
-        let mut asked =
-            libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, and a time, in places for them.
-        match unsafe { libc::ppoll(&raw mut asked, 1, &raw const timeout, std::ptr::null()) } {
-            0 => return Ok(false),
-            1.. => return Ok(true),
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
+        let (place, count) = (asked.as_mut_ptr(), asked.len() as libc::nfds_t);
+        // SAFETY: so many descriptors, and a time, in places for them.
+        let found = unsafe { libc::ppoll(place, count, &raw const timeout, std::ptr::null()) };
+        if found >= 0 {
+            return Ok(found);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
 }

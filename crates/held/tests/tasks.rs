@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use gridbench_held::{Ended, Error, Hold, Program, Task, now};
+use gridbench_held::{Ended, Error, Hold, Program, Task, now, wait_for};
 
 const BOTH: [Hold; 2] = [Hold::Entry, Hold::Exec];
 const SECOND: i64 = 1_000_000_000;
@@ -56,10 +56,20 @@ impl Drop for Folder {
     }
 }
 
+/// Whether it has ended before `until`.
+fn ends(task: &mut Task, until: i64) -> bool {
+    wait_for(&mut [task], until).unwrap()
+}
+
+fn end_of(mut task: Task) -> Ended {
+    assert!(ends(&mut task, i64::MAX));
+    task.ended().unwrap().unwrap()
+}
+
 fn run(program: Program, hold: Hold) -> Ended {
-    let mut task = Task::prepare(program, hold).unwrap();
+    let task = Task::prepare(program, hold).unwrap();
     task.release(0);
-    task.wait(i64::MAX).unwrap().unwrap()
+    end_of(task)
 }
 
 #[test]
@@ -85,12 +95,12 @@ fn nothing_is_done_before_the_instant() {
     for hold in BOTH {
         let folder = Folder::new();
         let mut task = Task::prepare(folder.shell("echo done"), hold).unwrap();
-        assert_eq!(task.wait(now() + SECOND / 10).unwrap(), None);
+        assert!(!ends(&mut task, now() + SECOND / 10));
         let at = now() + SECOND / 5;
         task.release(at);
-        assert_eq!(task.wait(at - SECOND / 20).unwrap(), None);
+        assert!(!ends(&mut task, at - SECOND / 20));
         assert_eq!(folder.file("out"), "");
-        let ended = task.wait(i64::MAX).unwrap().unwrap();
+        let ended = end_of(task);
         assert!(ended.began.unwrap() >= at);
         assert_eq!(folder.file("out"), "done\n");
     }
@@ -143,7 +153,8 @@ fn what_cannot_be_executed_is_told() {
         // Before its exec, the process waits first.
         let mut task = Task::prepare(folder.program(path, &[]), Hold::Exec).unwrap();
         task.release(0);
-        assert!(task.wait(i64::MAX).is_err());
+        assert!(ends(&mut task, i64::MAX));
+        assert!(task.ended().unwrap().is_err());
     }
     let mut nowhere = folder.shell("true");
     nowhere.directory = "/no/such/folder".into();
@@ -157,10 +168,10 @@ fn one_that_takes_too_long_is_killed_with_its_children() {
         let mut task = Task::prepare(folder.shell("sleep 1000 & echo $!; wait"), hold).unwrap();
         task.release(0);
         while folder.file("out").is_empty() {
-            assert_eq!(task.wait(now() + SECOND / 100).unwrap(), None);
+            assert!(!ends(&mut task, now() + SECOND / 100));
         }
         task.kill();
-        assert_eq!(task.wait(i64::MAX).unwrap().unwrap().status, -9);
+        assert_eq!(end_of(task).status, -9);
         let child = folder.file("out").trim().to_owned();
         let gone = || match fs::read_to_string(format!("/proc/{child}/stat")) {
             Ok(stat) => stat.contains(") Z "),
@@ -190,7 +201,9 @@ fn one_killed_while_it_waits_never_began() {
         let folder = Folder::new();
         let mut task = Task::prepare(folder.shell("true"), hold).unwrap();
         task.kill();
-        if let Ok(Some(ended)) = task.wait(i64::MAX) {
+        assert!(ends(&mut task, i64::MAX));
+        // Who starts a process that never executes a program may reap it first.
+        if let Some(Ok(ended)) = task.ended() {
             assert_eq!((ended.status, ended.began), (-9, None));
         }
     }
@@ -215,5 +228,25 @@ fn arguments_may_be_any_bytes() {
         program.arguments.push(OsString::from_vec(vec![0xff, b'x']));
         assert_eq!(run(program, hold).status, 0);
         assert_eq!(fs::read(folder.0.join("out")).unwrap(), [0xff, b'x']);
+    }
+}
+
+#[test]
+fn the_ends_of_many_are_seen_as_they_come() {
+    let folder = Folder::new();
+    let mut tasks: Vec<Task> = (0..5)
+        .map(|number| {
+            let text = format!("sleep 0.{number}; exit {number}");
+            Task::prepare(folder.shell(&text), Hold::Entry).unwrap()
+        })
+        .collect();
+    let at = now();
+    tasks.iter().for_each(|task| task.release(at));
+    let mut all: Vec<&mut Task> = tasks.iter_mut().collect();
+    assert!(wait_for(&mut all, i64::MAX).unwrap());
+    for (task, number) in tasks.iter().zip(0..) {
+        let ended = task.ended().unwrap().unwrap();
+        assert_eq!(ended.status, number);
+        assert!(ended.ended - at >= i64::from(number) * SECOND / 10);
     }
 }

@@ -11,6 +11,7 @@ mod call;
 mod errors;
 mod forking;
 mod grid;
+mod held;
 mod modules;
 mod package;
 mod pipeline;
@@ -33,6 +34,8 @@ mod _native {
     use crate::forking::{ForkedSpawner, fork_spawner, threads_are_known};
     #[pymodule_export]
     use crate::grid::{Function, Grid};
+    #[pymodule_export]
+    use crate::held::{EndedTask, HeldTask, wait_for_held};
     #[pymodule_export]
     use crate::modules::{Modules, Reserved, Target, shared_memory};
     #[pymodule_export]

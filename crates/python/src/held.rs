@@ -1,0 +1,118 @@
+//! Tasks of `gridbench sync`: processes that are held where their program begins.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+
+use gridbench_held as held;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Nanoseconds between two looks whether the interpreter wants to handle a signal.
+const LOOK: i64 = 100_000_000;
+
+/// How a task ended. Times are nanoseconds of this host's monotonic clock.
+#[pyclass(frozen, get_all)]
+pub struct EndedTask {
+    /// The exit status, or minus the number of the signal that ended it.
+    status: i32,
+    /// None: it never did.
+    began: Option<i64>,
+    ended: i64,
+    /// Processor time in its program, seconds.
+    user: f64,
+    /// The same in the kernel.
+    system: f64,
+    /// The most that was resident, bytes.
+    memory: u64,
+}
+
+/// A process that waits for its instant, runs, or has ended. Times are nanoseconds of this host's
+/// monotonic clock.
+#[pyclass(frozen)]
+pub struct HeldTask {
+    task: Mutex<held::Task>,
+}
+
+impl HeldTask {
+    fn task(&self) -> MutexGuard<'_, held::Task> {
+        self.task.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl HeldTask {
+    /// Starts it. `at_entry`: it is held at the entry of its program, else before it executes that.
+    /// ValueError: it cannot be held there; OSError: it cannot be run at all.
+    #[new]
+    #[expect(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        arguments: Vec<OsString>,
+        environment: Vec<(OsString, OsString)>,
+        directory: PathBuf,
+        output: PathBuf,
+        errors: PathBuf,
+        at_entry: bool,
+    ) -> PyResult<HeldTask> {
+        let hold = if at_entry { held::Hold::Entry } else { held::Hold::Exec };
+        let (output, errors) = (File::create(output)?, File::create(errors)?);
+        let program = held::Program { path, arguments, environment, directory, output, errors };
+        py.detach(|| held::Task::prepare(program, hold))
+            .map(|task| HeldTask { task: Mutex::new(task) })
+            .map_err(|error| match error {
+                held::Error::Start(error) | held::Error::System(error) => error.into(),
+                held::Error::Entry(_) => PyValueError::new_err(error.to_string()),
+            })
+    }
+
+    /// Lets it go on at this time; at once if that is over.
+    fn release(&self, at: i64) {
+        self.task().release(at);
+    }
+
+    /// How it ended, once `wait_for_held` has seen that. OSError: it could not execute its program.
+    #[getter]
+    fn ended(&self) -> PyResult<Option<EndedTask>> {
+        match self.task().ended() {
+            None => Ok(None),
+            Some(Ok(held::Ended { status, began, ended, user, system, memory })) => {
+                Ok(Some(EndedTask { status, began, ended, user, system, memory }))
+            }
+            Some(Err(error)) => Err(match error.raw_os_error() {
+                Some(code) => std::io::Error::from_raw_os_error(code).into(),
+                None => std::io::Error::from(error.kind()).into(),
+            }),
+        }
+    }
+
+    /// Ends its processes.
+    fn kill(&self) {
+        self.task().kill();
+    }
+
+    /// Its number.
+    #[getter]
+    fn pid(&self) -> i32 {
+        self.task().id()
+    }
+}
+
+/// Waits for the ends of tasks, until this time at the latest: whether all have ended.
+#[pyfunction]
+pub fn wait_for_held(py: Python<'_>, tasks: Vec<Py<HeldTask>>, until: i64) -> PyResult<bool> {
+    loop {
+        let look = until.min(held::now().saturating_add(LOOK));
+        let all = py.detach(|| {
+            let mut guards: Vec<_> = tasks.iter().map(|task| task.get().task()).collect();
+            let mut each: Vec<_> = guards.iter_mut().map(|guard| &mut **guard).collect();
+            held::wait_for(&mut each, look)
+        })?;
+        if all || look == until {
+            return Ok(all);
+        }
+        py.check_signals()?;
+    }
+}
