@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.machine.processes import processes, seconds_of, whose
+from gridbench.machine.unused import unused
 
-_TICKS = os.sysconf("SC_CLK_TCK")
 _GRAIN = 0.03  # seconds; the clocks tick in hundredths, so that less says nothing
 
 
@@ -73,17 +73,15 @@ class Moment:
 
 def reading(pid: int) -> Moment:
     """The clocks now; `pid` is the process whose family is ours."""
-    fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
-    # Idle, waiting for a disk, and the network's soft interrupts.
-    idle = (int(fields[4]) + int(fields[5]) + int(fields[7])) / _TICKS
+    left = unused(Path("/proc/stat").read_text(encoding="ascii"))
     at = time.monotonic()
     table = processes()
     known = whose(table, pid)
     return Moment(
         at=at,
-        not_idle=at * (os.cpu_count() or 1) - idle,
+        not_idle=at * (os.cpu_count() or 1) - (left.idle + left.waiting + left.network),
         own=seconds_of(table, known.ours),
-        stolen=int(fields[8]) / _TICKS if len(fields) > 8 else 0.0,
+        stolen=left.stolen,
         seen=sum(table[one].used + table[one].waited_for for one in known.others),
         apart=known.apart,
     )

@@ -89,6 +89,8 @@ class Sample:
     """Share of the time in which the busiest disk had something to do."""
     disk: str
     """That disk; empty: none."""
+    disk_queue: float = 0.0
+    """Requests that it had not done yet, in the mean."""
     disk_read: float
     """Bytes per second, all disks."""
     disk_written: float
@@ -97,8 +99,14 @@ class Sample:
     network_out: float
     loopback: float
     """Bytes per second."""
+    link: str = ""
+    """The interface that used the most of its speed, of those whose speed is known."""
+    link_used: float = 0.0
+    """That share, in the direction in which it is larger."""
     dirty: int
     """Bytes in memory that are still to be written."""
+    dirtied: int = 0
+    """By so much they became more since the look before."""
     available: int
     """Bytes of memory."""
     pressure: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,36 @@
+"""Processor time that nobody used, as Linux counts it in /proc/stat since the machine was started.
+
+What is used is better known as the difference to the time that has passed than from the kernel's
+counts of it: these are sampled on many machines, and the idle time is not.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Seconds, all processors together."""
+
+    idle: float
+    waiting: float
+    """Idle while something waited for a disk."""
+    network: float
+    """In soft interrupts, most of them the network's: used, but by no process."""
+    stolen: float
+    """What the hypervisor took away."""
+
+
+def unused(stat: str) -> Unused:
+    """What the text of /proc/stat says, of which the first line is enough."""
+    fields = [int(field) / _TICKS for field in stat.split("\n", 1)[0].split()[1:]]
+    return Unused(
+        idle=fields[3],
+        waiting=fields[4],
+        network=fields[6],
+        stolen=fields[7] if len(fields) > 7 else 0.0,
+    )
