@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
-from gridbench.workload.setup_file import LARGEST_FILE, read_setup
+from gridbench.small_file import LARGEST
+from gridbench.workload.setup_file import read_setup
 
 LINES = [
     "<BenchmarkSetup>",
@@ -171,9 +172,9 @@ def test_a_wrong_encoding_is_refused(path: Path) -> None:
 
 
 def test_a_huge_file_is_refused_whatever_it_holds(path: Path) -> None:
-    assert "is larger than" in refused(path, SAMPLE + " " * LARGEST_FILE).what
-    many_lines = with_line(2, "\n" * (LARGEST_FILE - 2000) + "<NTasks>x</NTasks>")
-    assert refused(path, many_lines).line == LARGEST_FILE - 2000 + 2
+    assert "is larger than" in refused(path, SAMPLE + " " * LARGEST).what
+    many_lines = with_line(2, "\n" * (LARGEST - 2000) + "<NTasks>x</NTasks>")
+    assert refused(path, many_lines).line == LARGEST - 2000 + 2
     deep = "<BenchmarkSetup>" + "<NTasks>" * 100_000
     assert "<NTasks> stands inside <NTasks>" in refused(path, deep).what
 

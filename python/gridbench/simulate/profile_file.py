@@ -19,9 +19,9 @@ from gridbench.records import RecordError, from_record
 from gridbench.simulate.start_up import KINDS, StartUp
 from gridbench.simulate.systems import GIGABIT, SYSTEMS, System, system
 from gridbench.simulate.throttling import Throttling
+from gridbench.small_file import read_text
 from gridbench.workload.numbers import shown
 
-LARGEST_FILE = 1 << 20
 _REMEDY = "`gridbench simulate --profile symphony --show` prints one to begin with"
 _DIVISORS = ("link", "rate", "shared_rate", "most_at_once", "processors")
 """What cannot be 0."""
@@ -130,17 +130,9 @@ def _toml(value: bool | float | str) -> str:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    text = read_text(path, "profile", _REMEDY)
     try:
-        with path.open("rb") as file:
-            contents = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(
-            f"cannot read the profile: {error.strerror}", file=path, remedy=_REMEDY
-        ) from None
-    if len(contents) > LARGEST_FILE:
-        raise InputError("is too large for a profile", file=path, remedy=_REMEDY)
-    try:
-        return tomllib.loads(contents.decode("utf-8"))
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not TOML: {error}", file=path, remedy=_REMEDY) from None
 

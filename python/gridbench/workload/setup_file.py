@@ -16,7 +16,6 @@ read event by event, because a message has to name the line.
 from __future__ import annotations
 
 import difflib
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,17 +27,17 @@ import defusedxml
 import defusedxml.sax
 
 from gridbench.errors import InputError
+from gridbench.small_file import read_bytes
 from gridbench.workload.numbers import parse_real, parse_whole, shown
 
 ROOT = "BenchmarkSetup"
 TAGS = ("NTasks", "NNodes", "InputFile", "TaskDataSize", "SharedDataSize", "WriteDataSize")
-LARGEST_FILE = 1024 * 1024
-"""Bytes; a set-up file has some hundred."""
 MOST_TASKS = 10_000_000
 MOST_NODES = 100_000
 LARGEST_KB = 1024.0**3
 """One terabyte: anything above is a slip of the pen, not a benchmark."""
 _LONGEST_NAME = 1000
+_REMEDY = "give the path of an XML set-up file, such as examples/compute/setup.xml"
 _BYTES_PER_KB = 1024
 
 
@@ -92,31 +91,8 @@ class Setup:
 def read_setup(path: Path) -> Setup:
     """Read the set-up file at `path`; InputError names file, line and remedy."""
     reader = _Reader(path)
-    reader.read(_contents(path))
+    reader.read(read_bytes(path, "set-up file", _REMEDY))
     return reader.setup()
-
-
-def _contents(path: Path) -> bytes:
-    """The bytes of the file, if it is one and of a sane size."""
-    remedy = "give the path of an XML set-up file, such as examples/compute/setup.xml"
-    try:
-        # A pipe or a device would block or never end; only regular files are opened.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError("is not a regular file", file=path, remedy=remedy)
-        with path.open("rb") as file:
-            contents = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(
-            f"cannot read the set-up file: {reason}", file=path, remedy=remedy
-        ) from None
-    if len(contents) > LARGEST_FILE:
-        raise InputError(
-            f"is larger than {LARGEST_FILE:,} bytes, too large for a set-up file",
-            file=path,
-            remedy=remedy,
-        )
-    return contents
 
 
 class _Reader(ContentHandler):
