@@ -67,7 +67,8 @@ $(STAMPS)/packages: $(STAMPS)/venv pyproject.toml constraints.txt scripts/requir
 	@scripts/install-packages $(BIN)/python build dependencies gridbench joblib mpi progress
 	@touch $@
 
-$(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules scripts/fetch-plotly-basic \
+$(STAMPS)/native: $(STAMPS)/packages scripts/build-native scripts/build-modules scripts/build-task \
+		scripts/fetch-plotly-basic \
 		$(NATIVE_SOURCES) python/gridbench/native/tasks.idl
 	@scripts/build-native $(VENV)
 	@touch $@
@@ -147,7 +148,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl fio cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -213,6 +214,10 @@ mpi: ## see that Open MPI is there
 .PHONY: openssl
 openssl: ## see that what compiles programs with bare TLS is there
 	@scripts/ensure-openssl
+
+.PHONY: fio
+fio: ## see that fio is there, which can be a task of synchronised rounds
+	@scripts/ensure-fio
 
 .PHONY: cpython-tests
 cpython-tests: ## see that CPython's own tests are there
@@ -300,5 +305,5 @@ $(STAMPS)/lint-packages: $(STAMPS)/packages
 .PHONY: clean
 clean: ## remove what was built and installed here; runs/ stays
 	rm -rf $(VENV) target .mypy_cache .ruff_cache .hypothesis
-	rm -f python/gridrpc/_native*.so
+	rm -f python/gridrpc/_native*.so python/gridbench/native/gridbench-task
 	find python tests examples -name __pycache__ -prune -exec rm -rf {} +

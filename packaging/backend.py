@@ -62,7 +62,10 @@ SOURCES = (
     "scripts",
 )
 #: What building and running leaves in these folders.
-LEFT = re.compile(r"(^|/)(__pycache__|target|\.[^/]*)(/|$)|\.(so|o|pyc)$|/plotly-basic\.min\.js$")
+LEFT = re.compile(
+    r"(^|/)(__pycache__|target|\.[^/]*)(/|$)|\.(so|o|pyc)$"
+    r"|/plotly-basic\.min\.js$|/native/gridbench-task$"
+)
 
 Settings = Mapping[str, str] | None
 
@@ -126,8 +129,8 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 def _complete(work: Path, name: str, folder: Path, packages: Path | None = None) -> str:
     """Adds the C library and the programs to the wheel in `work`, and names it by what it needs.
 
-    So it does with the packages' compiled modules, and with the part of plotly.js that pages need,
-    if `packages` does not say where they lie.
+    So it does with the packages' compiled modules, with the program of gridbench's built-in tasks,
+    and with the part of plotly.js that pages need, if `packages` does not say where they lie.
     """
     stage = work / "stage"
     # Modules of Fortran are for one compiler, so their source goes along, and no module.
@@ -143,16 +146,17 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
         stdout=sys.stderr,
         check=True,
     )
-    subprocess.run(
-        [ROOT / "scripts/fetch-plotly-basic", modules.resolve()], stdout=sys.stderr, check=True
-    )
+    for script in ("build-task", "fetch-plotly-basic"):
+        subprocess.run(
+            [ROOT / "scripts" / script, modules.resolve()], stdout=sys.stderr, check=True
+        )
     contents: dict[str, tuple[bytes, int]] = {}
     with zipfile.ZipFile(work / name) as wheel:
         for entry in wheel.infolist():
             contents[entry.filename] = (wheel.read(entry), entry.external_attr >> 16 or 0o644)
     if packages is None:
         for path in filter(Path.is_file, modules.rglob("*")):
-            mode = 0o755 if path.suffix == ".so" else 0o644
+            mode = 0o755 if os.access(path, os.X_OK) else 0o644
             contents[path.relative_to(modules).as_posix()] = (path.read_bytes(), mode)
     (record,) = (entry for entry in contents if entry.endswith(".dist-info/RECORD"))
     information = record.rpartition("/")[0]
@@ -205,7 +209,8 @@ def _platform(contents: Mapping[str, tuple[bytes, int]]) -> str:
     for content, _ in contents.values():
         # Names of versions stand in a file as texts. Those of archives are not versioned yet.
         if content.startswith(b"\x7fELF"):
-            needed = max(needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
+            # What brings its C library along names none.
+            needed = max([needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content))])
     return f"manylinux_2_{needed}_{machine}"
 
 

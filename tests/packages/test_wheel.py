@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -97,6 +98,19 @@ def test_the_package_that_gridbench_names_is_the_extra() -> None:
     assert {re.match(r"[\w-]+", one)[0] for one in extra} == EXTRA
 
 
+def test_gridbench_has_its_tasks_as_a_program(
+    wheel: Path, environment: Environment, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        entry = archive.getinfo("gridbench/native/gridbench-task")
+    assert entry.external_attr >> 16 == 0o100755
+    code = "from gridbench.native import task_program; print(task_program())"
+    program = environment.run("python", "-c", code, cwd=tmp_path).strip()
+    assert program.startswith(str(environment.prefix))
+    said = environment.run(program, "write-read", "--directory", ".", "--size", "1M", cwd=tmp_path)
+    assert [phase["name"] for phase in json.loads(said)["phases"]] == ["write", "read"]
+
+
 def test_config_tells_where_things_are(environment: Environment, tmp_path: Path) -> None:
     def told(*wanted: str) -> str:
         return environment.run("gridrpc", "config", *wanted, cwd=tmp_path).strip()
@@ -120,11 +134,12 @@ def test_the_wheel_is_for_all_newer_pythons_and_old_systems(wheel: Path) -> None
     with zipfile.ZipFile(wheel) as archive:
         contents = {entry: archive.read(entry) for entry in archive.namelist()}
     binaries = {name: file for name, file in contents.items() if file.startswith(b"\x7fELF")}
-    assert len(binaries) == 4, (
-        "the native module, the program, the C library, and tasks of gridbench"
+    assert len(binaries) == 5, (
+        "the native module, the program, the C library, and tasks of gridbench: a module, a program"
     )
     for entry, content in binaries.items():
-        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
+        # What brings its C library along needs none.
+        needed = max(map(int, re.findall(rb"GLIBC_2\.(\d+)", content)), default=0)
         assert needed <= allowed, entry
     native = next(name for name in binaries if "_native" in name)
     assert native.endswith("_native.abi3.so")

@@ -1,4 +1,5 @@
-"""The benchmark's work as functions of a compiled module, for workers that run no Python."""
+"""The benchmark's work as compiled code, for workers that run no Python: functions of a module, and
+a program with tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +15,20 @@ def module() -> Path:
 
     Raises InputError if it is not there.
     """
-    path = FOLDER / "gridbench_tasks.so"
+    return _compiled("gridbench_tasks.so")
+
+
+def task_program() -> Path:
+    """The program `gridbench-task` with the built-in tasks of synchronised rounds, compiled from
+    crates/task when gridbench was installed.
+
+    Raises InputError if it is not there.
+    """
+    return _compiled("gridbench-task")
+
+
+def _compiled(name: str) -> Path:
+    path = FOLDER / name
     if not path.is_file():
         raise InputError(f"there is no {path}", remedy="`make install` compiles it")
     return path
