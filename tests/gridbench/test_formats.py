@@ -6,7 +6,16 @@ import math
 
 import pytest
 
-from gridbench.formats import about, clock, duration, percent, signed_percent, size, unit_shown
+from gridbench.formats import (
+    about,
+    amount,
+    clock,
+    duration,
+    percent,
+    signed_percent,
+    size,
+    unit_shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,3 +44,11 @@ def test_bytes_and_shares() -> None:
     assert (percent(0.834), percent(0.834, 0), percent(math.nan)) == ("83.4 %", "83 %", "–")
     assert (signed_percent(0.02), signed_percent(-0.02)) == ("+2.0 %", "-2.0 %")
     assert (unit_shown("us"), unit_shown("x"), unit_shown("s")) == ("µs", "×", "s")
+
+
+def test_bandwidths_and_rates_of_other_things() -> None:
+    values = [0.0, 999, 83.5e6, 1.2e9, 3.4e12]
+    assert [amount(n, "bytes/s") for n in values] == [
+        "0 bytes/s", "999 bytes/s", "83.5 MB/s", "1.20 GB/s", "3,400 GB/s",
+    ]  # fmt: skip
+    assert (amount(1.5e3, "MB/s"), amount(8740, "operations/s")) == ("1.50 GB/s", "8.74 k/s")

@@ -1,0 +1,122 @@
+"""Rounds of the same workers, parameter and start together: a case, with how its figures spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gridbench.machine.words import DISTURBED
+from gridbench.statistics.interval import Interval, measured
+from gridbench.sync.figures import PhaseFigures, RoundFigures, figures_of
+from gridbench.sync.parameters import in_order
+from gridbench.sync.record import Round, Start
+
+
+def disturbed(one: Round) -> bool:
+    """Whether other programs disturbed it, by the rule for all that is measured."""
+    return (one.load or {}).get("judgement") == DISTURBED
+
+
+def counts(one: Round) -> bool:
+    """Whether a claim may rest on it: all of its tasks ended well, undisturbed."""
+    return one.status == "done" and not disturbed(one)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The repeats of a case."""
+
+    rounds: tuple[Round, ...]
+    all_figures: tuple[RoundFigures, ...]
+    """Of these rounds."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return self.rounds[0].workers
+
+    @property
+    def parameter(self) -> str:
+        """Empty: there are none."""
+        return self.rounds[0].parameter
+
+    @property
+    def start(self) -> Start:
+        """Where tasks waited."""
+        return self.rounds[0].start
+
+    @property
+    def counts(self) -> bool:
+        """Whether any round counts. Where none does, figures are of all rounds, and are marked."""
+        return any(map(counts, self.rounds))
+
+    @property
+    def figures(self) -> list[RoundFigures]:
+        """Those of the rounds that count or, if none does, of all."""
+        pairs = zip(self.rounds, self.all_figures, strict=True)
+        return [found for one, found in pairs if counts(one) or not self.counts]
+
+    @property
+    def shown(self) -> Round:
+        """The round that pictures show: that with the middle span of those that count, if any."""
+        pairs = [
+            (found.span if math.isfinite(found.span) else math.inf, one.repeat, number)
+            for number, (one, found) in enumerate(zip(self.rounds, self.all_figures, strict=True))
+            if counts(one) or not self.counts
+        ]
+        return self.rounds[sorted(pairs)[(len(pairs) - 1) // 2][2]]
+
+    @property
+    def phases(self) -> list[str]:
+        """Names of the phases, in the order of the tasks."""
+        return list(dict.fromkeys(name for found in self.all_figures for name in found.phases))
+
+    def values(self, of: Callable[[RoundFigures], float]) -> list[float]:
+        """A figure in each round that counts, as far as it is known."""
+        return [value for found in self.figures if math.isfinite(value := of(found))]
+
+    def interval(self, of: Callable[[RoundFigures], float]) -> Interval | None:
+        """Its median, from the smallest to the largest; None if it is not known."""
+        return measured(self.values(of), 0.0)
+
+    def skew(self) -> Interval | None:
+        """The start skew; what is not known of the clocks widens it, though not below 0."""
+        margin = max((found.clock_error for found in self.figures), default=0.0)
+        return _from_zero(measured(self.values(lambda f: f.skew), margin))
+
+    def span(self) -> Interval | None:
+        """From the first begin to the last end, widened in the same way."""
+        margin = max((found.clock_error for found in self.figures), default=0.0)
+        return _from_zero(measured(self.values(lambda f: f.span), margin))
+
+    def phase_values(self, name: str, of: Callable[[PhaseFigures], float]) -> list[float]:
+        """As `values`, of a phase."""
+        return self.values(lambda f: of(f.phases[name]) if name in f.phases else math.nan)
+
+    def phase_interval(self, name: str, of: Callable[[PhaseFigures], float]) -> Interval | None:
+        """As `interval`, of a phase."""
+        return measured(self.phase_values(name, of), 0.0)
+
+
+def cases_of(rounds: Iterable[Round]) -> list[Case]:
+    """All cases, by start, parameter and workers."""
+    groups: dict[tuple[int, str, Start], list[Round]] = {}
+    for one in rounds:
+        groups.setdefault((one.workers, one.parameter, one.start), []).append(one)
+    place = {name: at for at, name in enumerate(parameters_of(groups))}
+    ordered = sorted(groups, key=lambda key: (key[2] == "exec", place[key[1]], key[0]))
+    cases = []
+    for key in ordered:
+        repeats = sorted(groups[key], key=lambda one: one.repeat)
+        cases.append(Case(tuple(repeats), tuple(map(figures_of, repeats))))
+    return cases
+
+
+def parameters_of(keys: Iterable[tuple[int, str, Start]]) -> Sequence[str]:
+    """The parameters in order."""
+    return in_order(parameter for _, parameter, _ in keys)
+
+
+def _from_zero(found: Interval | None) -> Interval | None:
+    return found and Interval(found.value, max(0.0, found.low), found.high)
