@@ -87,6 +87,7 @@ def test_no_page_has_a_colour_of_its_own() -> None:
         "bench/micro/present/micro.js",
         "advise/advise.js",
         "simulate/sweep.js",
+        "sync/present/sync.js",
         "pages/plots.js",
         "pages/curves.js",
     ]
@@ -113,6 +114,12 @@ def test_all_text_is_escaped() -> None:
         assert "<b onclick" not in page, call
         assert "</script>" not in page, call
         assert "&lt;b onclick=&#39;x&#39;&gt;&amp;" in page, call
+
+
+def test_a_cell_may_lead_somewhere() -> None:
+    table = Table(["", "x"], [["a", Cell("b", link='x"><b onclick=y>')]])
+    page = shown("{{ table(value) }}", value=table)
+    assert '<td><a href="x&#34;&gt;&lt;b onclick=y&gt;">b</a></td>' in page
 
 
 def test_json_closes_no_element() -> None:

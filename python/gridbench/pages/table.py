@@ -18,6 +18,8 @@ class Cell:
     """Smaller, below the text."""
     style: str = ""
     """A class of the style sheet."""
+    link: str = ""
+    """Where the text leads to: a URL."""
 
     @property
     def classes(self) -> str:

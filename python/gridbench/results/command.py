@@ -25,8 +25,9 @@ def make_report(
     fail_above: str | None = None,
     printing: Printing,
 ) -> int:
-    """Write the page of run folders and task logs, of micro benchmarks, or of scenarios, and
-    compare two of a kind. The exit status; 1: the second is worse by more than `fail_above`.
+    """Write the page of run folders and task logs, of micro benchmarks, of synchronised rounds, or
+    of scenarios, and compare two of a kind. The exit status; 1: the second is worse by more than
+    `fail_above`.
 
     Without `out` it is report.html in the only source, a folder; of two no page is written.
     `as_scenario` is the number of the scenario that runs and logs are taken for. InputError for

@@ -61,8 +61,8 @@ def report(
 
     The run of a folder may have been interrupted or killed. A log can come from any program that
     writes the benchmark's format. The folder of `gridbench micro`, or its results.json, gets a
-    report of its own; so does the folder of a scenario, and several scenarios get one report
-    together.
+    report of its own; so does the folder of `gridbench sync`, and that of a scenario; several
+    scenarios get one report together.
 
     Two results of the same kind are compared in the terminal: the ratio of each figure that both
     have, and whether the second is better or worse. Such a verdict takes at least two values of

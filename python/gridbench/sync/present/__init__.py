@@ -1,0 +1,7 @@
+"""The results of synchronised rounds in the terminal, as Markdown, and as a page."""
+
+from gridbench.sync.present.markdown import write_markdown
+from gridbench.sync.present.page import write_report
+from gridbench.sync.present.terminal import print_table
+
+__all__ = ["print_table", "write_markdown", "write_report"]

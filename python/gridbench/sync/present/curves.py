@@ -1,0 +1,143 @@
+"""Curves over workers or parameters, as the script of the page draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gridbench.bench.micro.present.charts import axis_of, is_wide
+from gridbench.formats import amount
+from gridbench.pages.chart import Chart
+from gridbench.pages.table import Table
+from gridbench.statistics.interval import Interval
+
+_WIDE_X = 8
+"""From a factor of this on, places on the x axis are on a logarithmic scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of the x axis."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value with its range, and whether it counts."""
+
+    place: Place
+    value: Interval
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The points of one line, from left to right."""
+
+    name: str
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A picture with its title and what has to be said about it."""
+
+    id: str
+    title: str
+    about: str
+    x_title: str
+    places: Sequence[Place]
+    """From left to right."""
+    y_title: str
+    unit: str
+    lines: Sequence[Line]
+    numeric: bool = True
+    """Whether the places are numbers; if not, they stand side by side."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it shows more than the table of cases does: two points, at least."""
+        return len(self.places) > 1 and any(line.points for line in self.lines)
+
+    def chart(self) -> Chart:
+        """On the page, with its numbers as a table."""
+        rows = [
+            [line.name, point.place.text, amount(point.value.value, self.unit), self._range(point)]
+            for line in self.lines
+            for point in line.points
+        ]
+        head = ["line", self.x_title, self.y_title, "range"]
+        return Chart(
+            "curve",
+            self.title,
+            name=self.id,
+            title=self.title,
+            about=self.about,
+            table=Table(head, rows),
+        )
+
+    def data(self) -> dict[str, Any]:
+        """What the page's script needs."""
+        values = [point.value.value for line in self.lines for point in line.points]
+        wide = is_wide(values) and self.unit != "%"
+        ends = [
+            end
+            for line in self.lines
+            for point in line.points
+            for end in (point.value.low, point.value.high)
+            if end > 0 or not wide
+        ]
+        y_axis = axis_of([*values, *ends], self.unit, logarithmic=wide, from_zero=not wide)
+        if self.unit == "%":
+            # Room for a mark at 100 %, and no more: there is no more.
+            y_axis["range"] = [0, 104]
+        x_axis = self._x_axis()
+        scales = f"{self.x_title}{', logarithmic' if x_axis['log'] else ''}"
+        return {
+            "x": x_axis | {"title": scales},
+            "y": y_axis | {"title": self.y_title + (", logarithmic" if wide else "")},
+            "units": ["", self.unit],
+            "lines": [self._line(line, wide=wide) for line in self.lines if line.points],
+        }
+
+    def _x_axis(self) -> dict[str, Any]:
+        places = [place.x for place in self.places]
+        low, high = min(places), max(places)
+        log = self.numeric and low > 0 and high >= _WIDE_X * low
+        room = 0.04 * (high - low) if self.numeric else 0.3
+        return {
+            "log": log,
+            "range": [low / 1.15, high * 1.15] if log else [low - room, high + room],
+            "ticks": places,
+            "texts": [place.text for place in self.places],
+        }
+
+    def _line(self, line: Line, *, wide: bool) -> dict[str, Any]:
+        # A logarithmic axis has no place for 0 and less.
+        ends = [
+            [end if end > 0 or not wide else None for end in (p.value.low, p.value.high)]
+            for p in line.points
+        ]
+        return {
+            "name": line.name,
+            "index": self.lines.index(line),
+            "x": [point.place.x for point in line.points],
+            "y": [point.value.value for point in line.points],
+            "low": [low for low, _ in ends],
+            "high": [high for _, high in ends],
+            "hover": [self._hover(line.name, point) for point in line.points],
+            "hollow": [not point.counts for point in line.points],
+        }
+
+    def _hover(self, name: str, point: Point) -> list[str]:
+        told = [name] if name else []
+        told.append(f"{self.x_title} {point.place.text}: {amount(point.value.value, self.unit)}")
+        told += [self._range(point)] if self._range(point) else []
+        return told if point.counts else [*told, "does not count"]
+
+    def _range(self, point: Point) -> str:
+        low, high = point.value.low, point.value.high
+        return f"{amount(low, self.unit)} to {amount(high, self.unit)}" if low < high else ""

@@ -1,0 +1,41 @@
+"""What limited the rounds, as what looks at the hosts' counters tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from gridbench.sync.record import Round
+
+
+class Limit(Protocol):
+    """Something that limited a round."""
+
+    @property
+    def what(self) -> str:
+        """In a few words: `device saturated`."""
+
+    @property
+    def told(self) -> str:
+        """A sentence with the figures that show it."""
+
+
+Limits = Callable[[Round], Sequence[Limit]]
+
+
+def none_known(_: Round) -> Sequence[Limit]:
+    """Of rounds whose limits nobody looks for."""
+    return ()
+
+
+def limited_by(rounds: Iterable[Round], limits: Limits) -> list[tuple[str, int, str]]:
+    """What limited these rounds, in how many of them, and a sentence of the first that has it; the
+    most frequent first."""
+    count: Counter[str] = Counter()
+    told: dict[str, str] = {}
+    for one in rounds:
+        for limit in {found.what: found for found in limits(one)}.values():
+            count[limit.what] += 1
+            told.setdefault(limit.what, limit.told)
+    return [(what, times, told[what]) for what, times in count.most_common()]

@@ -1,0 +1,266 @@
+"""What is said of the rounds in sentences: the outcome, and what a reader has to know besides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from gridbench.formats import amount, counted, digits, percent
+from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.record_file import Header
+from gridbench.statistics.interval import Interval, measured
+from gridbench.sync.cases import Case, disturbed
+from gridbench.sync.figures import PhaseFigures, RoundFigures
+from gridbench.sync.naming import STARTS, case_name
+from gridbench.sync.present.limiting import Limits, limited_by
+from gridbench.sync.present.rows import not_ok
+from gridbench.sync.record import Round
+from gridbench.sync.stragglers import often_late
+
+_MOST_PHASES = 6
+_MOST_LATE = 3
+_MOST_CASES = 30
+
+
+def headline(cases: Sequence[Case], limits: Limits) -> list[str]:
+    """The outcome, most important first."""
+    if not cases:
+        return ["No round was made yet."]
+    counting = [case for case in cases if case.counts]
+    rounds = _rounds(cases)
+    found = []
+    if not counting:
+        why = "no round ended well in all of its tasks without other programs disturbing it"
+        found.append(f"{no_claim(why)} As far as that tells:")
+    found += _together(counting or list(cases))
+    found += _best(counting or list(cases))
+    found.append(_ended(rounds))
+    found += _late(cases)
+    found += _limiting(counting or list(cases), limits)
+    return found
+
+
+def notices(cases: Sequence[Case]) -> list[str]:
+    """What could mislead someone who looks at tables and pictures only."""
+    rounds = _rounds(cases)
+    found = []
+    loads = [one.load or {} for one in rounds if disturbed(one)]
+    processors = next((load["processors"] for load in loads if load.get("processors")), None)
+    if told := disturbed_count(len(loads), len(rounds), "rounds", processors):
+        found.append(f"{sentence(told)} Such rounds count only where a case has no others.")
+    unknown = sum((one.load or {}).get("judgement") == "not known" for one in rounds)
+    if unknown:
+        found.append(
+            f"Of {counted(unknown, 'round')} it is not known whether other programs disturbed it,"
+            " as not all processes of the workers can be told from others."
+        )
+    failed = sum(one.status == "failed" for one in rounds)
+    if failed:
+        found.append(
+            f"In {failed:,} of {counted(len(rounds), 'round')} a task did not end well. Such rounds"
+            " count only where a case has no others."
+        )
+    found += _clocks(cases)
+    late = [task for one in rounds for task in one.tasks if task.late > 0]
+    if late:
+        found.append(
+            f"The order to start came after the agreed instant to {counted(len(late), 'task')}, by"
+            f" up to {amount(max(task.late for task in late), 's')}: the lead was too short for"
+            " them, and their delay is part of the start skew."
+        )
+    if rounds and max(len(case.rounds) for case in cases) == 1:
+        found.append("Each case is of a single round: nothing tells how far its figures scatter.")
+    return found
+
+
+def subheading(header: Header, cases: Sequence[Case]) -> str:
+    """Rounds, workers, hosts, machine and day in a line."""
+    machine = header.machine
+    hosts = {task.host for one in _rounds(cases) for task in one.tasks}
+    most = max((case.workers for case in cases), default=0)
+    cores = machine.get("cores")
+    parts = [
+        counted(sum(len(case.rounds) for case in cases), "round"),
+        f"up to {counted(most, 'worker')} on {counted(len(hosts), 'host')}" if hosts else "",
+        f"client on {machine['host']}" if machine.get("host") else "",
+        str(machine.get("processor") or ""),
+        counted(cores, "processor") if isinstance(cores, int) else "",
+        header.started[:10],
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def limit_sentences(cases: Sequence[Case], limits: Limits) -> list[tuple[str, list[str]]]:
+    """For each limit the cases that have it, with a sentence of each."""
+    found: dict[str, list[str]] = {}
+    for case in cases:
+        of = counted(len(case.rounds), "round")
+        for what, times, told in limited_by(case.rounds, limits):
+            line = f"{case_name(case)}, {times} of {of}: {told}"
+            found.setdefault(_capital(what), []).append(line)
+    for lines in found.values():
+        more = len(lines) - _MOST_CASES
+        if more > 0:
+            lines[_MOST_CASES:] = [f"and {counted(more, 'case')} more"]
+    return list(found.items())
+
+
+def _rounds(cases: Sequence[Case]) -> list[Round]:
+    return [one for case in cases for one in case.rounds]
+
+
+def _together(cases: Sequence[Case]) -> list[str]:
+    """How simultaneous the rounds with the most workers were, for each way to start."""
+    found = []
+    for start in dict.fromkeys(case.start for case in cases):
+        own = [case for case in cases if case.start == start]
+        most = max(case.workers for case in own)
+        largest = [case for case in own if case.workers == most]
+        figures = [one for case in largest for one in case.figures]
+        skew, share = (_over(figures, of) for of in (_skew, _simultaneity))
+        span = _over(figures, lambda f: f.span)
+        if skew is None or share is None or span is None:
+            found.append(f"With {counted(most, 'worker')} no task both began and ended.")
+            continue
+        hosts = {task.host for case in largest for one in case.rounds for task in one.tasks}
+        error = max(one.clock_error for one in figures)
+        sure = f", and the clocks are certain to ±{amount(error, 's')}" if error else ""
+        held = f", {STARTS[start]}," if start == "exec" else ""
+        found.append(
+            f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
+            f" within {_with_range(skew, 's')} of each other{sure}; from the first start to the"
+            f" last end it took {_with_range(span, 's')}, and for {_shares(share)} of that time all"
+            " of them ran."
+        )
+    return found
+
+
+def _best(cases: Sequence[Case]) -> list[str]:
+    """For each phase the case with the highest rate, and that with the most workers."""
+    names = dict.fromkeys(name for case in cases for name in case.phases)
+    found = []
+    for name in list(names)[:_MOST_PHASES]:
+        ways: tuple[tuple[str, Callable[[PhaseFigures], float]], ...] = (
+            ("bytes/s", lambda p: p.bandwidth),
+            ("operations/s", lambda p: p.rate),
+        )
+        for unit, of in ways:
+            known = [
+                (rate.value, case) for case in cases if (rate := case.phase_interval(name, of))
+            ]
+            if known:
+                found.append(_best_of(name, unit, known))
+    return found
+
+
+def _best_of(name: str, unit: str, known: Sequence[tuple[float, Case]]) -> str:
+    value, best = max(known, key=lambda one: one[0])
+    if len(known) == 1:
+        return f"The rate of {name} is {_rate(value, unit)} with {_in_words(best)}."
+    told = f"The highest rate of {name} is {_rate(value, unit)}, with {_in_words(best)}"
+    many = max(case.workers for _, case in known)
+    if best.workers == many:
+        low, worst = min(known, key=lambda one: one[0])
+        return f"{told}; the lowest is {_rate(low, unit)}, with {_in_words(worst)}."
+    # Of the same parameter, if that was measured with all workers too.
+    others = [one for one in known if one[1].workers == many]
+    alike = [one for one in others if one[1].parameter == best.parameter]
+    most, largest = max(alike or others, key=lambda one: one[0])
+    return f"{told}; with {_in_words(largest)} it is {_rate(most, unit)}."
+
+
+def _rate(value: float, unit: str) -> str:
+    return f"{digits(value)} {unit}" if unit == "operations/s" else amount(value, unit)
+
+
+def _in_words(case: Case) -> str:
+    told = counted(case.workers, "worker")
+    return f"{told} and the parameter {case.parameter}" if case.parameter else told
+
+
+def _ended(rounds: Sequence[Round]) -> str:
+    tasks = sum(len(one.tasks) for one in rounds)
+    bad = sum(task.status != "ok" for one in rounds for task in one.tasks)
+    if not bad:
+        return (
+            f"All of {counted(tasks, 'task')} ended well." if tasks > 1 else "The task ended well."
+        )
+    return f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}."
+
+
+def _late(cases: Sequence[Case]) -> list[str]:
+    tasks = [len(found.stragglers) for case in cases for found in case.all_figures]
+    if not any(tasks):
+        return []
+    late = often_late(_rounds(cases))
+    named = [
+        f"{one.host if one.worker is None else f'worker {one.worker} on {one.host}'} in {one.times}"
+        f" of {one.rounds}"
+        for one in late[:_MOST_LATE]
+    ]
+    most = f"; in most of their rounds: {', '.join(named)}" if named else ""
+    more = f", and {len(late) - len(named)} more" if len(late) > len(named) else ""
+    rounds = sum(count > 0 for count in tasks)
+    return [
+        f"{_capital(counted(sum(tasks), 'task'))} in {rounds} of {counted(len(tasks), 'round')}"
+        f" {'was a straggler' if sum(tasks) == 1 else 'were stragglers'}{most}{more}."
+    ]
+
+
+def _limiting(cases: Sequence[Case], limits: Limits) -> list[str]:
+    most = max(case.workers for case in cases)
+    rounds = [one for case in cases if case.workers == most for one in case.rounds]
+    found = limited_by(rounds, limits)
+    if not found:
+        return []
+    parts = [f"{what} in {times} of {counted(len(rounds), 'round')}" for what, times, _ in found]
+    return [f"What limits with {counted(most, 'worker')}: {', '.join(parts)}."]
+
+
+def _clocks(cases: Sequence[Case]) -> list[str]:
+    """Where the clocks say no more than a bound."""
+    unsure = [
+        one
+        for case in cases
+        for one in case.figures
+        if math.isfinite(one.skew) and 0 < one.skew <= one.clock_error
+    ]
+    if not unsure:
+        return []
+    total = sum(len(case.figures) for case in cases)
+    error = max(one.clock_error for one in unsure)
+    return [
+        f"In {len(unsure):,} of {counted(total, 'round')} the start skew is not larger than what is"
+        f" not known of the hosts' clocks, up to {amount(error, 's')}: there it is a bound, and no"
+        " more."
+    ]
+
+
+def _skew(one: RoundFigures) -> float:
+    return one.skew
+
+
+def _simultaneity(one: RoundFigures) -> float:
+    return one.simultaneity
+
+
+def _over(figures: Sequence[RoundFigures], of: Callable[[RoundFigures], float]) -> Interval | None:
+    return measured((of(one) for one in figures), 0.0)
+
+
+def _with_range(found: Interval, unit: str) -> str:
+    told = amount(found.value, unit)
+    if found.low == found.high:
+        return told
+    return f"{told} ({amount(found.low, unit)} to {amount(found.high, unit)})"
+
+
+def _shares(found: Interval) -> str:
+    told = percent(found.value)
+    if percent(found.low) == percent(found.high):
+        return told
+    return f"{told} ({percent(found.low)} to {percent(found.high)})"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,0 +1,263 @@
+"""The pictures of all rounds together: what changes over workers, and over parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridbench.formats import counted, scale
+from gridbench.statistics.interval import Interval
+from gridbench.sync.cases import Case, counts
+from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
+from gridbench.sync.naming import STARTS, case_name
+from gridbench.sync.parameters import in_order, numbers_of
+from gridbench.sync.present.curves import Curve, Line, Place, Point
+
+_MOST_LINES = 10
+_DELAYS = 200
+"""Points of a line of start delays."""
+_STEPS = 2_000
+"""Points of a line of tasks running."""
+
+Value = Callable[[Case], Interval | None]
+T = TypeVar("T")
+
+_WAYS: tuple[tuple[str, str, Callable[[PhaseFigures], float]], ...] = (
+    ("bandwidth", "bytes/s", lambda p: p.bandwidth),
+    ("operations per second", "operations/s", lambda p: p.rate),
+)
+
+_RATE = (
+    "All that the tasks did over the time of the slowest of them, as IOR and mdtest report it."
+    " Bars reach from the smallest to the largest of the repeats."
+)
+_BARS = "Bars reach from the smallest to the largest of the repeats"
+
+
+def over_workers(cases: Sequence[Case]) -> list[Curve]:
+    """One line for each parameter."""
+    workers = sorted({case.workers for case in cases})
+    over = _Over(
+        "workers",
+        [Place(count, f"{count:,}") for count in workers],
+        _groups(cases, lambda case: case.parameter),
+        lambda case: workers.index(case.workers),
+    )
+    found = [
+        *over.rates(cases),
+        over.times(),
+        over.curve(
+            "span",
+            "First start to last end over workers",
+            about="For tasks that do nothing, this is what synchronised starting costs."
+            f" {_BARS}, and what is not known of the clocks comes on top.",
+            y_title="first start to last end",
+            unit="s",
+            value=Case.span,
+        ),
+        over.curve(
+            "skew",
+            "Start skew over workers",
+            about="From the first of the tasks' first instructions to the last."
+            f" {_BARS}, and what is not known of the clocks comes on top.",
+            y_title="start skew",
+            unit="s",
+            value=Case.skew,
+        ),
+        over.curve(
+            "simultaneity",
+            "Share of the time in which all tasks run, over workers",
+            about=f"Of the time from the first start to the last end. {_BARS}.",
+            y_title="all run [%]",
+            unit="%",
+            value=_simultaneity,
+        ),
+    ]
+    return [one for one in found if one.drawn]
+
+
+def over_parameters(cases: Sequence[Case]) -> list[Curve]:
+    """One line for each number of workers; sizes and numbers have their places on a scale."""
+    parameters = in_order(case.parameter for case in cases)
+    numbers = numbers_of(parameters)
+    over = _Over(
+        "parameter",
+        [
+            Place(float(number) if numbers is None else numbers[number], one)
+            for number, one in enumerate(parameters)
+        ],
+        _groups(cases, lambda case: counted(case.workers, "worker")),
+        lambda case: parameters.index(case.parameter),
+        numeric=numbers is not None,
+    )
+    return [one for one in (*over.rates(cases), over.times()) if one.drawn]
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    """What curves over the same thing have in common."""
+
+    what: str
+    places: Sequence[Place]
+    groups: Sequence[tuple[str, Sequence[Case]]]
+    """The cases of each line."""
+    place: Callable[[Case], int]
+    numeric: bool = True
+
+    def curve(
+        self, name: str, title: str, *, about: str, y_title: str, unit: str, value: Value
+    ) -> Curve:
+        """The curve of a figure."""
+        return Curve(
+            id=f"{self.what}-{name}",
+            title=title,
+            about=about,
+            x_title=self.what,
+            places=self.places,
+            y_title=y_title,
+            unit=unit,
+            lines=[Line(one, self._points(own, value)) for one, own in self.groups],
+            numeric=self.numeric,
+        )
+
+    def rates(self, cases: Sequence[Case]) -> list[Curve]:
+        """Bandwidth and operations per second of each phase that has them."""
+        return [
+            self.curve(
+                f"{unit.partition('/')[0]}-{number}",
+                f"{phase}: {kind} over {self.what}",
+                about=_RATE,
+                y_title=kind,
+                unit=unit,
+                value=_of_phase(phase, of),
+            )
+            for number, phase in enumerate(dict.fromkeys(n for case in cases for n in case.phases))
+            for kind, unit, of in _WAYS
+            if any(case.phase_values(phase, of) for case in cases)
+        ]
+
+    def times(self) -> Curve:
+        """How long tasks took."""
+        return self.curve(
+            "times",
+            f"Task times over {self.what}",
+            about="The median of the tasks of a case; bars reach from its shortest task to its"
+            " longest.",
+            y_title="time of a task",
+            unit="s",
+            value=_task_times,
+        )
+
+    def _points(self, cases: Sequence[Case], value: Value) -> list[Point]:
+        found = [(case, value(case)) for case in cases]
+        points = [
+            Point(self.places[self.place(case)], one, case.counts)
+            for case, one in found
+            if one is not None
+        ]
+        return sorted(points, key=lambda point: point.place.x)
+
+
+def running(cases: Sequence[Case]) -> dict[str, Any] | None:
+    """Tasks running over time, of one round for each number of workers: that with the first
+    parameter that there is."""
+    steps = _steps(cases)
+    if not steps:
+        return None
+    unit = scale(max(float(one.times[-1]) for _, one in steps), "s")
+    lines = [_line(case_name(case), one.times * unit.factor, one.running) for case, one in steps]
+    return {"unit": unit.suffix, "lines": lines}
+
+
+def share_running(cases: Sequence[Case]) -> dict[str, Any] | None:
+    """The same of rounds of any length and size: shares of the tasks over shares of the span."""
+    lines = []
+    for case, one in _steps(cases):
+        span = one.times[-1] - one.times[0]
+        if span > 0:
+            tasks = max(1, len(case.shown.tasks))
+            over = (one.times - one.times[0]) / span * 100
+            lines.append(_line(case_name(case), over, one.running / tasks * 100))
+    return {"unit": "%", "lines": lines} if lines else None
+
+
+def _steps(cases: Sequence[Case]) -> list[tuple[Case, Parallelism]]:
+    chosen: dict[tuple[str, int], Case] = {}
+    for case in cases:
+        chosen.setdefault((case.start, case.workers), case)
+    steps = [
+        (case, parallelism(case.shown.tasks)) for case in evenly(list(chosen.values()), _MOST_LINES)
+    ]
+    return [(case, one) for case, one in steps if one.times.size]
+
+
+def _line(name: str, x: Numbers, y: NDArray[Any]) -> dict[str, Any]:
+    kept = evenly(range(x.size), _STEPS)
+    return {
+        "name": name,
+        "x": [round(float(value), 6) for value in x[kept]],
+        "y": [round(float(value), 3) for value in y[kept]],
+    }
+
+
+def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
+    """Which share of the tasks had begun so long after the agreed instant, of all rounds that
+    count, for each number of workers."""
+    found: dict[str, list[float]] = {}
+    for case in cases:
+        name = counted(case.workers, "worker")
+        name += f", {STARTS[case.start]}" if case.start == "exec" else ""
+        for one in case.rounds:
+            if counts(one) or not case.counts:
+                began = [task.began for task in one.tasks if task.began is not None]
+                found.setdefault(name, []).extend(began)
+    found = {name: values for name, values in found.items() if values}
+    if not found:
+        return None
+    unit = scale(max(max(map(abs, values)) for values in found.values()), "s")
+    lines = []
+    for name in evenly(list(found), _MOST_LINES):
+        ordered = np.sort(np.array(found[name])) * unit.factor
+        share = np.arange(1, ordered.size + 1) / ordered.size * 100
+        kept = np.unique(np.linspace(0, ordered.size - 1, _DELAYS).round().astype(int))
+        lines.append(_line(name, ordered[kept], share[kept]))
+    return {"unit": unit.suffix, "lines": lines}
+
+
+def evenly(items: Sequence[T], most: int) -> list[T]:
+    """At most so many of them, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[round(n * (len(items) - 1) / (most - 1))] for n in range(most)]
+
+
+def _groups(cases: Sequence[Case], name: Callable[[Case], str]) -> list[tuple[str, list[Case]]]:
+    """The cases of each line; the less usual way to start has lines of its own."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        parts = [name(case), STARTS[case.start] if case.start == "exec" else ""]
+        found.setdefault(", ".join(part for part in parts if part), []).append(case)
+    return evenly(list(found.items()), _MOST_LINES)
+
+
+def _of_phase(name: str, of: Callable[[PhaseFigures], float]) -> Value:
+    return lambda case: case.phase_interval(name, of)
+
+
+def _task_times(case: Case) -> Interval | None:
+    middle = case.interval(lambda f: f.median)
+    if middle is None:
+        return None
+    known = [found for found in case.figures if math.isfinite(found.median)]
+    shortest, longest = min(f.shortest for f in known), max(f.longest for f in known)
+    return Interval(middle.value, shortest, longest)
+
+
+def _simultaneity(case: Case) -> Interval | None:
+    found = case.interval(lambda f: f.simultaneity)
+    return found and found.times(100)

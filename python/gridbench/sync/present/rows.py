@@ -1,0 +1,182 @@
+"""The tables of cases: the same in the terminal, in Markdown and on the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gridbench.formats import NOTHING, amount, interval, percent
+from gridbench.pages.table import Cell, Table
+from gridbench.statistics.interval import Interval
+from gridbench.sync.cases import Case
+from gridbench.sync.naming import STARTS, STATUSES
+from gridbench.sync.present.limiting import Limits, limited_by
+from gridbench.sync.record import Round
+
+NOT_COUNTED = "*"
+"""Behind the workers of a case none of whose rounds counts."""
+LINES = "lines"
+"""The style of a cell with several lines."""
+
+
+def cases_table(cases: Sequence[Case], limits: Limits) -> Table:
+    """One row for each case."""
+    parameters, starts = _vary(cases)
+    phases = any(case.phases for case in cases)
+    head = [
+        "workers",
+        *(["parameter"] if parameters else []),
+        *(["start"] if starts else []),
+        "rounds",
+        "tasks ok",
+        "not ok",
+        "start skew",
+        "first start to last end",
+        "all run",
+        "task time",
+        *(["rate"] if phases else []),
+        "stragglers",
+        "limited by",
+    ]
+    rows = [
+        [
+            f"{case.workers:,}{'' if case.counts else NOT_COUNTED}",
+            *([case.parameter] if parameters else []),
+            *([STARTS[case.start]] if starts else []),
+            f"{len(case.rounds)}",
+            *_ended(case),
+            timing(case.skew()),
+            timing(case.span()),
+            _share(case.interval(lambda f: f.simultaneity)),
+            timing(case.interval(lambda f: f.median)),
+            *([Cell("\n".join(_rates(case)) or NOTHING, style=LINES)] if phases else []),
+            f"{sum(len(found.stragglers) for found in case.all_figures)}",
+            Cell(_limited(case, limits), style=LINES),
+        ]
+        for case in cases
+    ]
+    styles = ["" if case.counts else "uncounted" for case in cases]
+    return Table(head, rows, styles, "cases")
+
+
+def phases_table(cases: Sequence[Case]) -> Table:
+    """One row for each phase of each case: both ways to add up rates, and latencies."""
+    parameters, starts = _vary(cases)
+    head = [
+        "phase",
+        "workers",
+        *(["parameter"] if parameters else []),
+        *(["start"] if starts else []),
+        "slowest task",
+        "rate",
+        "sum of the tasks' own",
+        "p50",
+        "p99, at most",
+        "longest",
+    ]
+    rows: list[list[str | Cell]] = []
+    for name in dict.fromkeys(name for case in cases for name in case.phases):
+        for case in cases:
+            for unit, rate, summed in _quantities(case, name):
+                latency = [
+                    timing(
+                        case.phase_interval(name, lambda p: p.latency.p50 if p.latency else NAN)
+                    ),
+                    timing(
+                        case.phase_interval(name, lambda p: p.latency.p99 if p.latency else NAN)
+                    ),
+                    timing(
+                        case.phase_interval(name, lambda p: p.latency.max if p.latency else NAN)
+                    ),
+                ]
+                rows.append(
+                    [
+                        name,
+                        f"{case.workers:,}{'' if case.counts else NOT_COUNTED}",
+                        *([case.parameter] if parameters else []),
+                        *([STARTS[case.start]] if starts else []),
+                        timing(case.phase_interval(name, lambda p: p.seconds)),
+                        _cell(rate, unit),
+                        _cell(summed, unit),
+                        *latency,
+                    ]
+                )
+    return Table(head, rows)
+
+
+NAN = float("nan")
+
+
+def timing(found: Interval | None) -> Cell:
+    """A time, with its range as a note."""
+    return _cell(found, "s")
+
+
+def not_ok(rounds: Iterable[Round]) -> str:
+    """`2 failed, 1 lost`; empty if all ended well."""
+    count = Counter(task.status for one in rounds for task in one.tasks if task.status != "ok")
+    return ", ".join(f"{many:,} {STATUSES[status]}" for status, many in sorted(count.items()))
+
+
+def _vary(cases: Sequence[Case]) -> tuple[bool, bool]:
+    """Whether there are parameters, and more than one way to start."""
+    return any(case.parameter for case in cases), len({case.start for case in cases}) > 1
+
+
+def _ended(case: Case) -> list[str | Cell]:
+    ok = sum(found.ok for found in case.all_figures)
+    of = sum(found.tasks for found in case.all_figures)
+    return [f"{ok:,}", Cell(f"{of - ok:,}", not_ok(case.rounds), "bad" if of > ok else "")]
+
+
+def _share(found: Interval | None) -> Cell:
+    if found is None:
+        return Cell(NOTHING)
+    low, high = percent(found.low), percent(found.high)
+    return Cell(percent(found.value), f"{low.removesuffix(' %')}–{high}" if low != high else "")
+
+
+def _cell(found: Interval | None, unit: str) -> Cell:
+    if found is None:
+        return Cell(NOTHING)
+    return Cell(amount(found.value, unit), between(found, unit))
+
+
+def between(found: Interval, unit: str) -> str:
+    """`251–290`, in the unit of the value; empty if there is no range."""
+    if found.low >= found.high:
+        return ""
+    return interval(found.low, found.high, unit, around=found.value)
+
+
+def _quantities(case: Case, name: str) -> list[tuple[str, Interval | None, Interval | None]]:
+    """Bandwidth and operations per second, as far as the phase has them, each also as the sum of
+    the tasks' own; if it has neither, nothing is known."""
+    found = [
+        (
+            "bytes/s",
+            case.phase_interval(name, lambda p: p.bandwidth),
+            case.phase_interval(name, lambda p: p.bandwidth_summed),
+        ),
+        (
+            "operations/s",
+            case.phase_interval(name, lambda p: p.rate),
+            case.phase_interval(name, lambda p: p.rate_summed),
+        ),
+    ]
+    return [one for one in found if one[1]] or (found[:1] if name in case.phases else [])
+
+
+def _rates(case: Case) -> list[str]:
+    """`write 1.20 GB/s (1.1–1.3)`, a line for each."""
+    lines = []
+    for name in case.phases:
+        for unit, rate, _ in _quantities(case, name):
+            if rate is not None:
+                span = between(rate, unit)
+                lines.append(f"{name} {amount(rate.value, unit)}{f' ({span})' if span else ''}")
+    return lines
+
+
+def _limited(case: Case, limits: Limits) -> str:
+    return "\n".join(what for what, _, _ in limited_by(case.rounds, limits)) or NOTHING

@@ -1,0 +1,488 @@
+"""What is said and drawn of synchronised rounds: terminal, Markdown, the page, and comparisons."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from browsing import drawn, opened
+from gridbench.errors import InputError
+from gridbench.result_kind import Measure
+from gridbench.results.compare import compared
+from gridbench.results.kinds import kind_of
+from gridbench.sync.cases import cases_of
+from gridbench.sync.present import print_table, write_markdown, write_report
+from gridbench.sync.present.details import details, panels, shown_rounds
+from gridbench.sync.present.limiting import limited_by
+from gridbench.sync.present.markdown import markdown
+from gridbench.sync.present.notes import headline, notices
+from gridbench.sync.present.page import render
+from gridbench.sync.present.pictures import (
+    delays,
+    evenly,
+    over_parameters,
+    over_workers,
+    running,
+    share_running,
+)
+from gridbench.sync.present.trouble import trouble_of
+from gridbench.sync.record import HostUse, Phase, Round
+from running import Run
+from sync_rounds import (
+    DISTURBED,
+    EVIL,
+    four,
+    header_of,
+    round_of,
+    sample_of,
+    sweep,
+    task_of,
+    write_folder,
+)
+
+ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A limit."""
+
+    what: str
+    told: str
+
+
+def saturated(one: Round) -> Sequence[Told]:
+    """From four workers on, a server is."""
+    if one.workers < 4:
+        return ()
+    return (Told("server saturated", f"gfmd used {one.workers} % too much."),)
+
+
+def nothing(_: Round) -> Sequence[Told]:
+    return ()
+
+
+def seconds(*times: float, **more: object) -> Round:
+    """Tasks of one host that begin together and take so long."""
+    return round_of([task_of(number, 0.0, time) for number, time in enumerate(times)], **more)
+
+
+def printed(rounds: Sequence[Round], width: int = 200) -> str:
+    out = io.StringIO()
+    print_table(Console(file=out, width=width), rounds, limits=saturated)
+    return out.getvalue()
+
+
+def said(rounds: Sequence[Round]) -> str:
+    return " ".join(headline(cases_of(rounds), saturated))
+
+
+def warned(rounds: Sequence[Round]) -> str:
+    return " ".join(notices(cases_of(rounds)))
+
+
+def evil() -> list[Round]:
+    """Rounds in which all that comes from outside is hostile."""
+    found = []
+    for parameter in (EVIL, "=cmd|x\n`y`"):
+        for count in (2, 6):
+            tasks = [
+                task_of(
+                    number,
+                    0.0,
+                    9.0 if number == 5 else 1.0,
+                    host=f"{EVIL}{number % 2}",
+                    output=f"output/{EVIL}/{number}",
+                    phases=[replace(four().tasks[0].phases[0], name=EVIL)],
+                )
+                for number in range(count)
+            ]
+            tasks[0] = replace(tasks[0], status="failed", exit=-9, why=EVIL)
+            look = replace(sample_of(1.0, 1.0), disk=EVIL, watched={EVIL: 0.5})
+            uses = (HostUse(host=f"{EVIL}0", cores=2, memory=2**33, whole=look, during=(look,)),)
+            found.append(round_of(tasks, parameter=parameter, hosts=uses, at=EVIL))
+    return found
+
+
+def test_the_headline_tells_how_simultaneous_the_largest_rounds_were() -> None:
+    text = said([seconds(1.0, 1.0), four()])
+    assert (
+        "With 4 workers on 2 hosts the tasks began within 3.00 ms of each other, and the clocks are"
+        " certain to ±700 µs; from the first start to the last end it took 12.0 ms, and for 41.7 %"
+        " of that time all of them ran." in text
+    )
+    assert "The rate of mkdir is 50,000 operations/s with 4 workers." in text
+    assert "The rate of write is 1.00 GB/s with 4 workers." in text
+    assert "All of 6 tasks ended well." in text
+    assert "What limits with 4 workers: server saturated in 1 of 1 round." in text
+
+
+def doing(workers: int, operations: int, **more: object) -> Round:
+    """A round of tasks of a second that do so many operations in all."""
+    each = [Phase(name="mkdir", seconds=1.0, operations=operations // workers)]
+    tasks = [task_of(number, 0.0, 1.0, phases=each) for number in range(workers)]
+    return round_of(tasks, **more)
+
+
+def test_the_highest_rate_is_told_beside_that_of_the_most_workers() -> None:
+    rounds = [doing(2, 100), doing(4, 5_000), doing(8, 2_000)]
+    assert (
+        "The highest rate of mkdir is 5,000 operations/s, with 4 workers; with 8 workers it is"
+        " 2,000 operations/s." in said(rounds)
+    )
+    assert (
+        "The highest rate of mkdir is 5,000 operations/s, with 4 workers; the lowest is 100"
+        " operations/s, with 2 workers." in said(rounds[:2])
+    )
+    # That of the most workers is of the same parameter, if there is one.
+    named = [
+        doing(workers, rate, parameter=parameter)
+        for workers, parameter, rate in (
+            (4, "wal", 80),
+            (4, "off", 4),
+            (8, "wal", 8),
+            (8, "off", 16),
+        )
+    ]
+    assert (
+        "is 80.0 operations/s, with 4 workers and the parameter wal; with 8 workers and the"
+        " parameter wal it is 8.00 operations/s." in said(named)
+    )
+
+
+def test_nothing_is_claimed_of_rounds_that_were_disturbed_or_failed() -> None:
+    bad = [seconds(1.0, 1.0, load=DISTURBED), seconds(2.0, 2.0, status="failed", repeat=1)]
+    assert said(bad).startswith("Nothing can be claimed: no round ended well in all of its tasks")
+    text = printed(bad)
+    assert re.search(r"^ *2\* ", text, re.MULTILINE)
+    assert "* No round of this case counts" in text
+    told = warned([*bad, seconds(3.0, 3.0, repeat=2)])
+    assert "Other programs disturbed 1 of 3 rounds" in told
+    assert "In 1 of 3 rounds a task did not end well." in told
+    assert "Nothing can be claimed" not in said([*bad, seconds(3.0, 3.0, repeat=2)])
+
+
+def test_what_a_reader_has_to_know_is_told() -> None:
+    late = [replace(task, late=0.002) for task in four().tasks[:1]]
+    unsure = [replace(task, clock_error=0.01) for task in four().tasks[1:]]
+    told = warned([round_of([*late, *unsure], load={"judgement": "not known"})])
+    assert "the start skew is not larger than what is not known of the hosts' clocks" in told
+    assert "after the agreed instant to 1 task, by up to 2.00 ms" in told
+    assert "Of 1 round it is not known whether other programs disturbed it" in told
+    assert "Each case is of a single round" in told
+    assert warned([seconds(1.0, 1.0, repeat=n) for n in range(2)]) == ""
+
+
+def test_stragglers_are_told_with_those_who_are_it_again_and_again() -> None:
+    rounds = [seconds(*[1.0] * 9, 2.0, repeat=n) for n in range(3)]
+    text = said(rounds)
+    assert "3 tasks in 3 of 3 rounds were stragglers" in text
+    assert "in most of their rounds: worker 9 on node0 in 3 of 3" in text
+    found = trouble_of(cases_of(rounds), None)
+    assert (found.late, found.failed) == (3, 0)
+    _, first, cells = next(found.stragglers.lines())
+    assert [first.text, *(cell.text for cell in cells[:4])] == [
+        "worker 9",
+        "node0",
+        "10 workers, round 1",
+        "2.00 s",
+        "2.00×",
+    ]
+
+
+def test_limits_are_counted_and_told_once() -> None:
+    rounds = [four(), replace(four(), repeat=1), seconds(1.0)]
+    assert limited_by(rounds, saturated) == [("server saturated", 2, "gfmd used 4 % too much.")]
+    assert limited_by(rounds, nothing) == []
+
+
+def test_the_table_in_the_terminal() -> None:
+    text = printed([replace(four(), parameter="[red]4k[/red]"), seconds(1.0, parameter="8k")])
+    assert "[red]4k[/red]" in text
+    for part in ("3.00 ms", "12.0 ms", "41.7 %", "mkdir 50.0 k/s", "write 1.00 GB/s"):
+        assert part in text
+    assert "server saturated" in text
+    # Without parameters and phases there are no columns for them.
+    bare = printed([seconds(1.0, 1.0)])
+    assert "parameter" not in bare
+    assert "rate" not in bare.partition("With")[0]
+    assert printed([]) == "No round was made yet.\n"
+
+
+def test_both_ways_to_start_stand_beside_each_other() -> None:
+    text = printed([seconds(1.0, 1.0), seconds(2.0, 2.0, start="exec")])
+    assert "held at entry" in text
+    assert "With 2 workers on 1 host, held before exec, the tasks began" in text
+
+
+def test_the_table_in_markdown(tmp_path: Path) -> None:
+    text = markdown([replace(four(), parameter="a|b<i>*")], limits=saturated)
+    row = next(line for line in text.splitlines() if line.startswith("| 4 |"))
+    assert "| a\\|b\\<i\\>\\* |" in row
+    assert "| mkdir 50.0 k/s<br>write 1.00 GB/s |" in row
+    head = next(line for line in text.splitlines() if line.startswith("| workers |"))
+    assert len(re.findall(r"(?<!\\)\|", row)) == head.count("|")
+    write_markdown(tmp_path / "table.md", [four()])
+    assert (tmp_path / "table.md").read_text() == markdown([four()])
+    for one in evil():
+        assert "<script>" not in markdown([one])
+
+
+def test_all_that_comes_from_outside_is_escaped(tmp_path: Path) -> None:
+    header = replace(header_of(task=EVIL, x=EVIL), machine={"host": EVIL}, versions={EVIL: EVIL})
+    limits = lambda _: (Told(EVIL, EVIL),)  # noqa: E731
+    page = render(header, evil(), limits=limits, files=tmp_path)
+    assert "<script>document.title" not in page
+    assert "<b>bold</b>" not in page
+    assert page.count(ESCAPED) > 20
+
+
+def test_links_lead_to_what_tasks_printed_and_nowhere_else() -> None:
+    outputs = ["output/a b/1?#", "../../etc/passwd", "/etc/passwd", "javascript:alert(1)", ""]
+    one = round_of(
+        [
+            task_of(number, 0.0, 1.0, status="failed", output=output)
+            for number, output in enumerate(outputs)
+        ]
+    )
+    found = trouble_of(cases_of([one]), Path("../runs"))
+    links = [cells[-1].link for _, _, cells in found.failures.lines()]
+    assert links == [
+        "./../runs/output/a%20b/1%3F%23",
+        "",
+        "",
+        "./../runs/javascript%3Aalert%281%29",
+        "",
+    ]
+    assert not any(
+        cells[-1].link for _, _, cells in trouble_of(cases_of([one]), None).failures.lines()
+    )
+
+
+def test_the_page_finds_outputs_from_where_it_is(tmp_path: Path) -> None:
+    one = round_of([task_of(0, 0.0, 1.0, status="failed", output="output/0")])
+    folder = write_folder(tmp_path / "results", [one])
+    write_report(folder, folder / "report.html")
+    assert 'href="./output/0"' in (folder / "report.html").read_text()
+    write_report(folder, tmp_path / "elsewhere.html")
+    assert 'href="./results/output/0"' in (tmp_path / "elsewhere.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [],
+        [seconds(1.0)],
+        [round_of([task_of(0, None, None, status="lost")])],
+        [round_of([task_of(n, 0.0, 0.1, status="failed", exit=1) for n in range(3)])],
+        [round_of([])],
+        [seconds(0.0, 0.0)],
+        [four()],
+        sweep((2, 4), ("off", "wal"), 1, samples=1),
+    ],
+    ids=["none", "one task", "lost", "all failed", "no tasks", "instant", "four", "words"],
+)
+def test_there_is_a_page_of_anything(driver, tmp_path: Path, rounds: list[Round]) -> None:
+    folder = write_folder(tmp_path, rounds)
+    write_report(folder, tmp_path / "report.html", limits=saturated)
+    opened(driver, tmp_path / "report.html")
+    assert printed(rounds)
+    assert markdown(rounds)
+
+
+def test_all_pictures_are_drawn(driver, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, sweep(samples=10))
+    write_report(folder, tmp_path / "report.html", limits=saturated)
+    opened(driver, tmp_path / "report.html")
+    names = driver.execute_script(
+        """return [...document.querySelectorAll("[data-chart]")]
+           .map(figure => figure.dataset.chart + " " + (figure.dataset.name ?? ""))"""
+    )
+    over = ["operations-0", "bytes-1", "times"]
+    counters = ["processors", "busy", "disks", "network", "dirty", "pressure", "watched"]
+    assert sorted(names) == sorted(
+        [
+            *(f"curve workers-{name}" for name in (*over, "span", "skew", "simultaneity")),
+            *(f"curve parameter-{name}" for name in over),
+            *("running ", "share ", "delays ", "gantt "),
+            *(f"counters {name}" for name in counters),
+        ]
+    )
+    for name, found in drawn(driver).items():
+        assert found["width"] > 300, name
+        assert found["marks"] >= 1, name
+
+
+def test_another_round_can_be_chosen(driver, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, sweep((2, 14), ("4k",), 1, samples=4))
+    write_report(folder, tmp_path / "report.html")
+    opened(driver, tmp_path / "report.html")
+    bars = """return document.querySelectorAll('[data-chart="gantt"] .barlayer .point').length"""
+    choice = "return document.getElementById('chosen').selectedOptions[0].textContent"
+    assert driver.execute_script(choice) == "14 workers, 4k, round 1"
+    assert driver.execute_script(bars) == 14
+    rows = "return document.querySelectorAll('#hosts tbody tr').length"
+    assert driver.execute_script(rows) == 8
+    driver.execute_script(
+        """const chosen = document.getElementById("chosen");
+           chosen.value = "1";
+           chosen.dispatchEvent(new Event("change"));"""
+    )
+    assert driver.execute_script(choice) == "2 workers, 4k, round 1"
+    assert driver.execute_script(bars) == 2
+    assert driver.execute_script(rows) == 2
+    assert driver.get_log("browser") == []
+
+
+def test_hostile_names_are_shown_as_they_are(driver, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, evil(), task=EVIL)
+    write_report(folder, tmp_path / "report.html", limits=saturated)
+    opened(driver, tmp_path / "report.html")
+    assert driver.title == "gridbench sync: synchronised rounds"
+    bold = "return [...document.querySelectorAll('b, svg [style*=bold]')].length"
+    assert driver.execute_script(bold) == 0
+    assert EVIL in driver.execute_script("return document.querySelector('h1').textContent")
+
+
+def test_a_page_of_many_rounds_is_of_a_few_megabytes() -> None:
+    rounds = sweep((56,), [f"{n}k" for n in range(1, 101)], 5, samples=20)
+    page = render(header_of(), rounds, limits=saturated)
+    data = page.partition('id="report-data">')[2].partition("</script>")[0]
+    assert len(rounds) == 500
+    assert len(data) < 2_500_000
+    # A table of each case is there, and the rest that is not the data or Plotly.
+    assert len(shown_rounds(cases_of(rounds))) == 40
+
+
+def test_rounds_that_are_shown_are_of_all_cases_that_find_room() -> None:
+    rounds = sweep((2, 4), ("1k", "2k"), 1, samples=0)
+    shown = shown_rounds(cases_of(rounds))
+    assert shown[0].workers == 4
+    assert len(shown) == 4
+    many = sweep((3_000,), [f"{n}k" for n in range(1, 9)], 1, samples=0)
+    picked = shown_rounds(cases_of(many))
+    assert len(picked) == 4
+    (first, *_) = details(picked)
+    assert len(first["tasks"]["worker"]) <= 400
+    assert first["tasks"]["all"] == 3_000
+    # Who is late is among those that are drawn.
+    assert 5 in first["tasks"]["worker"]
+
+
+def test_counters_that_show_nothing_have_no_picture() -> None:
+    quiet = replace(
+        sample_of(1.0, 1.0, busy=0.0, share=0.0),
+        waiting=0.0,
+        disk_read=0.0,
+        disk_written=0.0,
+        dirty=0,
+        pressure={},
+        watched={},
+    )
+    use = HostUse(host="node0", cores=2, memory=2**33, during=(quiet,))
+    one = replace(four(), hosts=(use,))
+    assert [panel.name for panel in panels([one])] == ["network"]
+    (detail,) = details([one])
+    assert [line["what"] for line in detail["counters"]["network"]["lines"]] == [
+        "in",
+        "out",
+        "loopback",
+    ]
+    assert detail["counters"]["network"]["y"] == "all interfaces [MB/s]"
+    assert panels([four()]) == []
+
+
+def test_curves_have_their_places_by_size_and_words_side_by_side() -> None:
+    cases = cases_of(sweep((2, 4), ("1m", "4k", "64k"), 1, samples=0))
+    rate = over_parameters(cases)[0].data()
+    assert rate["x"]["texts"] == ["4k", "64k", "1m"]
+    assert rate["x"]["ticks"] == [4096.0, 65536.0, 2.0**20]
+    assert rate["x"]["log"]
+    words = over_parameters(cases_of(sweep((2,), ("wal", "off"), 1, samples=0)))[0].data()
+    assert words["x"]["ticks"] == [0.0, 1.0]
+    assert not words["x"]["log"]
+    workers = {one.id: one for one in over_workers(cases)}
+    share = workers["workers-simultaneity"].data()
+    assert share["y"]["range"] == [0, 104]
+    assert [line["name"] for line in share["lines"]] == ["4k", "64k", "1m"]
+    # One number of workers, or one parameter, is no curve.
+    assert over_workers(cases_of([four()])) == over_parameters(cases_of([four()])) == []
+
+
+def test_marks_of_cases_that_do_not_count_are_hollow() -> None:
+    rounds = [seconds(1.0, load=DISTURBED), seconds(1.0, 1.0), seconds(1.0, 1.0, 1.0)]
+    (line,) = over_workers(cases_of(rounds))[0].data()["lines"]
+    assert line["hollow"] == [True, False, False]
+    assert line["hover"][0][-1] == "does not count"
+
+
+def test_tasks_running_in_time_and_as_shares() -> None:
+    cases = cases_of([four()])
+    found = running(cases)
+    assert found is not None
+    assert found["unit"] == "ms"
+    assert found["lines"][0]["x"] == [0, 1, 2, 3, 8, 10, 11, 12]
+    shares = share_running(cases)
+    assert shares is not None
+    assert shares["lines"][0]["x"][3:5] == [25.0, pytest.approx(66.667, abs=1e-3)]
+    assert shares["lines"][0]["y"] == [25, 50, 75, 100, 75, 50, 25, 0]
+
+
+def test_when_tasks_began_is_of_all_rounds_that_count() -> None:
+    rounds = [four(), replace(four(), repeat=1), replace(four(), repeat=2, load=DISTURBED)]
+    found = delays(cases_of(rounds))
+    assert found is not None
+    (line,) = found["lines"]
+    assert line["x"] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert line["y"] == [12.5, 25, 37.5, 50, 62.5, 75, 87.5, 100]
+
+
+def test_evenly_picked_items_have_the_first_and_the_last() -> None:
+    assert evenly(range(100), 4) == [0, 33, 66, 99]
+    assert evenly(range(3), 4) == [0, 1, 2]
+
+
+def test_a_folder_of_results_is_of_this_kind(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "results", [four()])
+    assert kind_of([folder]).__name__ == "gridbench.sync.result_kind"
+    assert kind_of([tmp_path]).__name__ == "gridbench.report.result_kind"
+
+
+def test_measures_are_of_the_rounds_that_count(tmp_path: Path) -> None:
+    rounds = [replace(four(), repeat=0), replace(four(), repeat=1, load=DISTURBED)]
+    folder = write_folder(tmp_path, [*rounds, seconds(1.0, 1.0, load=DISTURBED)])
+    found = kind_of([folder]).measures(folder)
+    assert {case for case, _ in found} == {"4 workers"}
+    assert found["4 workers", "start skew"] == Measure((pytest.approx(0.003),))  # type: ignore[arg-type]
+    assert found["4 workers", "mkdir, operations"].better == "more"
+    assert found["4 workers", "write, bandwidth"].values == pytest.approx((1e9,))
+
+
+def test_two_results_are_compared(tmp_path: Path) -> None:
+    before = write_folder(tmp_path / "a", [seconds(1.0, 1.0, repeat=n) for n in range(3)])
+    after = write_folder(tmp_path / "b", [seconds(1.5, 1.5, repeat=n) for n in range(3)])
+    kind = kind_of([before])
+    found = compared(kind.measures(before), kind.measures(after))
+    told = {one.what: (one.engine, one.verdict, one.ratio) for one in found}
+    assert told["median task time"] == ("2 workers", "worse", 1.5)
+    assert told["share of it in which all ran"] == ("2 workers", "no difference", 1.0)
+    with pytest.raises(InputError, match="cannot be in one report with others"):
+        kind.write_report([before, after], tmp_path / "both.html")
+
+
+def test_the_program_makes_a_page_and_compares(tmp_path: Path, gridbench: Run) -> None:
+    for name, time in (("a", 1.0), ("b", 1.5)):
+        write_folder(tmp_path / name, [seconds(time, time, repeat=n) for n in range(3)])
+    made = gridbench("report", "a")
+    assert made.returncode == 0, made.stderr
+    assert "With 2 workers on 1 host" in (tmp_path / "a" / "report.html").read_text()
+    worse = gridbench("report", "a", "b", "--fail-above", "5%", "--out", "compare.html")
+    assert worse.returncode == 1, worse.stderr
+    assert "2 workers: median task time" in worse.stdout
+    assert "2 workers: median task time" in (tmp_path / "compare.html").read_text()
