@@ -148,7 +148,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs openssl fio cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -206,6 +206,18 @@ htcondor: ## see that what makes a pool of HTCondor on this machine is there
 .PHONY: sshfs
 sshfs: ## see that what makes folders that come over the network is there
 	@scripts/ensure-sshfs
+
+.PHONY: gfarm
+gfarm: ## see that what makes a Gfarm on this machine is there
+	@scripts/ensure-gfarm
+
+.PHONY: postgres
+postgres: ## see that PostgreSQL's server is there
+	@scripts/ensure-postgres
+
+.PHONY: redis
+redis: ## see that Redis is there
+	@scripts/ensure-redis
 
 .PHONY: mpi
 mpi: ## see that Open MPI is there

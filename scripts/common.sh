@@ -34,3 +34,21 @@ install_system_packages() {
     rm -f "$log"
     fail "could not install $*" "Its messages stand above. By hand: $command"
 }
+
+# install_daemons SERVICES PACKAGE...: as install_system_packages, but the system starts none of the
+# services, neither now nor when it boots.
+install_daemons() {
+    local services=$1
+    shift
+    # Debian starts what it installs, unless this file forbids it.
+    if [[ $(id -u) == 0 && ! -e /usr/sbin/policy-rc.d ]]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+        chmod 755 /usr/sbin/policy-rc.d
+    fi
+    install_system_packages "$@"
+    if command -v systemctl >/dev/null; then
+        # shellcheck disable=SC2086
+        systemctl --quiet disable $services 2>/dev/null || true
+    fi
+}
