@@ -51,7 +51,7 @@ def temporary(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> I
 
 def _of_rigs(folder: Path) -> list[int]:
     """Daemons of rigs there, and all that these have started."""
-    mark = f"GRIDBENCH_BATCH={folder}".encode()
+    mark = f"GRIDBENCH_DAEMONS={folder}".encode()
     found = []
     for process in psutil.pids():
         try:

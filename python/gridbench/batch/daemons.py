@@ -1,96 +1,16 @@
-"""The daemons of a batch system of one's own on this machine, in one temporary folder."""
+"""A batch system of one's own on this machine: daemons that take jobs."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
-import shutil
-import signal
-import socket
 import subprocess
-import tempfile
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-PATIENCE = 30.0  # seconds for what takes milliseconds
-_MARK = "GRIDBENCH_BATCH"
-"""The variable that tells the daemons of a rig, and what they start, from all other processes."""
+from gridbench.process.daemons import Daemons
 
 
-def path() -> str:
-    """Daemons are in folders that not everybody's PATH has."""
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-
-
-def lacking(*programs: str) -> str:
-    """The first of the programs that is not installed; empty if all are."""
-    return next((one for one in programs if shutil.which(one, path=path()) is None), "")
-
-
-def name_of(pid: int) -> str:
-    """What a process is called; empty if there is none."""
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
-class Rig(ABC):
-    """While open, there is a batch system for commands with the variables of `environment`.
-
-    Its daemons end with the process that has started them, however that ends.
-    """
-
-    _slow: frozenset[str] = frozenset()
-    """Daemons that are killed, as they take long to end, and keep what they know at all times."""
-
-    def __init__(self, name: str) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"gr{os.getpid()}-{name}-"))
-        """All its files: log/ has what the daemons write."""
-        (self.folder / "log").mkdir()
-        # Daemons want a folder that everybody can reach.
-        self.folder.chmod(0o755)
-        self.variables: dict[str, str] = {}
-        """What programs need in their environment to use it."""
-        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
-        self._closed = False
-        self._before: dict[str, str | None] = {}
-        atexit.register(self.close)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The variables of a command that uses it."""
-        return {**os.environ, "PATH": path(), **self.variables}
-
-    def use(self) -> None:
-        """Have this process, and what it starts, use it too until it is closed."""
-        self._before = {name: os.environ.get(name) for name in self.variables}
-        os.environ.update(self.variables)
-
-    def run(self, *command: str) -> str:
-        """Run one of its commands; what it has printed. Raises RuntimeError if that fails."""
-        # Ctrl-C is for the client: what it asks for then has to be answered.
-        ran = subprocess.run(
-            command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=PATIENCE, check=False, start_new_session=True,
-        )  # fmt: skip
-        if ran.returncode != 0:
-            said = ran.stderr.strip() or ran.stdout.strip()
-            raise RuntimeError(f"{' '.join(command)}: {ran.returncode}: {said}")
-        return ran.stdout
+class Rig(Daemons, ABC):
+    """While open, there is a batch system for commands with the variables of `environment`."""
 
     @abstractmethod
     def jobs(self) -> list[str]:
@@ -100,94 +20,6 @@ class Rig(ABC):
     def cancel_all(self) -> None:
         """Cancel all jobs, and wait until they are gone."""
 
-    def close(self) -> None:
-        """End all jobs and daemons, and remove the files; may be called again."""
-        if self._closed:
-            return
-        self._closed = True
-        atexit.unregister(self.close)
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        try:
-            if self._daemons:
-                with contextlib.suppress(RuntimeError, TimeoutError, subprocess.TimeoutExpired):
-                    self.cancel_all()
-        finally:
-            for name in reversed(list(self._daemons)):
-                self._end(name)
-            # What looks after a job's processes outlives the daemons.
-            for pid in self._marked():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _start(self, name: str, program: str, *arguments: str) -> None:
-        with (self.folder / "log" / f"{name}.out").open("ab") as log:
-            self._daemons[name] = subprocess.Popen(
-                [
-                    "setpriv", "--pdeathsig", "TERM",
-                    shutil.which(program, path=path()) or program, *arguments,
-                ],
-                cwd="/", env={**self.environment, _MARK: str(self.folder)},
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-
-    def _end(self, name: str) -> None:
-        daemon = self._daemons.pop(name)
-        if name in self._slow:
-            daemon.kill()
-        daemon.terminate()
-        try:
-            daemon.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            daemon.wait()
-
-    @contextlib.contextmanager
-    def _frozen(self, pid: int) -> Iterator[None]:
-        """Have a daemon hang: commands wait for its answer."""
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(pid, signal.SIGCONT)
-
-    def _marked(self) -> list[int]:
-        """What the daemons have left."""
-        mark = f"{_MARK}={self.folder}".encode()
-        found = []
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if mark in (process / "environ").read_bytes().split(b"\0"):
-                    found.append(int(process.name))
-        return found
-
-    def _until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait. Raises RuntimeError when a daemon ends, and TimeoutError with `what` is wrong."""
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            for name, daemon in self._daemons.items():
-                if daemon.poll() is not None:
-                    raise RuntimeError(f"{name} has ended: {self._log()}")
-            if time.monotonic() > end:
-                raise TimeoutError(f"{what}: {self._log()}")
-            time.sleep(0.02)
-
-    def _log(self) -> str:
-        """The last of what the daemons have written."""
-        logs = sorted((self.folder / "log").iterdir())
-        return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1000:]}" for log in logs)
+    def _leave(self) -> None:
+        with contextlib.suppress(RuntimeError, TimeoutError, subprocess.TimeoutExpired):
+            self.cancel_all()

@@ -17,11 +17,13 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import ClassVar
 
-from gridbench.batch.daemons import Rig, free_ports, lacking
+from gridbench.batch.daemons import Rig
+from gridbench.process.daemons import free_ports, lacking
 
 _PROGRAMS = Path("/usr/lib/gridengine")
 """Where Debian has what works without the system's own cell."""
@@ -182,7 +184,8 @@ class GridEngine(Rig):
     Queues: `all.q`, and `closed.q`, which starts no jobs; the parallel environment is `mp`.
     """
 
-    _slow = frozenset({"sge_qmaster"})
+    # It takes long to end by itself, and keeps what it knows at all times.
+    _ends: ClassVar[Mapping[str, signal.Signals]] = {"sge_qmaster": signal.SIGKILL}
 
     def __init__(self, slots: int = 100, spool: Path | None = None) -> None:
         """`slots`: of the queue `all.q`.

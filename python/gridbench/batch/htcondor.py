@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gridbench.batch.daemons import Rig, free_ports, lacking, name_of
+from gridbench.batch.daemons import Rig
+from gridbench.process.daemons import free_ports, lacking, name_of
 
 PLACE = "GRIDBENCH_HTCONDOR"
 """The environment variable that says where HTCondor was unpacked."""

@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from gridbench.batch.daemons import PATIENCE, lacking
+from gridbench.process.daemons import PATIENCE, lacking
 
 _SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server")
 

@@ -19,7 +19,8 @@ import socket
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from gridbench.batch.daemons import Rig, free_ports, lacking
+from gridbench.batch.daemons import Rig
+from gridbench.process.daemons import free_ports, lacking
 
 _CONFIG = """\
 ClusterName=grid
