@@ -27,6 +27,7 @@ from gridbench.published.options import published
 from gridbench.results.options import report
 from gridbench.run.options import run
 from gridbench.scenario.options import scenario
+from gridbench.services.options import services
 from gridbench.simulate.options import simulate
 from gridbench.workload.options import list_times
 
@@ -44,6 +45,7 @@ _COMMANDS = (
     report,
     run,
     scenario,
+    services,
     simulate,
 )
 

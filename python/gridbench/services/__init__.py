@@ -1,0 +1,1 @@
+"""Servers and file systems on this machine that a benchmark puts under load."""

@@ -1,0 +1,92 @@
+"""File systems of FUSE that are mounted several times, once for each worker."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from gridbench.process.daemons import Daemons, lacking
+
+
+def why_no_fuse() -> str:
+    """Why nothing can be mounted here; empty if it can."""
+    if lacking("fusermount3"):
+        return "`fusermount3` is not installed: scripts/ensure-gfarm does that"
+    return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "/dev/fuse cannot be opened"
+
+
+def mounted() -> set[str]:
+    """The paths at which something is mounted, as this process sees them."""
+    lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+    return {
+        re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split()[4]) for line in lines
+    }
+
+
+class Mounts(Daemons):
+    """While open, a file system is mounted at each path of `mounts`."""
+
+    # Ctrl-C is for who has started them, which a process group of their own is enough for.
+    _sessions = False
+
+    def __init__(
+        self, name: str, directory: Path | None = None, mounts_in: Path | None = None
+    ) -> None:
+        """`directory`: where `folder` is made. `mounts_in`: the folder of `mounts`, by default
+        `folder`; it is made if it is not there."""
+        super().__init__(name, directory)
+        self.mounts: list[Path] = []
+        """A mount for each worker, called mount-0, mount-1 and so on."""
+        self.directories: list[Path] = []
+        """For each worker a directory of its own in the file system, below its mount."""
+        # As the system shows mounts.
+        self._mounts_in = (mounts_in or self.folder).resolve()
+        self.variables = {"GRIDBENCH_MOUNTS": str(self._mounts_in)}
+        self._made: list[Path] = []
+
+    def close(self) -> None:
+        """Unmount, end all daemons, and remove the files; may be called again."""
+        super().close()
+        # With `rmdir`, which cannot remove what anybody has put there.
+        for place in reversed(self._made):
+            with contextlib.suppress(OSError):
+                place.rmdir()
+        self._made = []
+
+    def _mount(self, count: int, program: str, *arguments: str) -> None:
+        """Have `program`, which gets a path as its last argument, mount the file system there, in
+        the foreground; `count` times."""
+        if not self._mounts_in.exists():
+            self._mounts_in.mkdir(parents=True)
+            self._made.append(self._mounts_in)
+        for number in range(count):
+            mount = self._mounts_in / f"mount-{number}"
+            if not mount.exists():
+                mount.mkdir()
+                self._made.append(mount)
+            elif str(mount) in mounted() or any(mount.iterdir()):
+                raise RuntimeError(f"{mount} is there already, and not an empty folder")
+            self.mounts.append(mount)
+            self._start(mount.name, program, *arguments, str(mount))
+        wanted = set(map(str, self.mounts))
+        self._until(lambda: wanted <= mounted(), "nothing is mounted")
+        for number, mount in enumerate(self.mounts):
+            self.directories.append(mount / f"worker-{number}")
+            self.directories[-1].mkdir()
+
+    def _leave(self) -> None:
+        # All at once: each takes a while to end.
+        names = [mount.name for mount in self.mounts if mount.name in self._daemons]
+        for name in names:
+            self._daemons[name].send_signal(self._end_of(name))
+        for name in names:
+            self._end(name)
+        # One that was killed has left its mount.
+        for mount in self.mounts:
+            if str(mount) in mounted():
+                subprocess.run(
+                    ["fusermount3", "-u", "-z", str(mount)], capture_output=True, check=False
+                )

@@ -1,0 +1,57 @@
+"""A Redis of its own on this machine, on a free port of the loopback device and a Unix socket.
+
+with Redis() as redis:
+    redis.command("set", "key", "value")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from gridbench.process.daemons import Daemons, free_ports, lacking
+
+Fsync = Literal["", "no", "everysec", "always"]
+
+
+def why_not() -> str:
+    """Why there can be none here; empty if there can."""
+    program = lacking("redis-server", "redis-cli", "setpriv")
+    return f"`{program}` is not installed: scripts/ensure-redis does that" if program else ""
+
+
+class Redis(Daemons):
+    """A Redis, which keeps nothing on the disk unless it is told to."""
+
+    def __init__(self, fsync: Fsync = "", *, port: int = 0, directory: Path | None = None) -> None:
+        """`fsync`: when the file of what was written goes to the disk, as Redis has it for
+        `appendfsync`; without it, there is no such file. `directory`: where the file's folder is
+        made. `port`: at which it listens, or any."""
+        super().__init__("redis", directory)
+        self.port = port or free_ports(1)[0]
+        """At 127.0.0.1."""
+        self.socket = self.folder / "socket"
+        self.variables = {"REDIS_URL": f"redis://127.0.0.1:{self.port}"}
+        try:
+            self._make(fsync)
+        except BaseException:
+            self.close()
+            raise
+
+    def command(self, *words: str) -> str:
+        """What it answers to a command."""
+        return self.run("redis-cli", "-e", "-s", str(self.socket), *words).strip()
+
+    def _make(self, fsync: Fsync) -> None:
+        kept = ["--appendonly", "yes", "--appendfsync", fsync] if fsync else ["--appendonly", "no"]
+        self._start(
+            "redis-server", "redis-server", "--bind", "127.0.0.1", "--port", str(self.port),
+            "--unixsocket", str(self.socket), "--dir", str(self.folder), "--save", "", *kept,
+        )  # fmt: skip
+        self._until(self._answers, "Redis does not answer")
+
+    def _answers(self) -> bool:
+        try:
+            return self.command("ping") == "PONG"
+        except RuntimeError:
+            return False
