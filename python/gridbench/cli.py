@@ -29,6 +29,7 @@ from gridbench.run.options import run
 from gridbench.scenario.options import scenario
 from gridbench.services.options import services
 from gridbench.simulate.options import simulate
+from gridbench.sync.options import sync
 from gridbench.workload.options import list_times
 
 _COMMANDS = (
@@ -47,6 +48,7 @@ _COMMANDS = (
     scenario,
     services,
     simulate,
+    sync,
 )
 
 

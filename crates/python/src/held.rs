@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
 use gridbench_held as held;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 /// Nanoseconds between two looks whether the interpreter wants to handle a signal.
@@ -63,7 +63,7 @@ impl HeldTask {
         py.detach(|| held::Task::prepare(program, hold))
             .map(|task| HeldTask { task: Mutex::new(task) })
             .map_err(|error| match error {
-                held::Error::Start(error) | held::Error::System(error) => error.into(),
+                held::Error::Start(error) | held::Error::System(error) => os_error(&error),
                 held::Error::Entry(_) => PyValueError::new_err(error.to_string()),
             })
     }
@@ -81,10 +81,7 @@ impl HeldTask {
             Some(Ok(held::Ended { status, began, ended, user, system, memory })) => {
                 Ok(Some(EndedTask { status, began, ended, user, system, memory }))
             }
-            Some(Err(error)) => Err(match error.raw_os_error() {
-                Some(code) => std::io::Error::from_raw_os_error(code).into(),
-                None => std::io::Error::from(error.kind()).into(),
-            }),
+            Some(Err(error)) => Err(os_error(error)),
         }
     }
 
@@ -97,6 +94,18 @@ impl HeldTask {
     #[getter]
     fn pid(&self) -> i32 {
         self.task().id()
+    }
+}
+
+/// With the number of the error, by which Python tells its kinds.
+fn os_error(error: &std::io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(code) => {
+            let told = error.to_string();
+            let text = told.rsplit_once(" (os error").map_or(told.as_str(), |(text, _)| text);
+            PyOSError::new_err((code, text.to_owned()))
+        }
+        None => PyOSError::new_err(error.to_string()),
     }
 }
 

@@ -6,16 +6,12 @@ import difflib
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gridbench.errors import InputError
 from gridbench.workload.numbers import shown
-
-PLACEHOLDERS = ("parameter", "worker", "rank", "host", "round", "total")
-"""What arguments may name in braces, such as `{worker}`: the round's parameter; the worker, and
-which of the workers of its host it is, both from 0; its host; the round, from 0; how many workers
-the round has."""
 
 PROGRAM = "<gridbench-task>"
 """In a command: the program of `gridbench.native.task_program`, which each host has in another
@@ -118,34 +114,24 @@ BUILT_INS = {
 """By name."""
 
 
-def command(task: str, arguments: str) -> tuple[str, ...]:
-    """Program and arguments of a task, which may have PLACEHOLDERS and PROGRAM in them.
+def command(task: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Program and arguments of a task, which may have placeholders and PROGRAM in them.
 
     `task`: the name of a built-in task, the path of a program, or the name of one that is found on
-    the PATH, of each host. `arguments`: as a shell takes them, split into words before placeholders
-    get their values; for the task `shell` they are the command. A path that begins with no slash is
-    one from the current folder. Raises InputError.
+    the PATH, of each host. `words`: its arguments; those of the task `shell` are a command. A path
+    that begins with no slash is one from the current folder. Raises InputError.
     """
     built_in = BUILT_INS.get(task)
     if built_in is None:
-        return (_program(task), *_words(arguments))
+        return (_program(task), *words)
     if task == "shell":
-        if not arguments.strip():
+        text = " ".join(words)
+        if not text.strip():
             raise InputError(
-                "the task `shell` has no command", remedy="--arguments 'COMMAND' gives it"
+                "the task `shell` has no command", remedy="write `gridbench sync shell 'COMMAND'`"
             )
-        return (*built_in.command, arguments)
-    return (*built_in.command, *_words(arguments))
-
-
-def _words(arguments: str) -> list[str]:
-    try:
-        return shlex.split(arguments)
-    except ValueError as error:
-        raise InputError(
-            f"the arguments `{shown(arguments)}` are not what a shell could take: {error}",
-            remedy="see to the quotes in them",
-        ) from None
+        return (*built_in.command, text)
+    return (*built_in.command, *words)
 
 
 def _program(task: str) -> str:

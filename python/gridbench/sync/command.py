@@ -1,0 +1,109 @@
+"""The whole of `gridbench sync`: plan, run what is missing, tell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from gridbench.errors import InputError
+from gridbench.machine.quiet import settle
+from gridbench.process.interrupt import Interrupt
+from gridbench.record_file import RecordFile, open_records
+from gridbench.sync.place import Place, open_place
+from gridbench.sync.plan import missing, wanted_of
+from gridbench.sync.record import FILE, FORM, Round
+from gridbench.sync.request import Request
+from gridbench.sync.results import read_results
+from gridbench.sync.session import Session, header_of
+
+REPORT = "report.html"
+
+
+def run_sync(request: Request) -> int:
+    """Run what is missing, and report; the exit status. InputError for bad input.
+
+    0: all tasks of all rounds went well. 1: one did not. 3: other programs disturbed all rounds,
+    and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
+    """
+    folder = request.folder or _default_folder(request.task)
+    console = request.printing.progress()
+    settle(request.policy, console)
+    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
+    file = RecordFile(folder / FILE, header, records)
+    most = max(request.workers, default=0)
+    with Interrupt() as interrupt:
+        try:
+            with open_place(request.where, most, request.watched, console) as where:
+                _check_program(request, where)
+                counts = request.workers or (where.cores,)
+                asked = wanted_of(request, counts)
+                todo = missing(asked, records)
+                if len(todo) < len(asked):
+                    console.print(f"{len(asked) - len(todo)} of {len(asked)} rounds are there")
+                Session(request, where, folder, interrupt, console).run(todo, file)
+        finally:
+            file.close()
+        status = _tell(folder, request)
+        if interrupt.came:
+            console.print(
+                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
+                soft_wrap=True,
+                markup=False,
+            )
+            return interrupt.exit_status
+    request.printing.say(f"results: {folder}")
+    rounds = read_results(folder)[1]
+    wanted = {one.identity for one in asked}
+    last = {one.identity: one for one in rounds if one.identity in wanted}
+    if any(one.status == "failed" for one in last.values()):
+        return 1
+    return status or request.policy.exit_status(claims=_claims(list(last.values())))
+
+
+def _check_program(request: Request, where: Place) -> None:
+    """InputError if a host cannot run the program."""
+    for member in where.members:
+        why = member.crew.why_not(request.program, str(Path.cwd()))
+        if why:
+            on = "" if member.near else f" on {member.host.name}"
+            raise InputError(
+                f"the task `{request.task}` cannot be run{on}: {why}",
+                remedy="give the path of a program that every host has, or the name of a task of"
+                " gridbench: `gridbench sync --tasks` lists them",
+            )
+
+
+def _claims(rounds: list[Round]) -> bool:
+    """Whether any round was undisturbed."""
+    return not rounds or any(
+        one.load is None or one.load.get("judgement") != "disturbed" for one in rounds
+    )
+
+
+def _tell(folder: Path, request: Request) -> int:
+    """Say what the results tell, and write their report; 1 if it cannot be written."""
+    from gridbench.sync.present import print_table, write_report
+
+    rounds = read_results(folder)[1]
+    print_table(request.printing.tables(), rounds)
+    request.printing.document(
+        lambda: {"results": folder, "rounds": [asdict(one) for one in rounds]}
+    )
+    try:
+        write_report(folder, folder / REPORT)
+    except InputError as error:
+        print(f"gridbench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _default_folder(task: str) -> Path:
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+    name = f"sync-{Path(task).name}-{stamp}"
+    folder, number = Path("runs", name), 1
+    while folder.exists():
+        number += 1
+        folder = Path("runs", f"{name}-{number}")
+    return folder

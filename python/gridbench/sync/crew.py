@@ -1,0 +1,184 @@
+"""The crew of a host: a remote object that prepares the tasks of its workers, lets them go at the
+agreed instant and tells how they ended.
+
+There is one on each host, so that at the instant nothing of gridbench runs beside the tasks but one
+thread, which waits for their ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gridbench.sync.counters import Watcher
+from gridbench.sync.messages import Done, Facts, Order, Outcome, Prepared
+from gridbench.sync.record import Start
+from gridbench.sync.reports import reported
+from gridbench.sync.tasks import PROGRAM
+from gridrpc._native import EndedTask, HeldTask, wait_for_held
+
+_KEPT = 64 << 10
+"""Bytes of a task's output that come back."""
+_READ = 8 << 20
+"""Bytes of it that are looked through for what the task reports."""
+_TO_DIE = 10.0
+"""Seconds that a killed process is waited for: one that hangs in the kernel may take for ever."""
+
+
+class Crew:
+    """Holds the tasks of a round from `prepare` to the end of `run`."""
+
+    def __init__(self, watched: Sequence[str] = ()) -> None:
+        """`watched`: names of programs whose processor time is of interest."""
+        self._folder = Path(tempfile.mkdtemp(prefix="gridbench-sync-"))
+        self._held: dict[int, tuple[HeldTask, Start]] = {}
+        self._watcher = Watcher(platform.node())
+        self._watched = tuple(watched)
+
+    def facts(self) -> Facts:
+        """About the host."""
+        return Facts(platform.node(), len(os.sched_getaffinity(0)), platform.python_version())
+
+    def why_not(self, program: str, directory: str) -> str:
+        """Why this host cannot run the program; empty if it can."""
+        try:
+            path = _file_of(program, directory)
+        except OSError as error:
+            return str(error)
+        if not path.is_file():
+            return "there is no such file"
+        return "" if os.access(path, os.X_OK) else "it may not be executed"
+
+    def clock(self) -> int:
+        """The time."""
+        return time.monotonic_ns()
+
+    def prepare(self, orders: Sequence[Order], start: Start) -> list[Prepared]:
+        """Start these tasks, which then wait. Those that still waited are ended."""
+        self._held.clear()
+        return [self._hold(order, start) for order in orders]
+
+    def run(self, at: int, timeout: float) -> Done:
+        """Let all that wait go on at this time, and wait until all have ended, or for `timeout`
+        seconds: then the rest is killed."""
+        self._watcher.begin(at / 1e9, self._watched)
+        for task, _ in self._held.values():
+            task.release(at)
+        late = max(0, time.monotonic_ns() - at)
+        tasks = [task for task, _ in self._held.values()]
+        until = at + late + round(timeout * 1e9)
+        over_time = set[int]()
+        if not wait_for_held(tasks, until):
+            over_time = {w for w, (task, _) in self._held.items() if not _over(task)}
+        for worker in over_time:
+            self._held[worker][0].kill()
+        wait_for_held(tasks, time.monotonic_ns() + round(_TO_DIE * 1e9))
+        use = self._watcher.finish()
+        told = f"it was ended after {timeout:g} s"
+        outcomes = [self._outcome(w, told if w in over_time else "") for w in self._held]
+        self._held.clear()
+        return Done(late, tuple(outcomes), use)
+
+    def close(self) -> None:
+        """End what still waits, and remove the files."""
+        self._held.clear()
+        self._watcher.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _hold(self, order: Order, start: Start) -> Prepared:
+        environment = {**os.environ, **order.environment}
+        try:
+            os.makedirs(order.directory, exist_ok=True)
+            program = _file_of(order.program, order.directory)
+            where = order.arguments, [*environment.items()], order.directory
+            files = self._out(order.worker), self._errors(order.worker)
+            if start == "entry":
+                with contextlib.suppress(ValueError):  # it cannot be held there
+                    self._held[order.worker] = HeldTask(program, *where, *files, True), "entry"
+                    return Prepared(order.worker, "entry")
+            self._held[order.worker] = HeldTask(program, *where, *files, False), "exec"
+        except OSError as error:
+            return Prepared(order.worker, start, error.strerror or str(error))
+        return Prepared(order.worker, "exec")
+
+    def _outcome(self, worker: int, over_time: str) -> Outcome:
+        task, start = self._held[worker]
+        try:
+            ended = task.ended
+        except OSError as error:
+            return Outcome(
+                worker, start, "lost", why=f"it cannot be executed: {error.strerror or error}"
+            )
+        if ended is None:
+            return Outcome(worker, start, "timeout", why=f"{over_time}, and still has not ended")
+        output, errors = _end_of(self._out(worker), _READ), _end_of(self._errors(worker), _KEPT)
+        report = reported(output)
+        why = over_time or _why(ended, errors) or report.why
+        return Outcome(
+            worker,
+            start,
+            "timeout" if over_time else "failed" if why else "ok",
+            began=ended.began,
+            ended=ended.ended,
+            exit=ended.status,
+            why=why,
+            user=ended.user,
+            system=ended.system,
+            memory=ended.memory,
+            phases=report.phases,
+            output=output[-_KEPT:],
+            errors=errors,
+        )
+
+    def _out(self, worker: int) -> Path:
+        return self._folder / f"{worker}.out"
+
+    def _errors(self, worker: int) -> Path:
+        return self._folder / f"{worker}.err"
+
+
+def _file_of(program: str, directory: str) -> Path:
+    """The file of a program, which may be a name to be looked for, or be relative to a folder.
+    OSError if there is none."""
+    if program == PROGRAM:
+        from gridbench.native import task_program
+
+        return task_program()
+    if os.sep in program:
+        return Path(directory, program)
+    found = shutil.which(program)
+    if found is None:
+        raise OSError(0, f"no folder of PATH has a program `{program}`")
+    return Path(found)
+
+
+def _over(task: HeldTask) -> bool:
+    try:
+        return task.ended is not None
+    except OSError:
+        return True
+
+
+def _why(ended: EndedTask, errors: bytes) -> str:
+    """What went wrong, with the last line of what it printed as errors."""
+    if ended.status == 0:
+        return ""
+    last = errors.decode(errors="replace").strip().rpartition("\n")[2][:300]
+    said = f": {last}" if last else ""
+    if ended.status < 0:
+        return f"signal {-ended.status} ended it{said}"
+    return f"exit status {ended.status}{said}"
+
+
+def _end_of(path: Path, most: int) -> bytes:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - most))
+        return file.read(most)
+    return b""

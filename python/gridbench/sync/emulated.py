@@ -1,0 +1,60 @@
+"""A cluster of gridbench's own on this machine: hosts with sshds, or a batch system."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import gridbench
+from gridbench.errors import InputError
+
+_NAME = "cluster"
+
+
+@contextlib.contextmanager
+def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
+    """Servers of a cluster, `ssh`, `slurm` or `gridengine`, with so many nodes, and room for so
+    many workers on each. InputError if there can be none here."""
+    if kind == "ssh":
+        from gridbench.links import sshd
+
+        _refuse(kind, sshd.why_not(), "run as root; `scripts/ensure-sshd` installs OpenSSH")
+        with sshd.Rig(nodes) as rig:
+            names = [f"node{number}" for number in rig.nodes]
+            command = ["ssh", "-F", str(rig.config), "-o", "BatchMode=yes"]
+            yield [
+                _url(f"ssh://{name}", workers=1, command=shlex.join(command), python=sys.executable)
+                for name in names
+            ]
+    elif kind == "slurm":
+        from gridbench.batch import slurm
+
+        _refuse(kind, slurm.why_not(), "")
+        with slurm.Slurm(nodes=nodes, processors=each) as cluster:
+            cluster.use()
+            yield [_url(f"slurm://{_NAME}", nodes=nodes, workers=each, request="array")]
+    else:
+        from gridbench.batch import gridengine
+
+        _refuse(kind, gridengine.why_not(), "")
+        with gridengine.GridEngine(slots=nodes * each) as system:
+            system.use()
+            slots = {"parallel_environment": "mp"} if each > 1 else {}
+            place = f"gridengine://{_NAME}"
+            yield [_url(place, nodes=nodes, workers=each, request="array", **slots)]
+
+
+def _url(place: str, **keys: object) -> str:
+    # Crews are to find this gridbench.
+    packages = str(Path(gridbench.__file__).parents[1])
+    values = {**keys, "output": "plain", "environment.PYTHONPATH": packages}
+    return f"{place}?{urlencode(values, quote_via=quote)}"
+
+
+def _refuse(kind: str, why: str, remedy: str) -> None:
+    if why:
+        raise InputError(f"there can be no cluster `{kind}` on this machine: {why}", remedy=remedy)

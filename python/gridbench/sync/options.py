@@ -1,0 +1,150 @@
+"""The options of `gridbench sync`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
+from gridbench.run.options import grid_option, servers_option
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Run a program on all workers at once, round after round.",
+    context_settings={"allow_interspersed_args": False},
+    examples=(
+        "gridbench sync --workers 56 null             # what starting together costs",
+        "gridbench sync --workers 1,2,4 write-read --size 64M --block 1M",
+        "gridbench sync -w 1-8 -p 4k,64k,1M write --size 64M --block {parameter}",
+        "gridbench sync -w 1-8 metadata --total 20000 --directory /scratch",
+        "gridbench sync --hosts hosts.txt -w 7-56:7 ./mytask {parameter} {worker}",
+        "gridbench sync --server 'slurm:?nodes=4&workers=14' shell 'hostname; sleep 1'",
+        "gridbench sync --emulate ssh --nodes 4 -w 8 sleep 1",
+        "WORKER_COUNT=8 TASK_FILE=./mytask gridbench sync",
+    ),
+)
+@click.argument("task", required=False)
+@click.argument("words", nargs=-1, metavar="[ARGUMENTS]...", type=click.UNPROCESSED)
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File with any of these options, by their names; or with WORKER_COUNT, TASK_FILE,"
+    " PARAMETER_ARRAY, ARGUMENTS and HOST_FILE. The environment may have the latter too.",
+)
+@click.option(
+    "-w",
+    "--workers",
+    metavar="LIST",
+    help="How many workers: 56, or a sweep: 1,2,4 or 2-7 or 7-56:7. [default: one for each core]",
+)
+@click.option(
+    "-p",
+    "--parameters",
+    metavar="LIST",
+    help='Values for {parameter}, one round each, such as 4k,8k or \'["a b", "c"]\'.',
+)
+@click.option("--arguments", metavar="TEXT", help="The arguments as one text, instead of words.")
+@click.option(
+    "--hosts",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Hosts with their cores, a line each: `node1 8`. They are reached by ssh.",
+)
+@grid_option
+@servers_option
+@click.option(
+    "--emulate",
+    type=click.Choice(["ssh", "slurm", "gridengine"]),
+    help="Workers on a cluster that gridbench starts on this machine; needs root.",
+)
+@click.option(
+    "--nodes", type=click.IntRange(1, 250), metavar="K", help="Of that cluster. [default: 4]"
+)
+@click.option(
+    "--placement",
+    type=click.Choice(["spread", "fill"]),
+    help="Workers one by one over all hosts, or one host after the other. [default: spread]",
+)
+@click.option("--oversubscribe", is_flag=True, help="Allow more workers than cores on hosts.")
+@click.option("--rounds", type=click.IntRange(1, 10_000), metavar="N", help="How often each. [3]")
+@click.option(
+    "--start",
+    type=click.Choice(["entry", "exec", "both"]),
+    help="Hold tasks at the entry of their program, so that it is loaded before; or before it is"
+    " executed; or one round of each. [default: entry]",
+)
+@click.option("--timeout", type=float, metavar="S", help="Seconds for a round. [default: 600]")
+@click.option(
+    "--chdir",
+    metavar="DIR",
+    help="Folder that tasks run in, made if it is not there; with placeholders. [default: this]",
+)
+@click.option(
+    "--watch",
+    multiple=True,
+    metavar="NAME",
+    help="Tell the processor time of programs with this name, such as gfmd or redis-server.",
+)
+@click.option(
+    "--start-timeout",
+    type=float,
+    metavar="S",
+    help="Seconds until all hosts have to be there. [default: 180]",
+)
+@click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
+@click.option("--dry-run", is_flag=True, help="List the rounds and the commands, and exit.")
+@load_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results. [default: runs/sync-<task>-<time>]",
+)
+@printing_options
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+def sync(
+    *,
+    task: str | None,
+    words: tuple[str, ...],
+    list_tasks: bool,
+    dry_run: bool,
+    policy: Policy,
+    printing: Printing,
+    **given: Any,
+) -> None:
+    """Run TASK on all workers at the same instant, round after round.
+
+    TASK is a program that every host has, or one of gridbench's own: null, sleep, write, read,
+    write-read, metadata, cpu, memory, shell, fio. Its arguments may have {parameter}, {worker},
+    {rank} (of the worker on its host), {host}, {round} and {total}.
+
+    In each round all tasks are started and held, then let go at one instant of the hosts' corrected
+    clocks. Results say how simultaneous they were, how long each took, what they did in a second,
+    and what limited it. DIR holds rounds.jsonl, report.html and what the tasks printed; the same
+    command with the same --out goes on where the one before stopped.
+
+    Exit status 1 says that a task failed, 3 that other programs disturbed all rounds.
+    """
+    from gridbench.sync import listing
+    from gridbench.sync.asked import request_of
+    from gridbench.sync.command import run_sync
+
+    if list_tasks:
+        listing.list_tasks(printing)
+        return
+    asked = {**given, "task": task, "words": words}
+    request = request_of(asked, os.environ, policy=policy, printing=printing)
+    if dry_run:
+        listing.list_rounds(request)
+    else:
+        sys.exit(run_sync(request))

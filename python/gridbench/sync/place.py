@@ -1,0 +1,139 @@
+"""Opening the grid that has the workers, with a crew on each of its hosts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from rich.console import Console
+
+import gridrpc
+from gridbench.errors import InputError
+from gridbench.sync.crew import Crew
+from gridbench.sync.emulated import emulated
+from gridbench.sync.hosts_file import Host
+from gridbench.sync.request import Where
+
+_LOCAL = ("localhost", "127.0.0.1", "::1", platform.node())
+
+
+@dataclass(slots=True)
+class Member:
+    """A host with its crew."""
+
+    host: Host
+    server: str | None
+    """As the grid knows it; None: this machine, without a server."""
+    crew: Any = None
+    """The remote object; None: it has been lost."""
+
+    @property
+    def near(self) -> bool:
+        """Whether its clock is the client's."""
+        return self.server is None
+
+
+class Place:
+    """Hosts with crews, while the grid is open."""
+
+    def __init__(self, grid: gridrpc.Grid, members: list[Member], watched: tuple[str, ...]) -> None:
+        self.members = members
+        self._grid = grid
+        self._watched = watched
+
+    @property
+    def cores(self) -> int:
+        """All hosts together."""
+        return sum(member.host.cores for member in self.members)
+
+    def man(self) -> None:
+        """Have a crew on each host, also where one has been lost. gridrpc.GridError if a host has
+        none."""
+        for member in self.members:
+            if member.crew is None:
+                member.crew = self._grid.object(Crew, self._watched, server=member.server)
+
+    def dismiss(self) -> None:
+        """End the crews."""
+        for member in self.members:
+            crew, member.crew = member.crew, None
+            if crew is not None:
+                with contextlib.suppress(gridrpc.GridError):
+                    crew.close()
+
+
+@contextlib.contextmanager
+def open_place(
+    where: Where, most: int, watched: tuple[str, ...], console: Console
+) -> Iterator[Place]:
+    """The place, with its crews. `most`: workers of the largest round. InputError if its hosts do
+    not come."""
+    with contextlib.ExitStack() as stack:
+        settings, cores = _settings(where, most, stack)
+        if settings.get("servers") or settings.get("config"):
+            console.print("waiting for the hosts", soft_wrap=True)
+        try:
+            grid = stack.enter_context(gridrpc.Grid(**settings))
+            grid.wait_until_ready(where.patience)
+            place = Place(grid, _members(grid, where, cores), watched)
+            place.man()
+        except (gridrpc.GridError, TimeoutError) as error:
+            raise InputError(
+                f"the hosts cannot be used: {error}",
+                remedy="`gridrpc doctor` with the same servers tells what is wrong",
+            ) from error
+        for member in place.members:
+            if not member.near:
+                facts = member.crew.facts()
+                console.print(
+                    f"{member.host.name}: {member.host.cores} workers at most; it calls itself"
+                    f" {facts.host}",
+                    soft_wrap=True,
+                    markup=False,
+                )
+        try:
+            yield place
+        finally:
+            place.dismiss()
+
+
+def _settings(
+    where: Where, most: int, stack: contextlib.ExitStack
+) -> tuple[dict[str, Any], int | None]:
+    """Those of the grid; and cores of each host, if neither the user nor the grid tells them."""
+    if where.emulated is not None:
+        each = max(1, -(-most // where.nodes))
+        servers = stack.enter_context(emulated(where.emulated, where.nodes, each))
+        return {"servers": servers}, each
+    if where.grid is not None or where.names:
+        chosen = {"servers": where.names} if where.names else {}
+        return {"config": where.grid, **chosen}, None
+    if all(host.name in _LOCAL for host in where.hosts):
+        return {"workers": 1}, None
+    return {"servers": [_by_ssh(host) for host in where.hosts]}, None
+
+
+def _by_ssh(host: Host) -> str:
+    if host.name in _LOCAL:
+        return "local://localhost?workers=1"
+    return f"ssh://{quote(host.name, safe='@:[]')}?{urlencode({'workers': 1})}"
+
+
+def _members(grid: gridrpc.Grid, where: Where, cores: int | None) -> list[Member]:
+    states = grid.hosts()
+    if not states:
+        own = sum(host.cores for host in where.hosts) or len(os.sched_getaffinity(0))
+        return [Member(Host(platform.node(), own), None)]
+    known = {host.name.rpartition("@")[2]: host.cores for host in where.hosts}
+    return [
+        Member(
+            Host(state.host, cores or known.get(state.host.rpartition("@")[2], state.ready)),
+            state.host,
+        )
+        for state in states
+    ]

@@ -1,0 +1,169 @@
+"""The crew of a host prepares real processes, lets them go together, and tells how they ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gridbench.sync.clock import Clock, ask, between
+from gridbench.sync.crew import Crew
+from gridbench.sync.messages import Done, Order, Outcome
+from gridbench.sync.record import Phase, Start
+from gridbench.sync.tasks import PROGRAM
+from running import alive, until
+
+STARTS: tuple[Start, ...] = ("entry", "exec")
+SOON = 0.05
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    crew = Crew(watched=("sh",))
+    yield crew
+    crew.close()
+
+
+def shell(worker: int, text: str, folder: Path) -> Order:
+    return Order(worker, "/bin/sh", ("-c", text), str(folder), {"OWN": f"of {worker}"})
+
+
+def run(crew: Crew, timeout: float = 30.0) -> Done:
+    return crew.run(time.monotonic_ns() + round(SOON * 1e9), timeout)
+
+
+def only(done: Done) -> Outcome:
+    (outcome,) = done.outcomes
+    return outcome
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_all_start_at_the_instant(crew: Crew, start: Start, tmp_path: Path) -> None:
+    orders = [shell(n, "sleep 0.2; echo $OWN; echo bad >&2", tmp_path) for n in range(5)]
+    assert [one.why_not for one in crew.prepare(orders, start)] == [""] * 5
+    at = time.monotonic_ns() + round(SOON * 1e9)
+    done = crew.run(at, 30)
+    assert [one.status for one in done.outcomes] == ["ok"] * 5
+    for number, one in enumerate(done.outcomes):
+        assert one.began is not None
+        assert one.ended is not None
+        assert one.began >= at
+        assert one.ended - one.began > 0.19e9
+        assert one.output == f"of {number}\n".encode()
+        assert one.errors == b"bad\n"
+        assert one.start == start
+        assert one.memory > 100_000
+    assert done.use is not None
+    assert done.use.whole is not None
+    assert "sh" in done.use.whole.watched
+    # Nothing of an earlier round is left.
+    assert crew.run(time.monotonic_ns(), 1).outcomes == ()
+
+
+def test_what_fails_is_told(crew: Crew, tmp_path: Path) -> None:
+    crew.prepare([shell(0, "echo this is why >&2; exit 3", tmp_path)], "entry")
+    failed = only(run(crew))
+    assert (failed.status, failed.exit, failed.why) == ("failed", 3, "exit status 3: this is why")
+    crew.prepare([shell(0, "kill -SEGV $$", tmp_path)], "entry")
+    failed = only(run(crew))
+    assert (failed.status, failed.exit, failed.why) == ("failed", -11, "signal 11 ended it")
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_one_that_takes_too_long_is_ended_with_its_children(
+    crew: Crew, start: Start, tmp_path: Path
+) -> None:
+    text = "sleep 1000 & echo $! >child; echo said; wait"
+    crew.prepare([shell(0, text, tmp_path), shell(1, "true", tmp_path)], start)
+    slow, quick = run(crew, timeout=0.5).outcomes
+    assert (slow.status, slow.exit, slow.output) == ("timeout", -9, b"said\n")
+    assert slow.why == "it was ended after 0.5 s"
+    assert quick.status == "ok"
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not alive(child))
+
+
+def test_late_orders_are_told(crew: Crew, tmp_path: Path) -> None:
+    crew.prepare([shell(0, "true", tmp_path)], "entry")
+    done = crew.run(time.monotonic_ns() - 10**9, 30)
+    assert done.late >= 10**9
+    assert only(done).status == "ok"
+
+
+def test_what_cannot_be_run_does_not_hold_up_the_others(crew: Crew, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    orders = [
+        Order(0, "/no/such/program", (), str(tmp_path)),
+        Order(1, "/bin/true", (), str(tmp_path / "file")),
+        Order(2, "/bin/true", (), str(tmp_path / "made" / "for it")),
+    ]
+    prepared = crew.prepare(orders, "entry")
+    assert prepared[0].why_not == "No such file or directory"
+    assert prepared[1].why_not == "File exists"
+    assert prepared[2].why_not == ""
+    assert [one.worker for one in run(crew).outcomes] == [2]
+
+
+def test_programs_are_found_or_refused(crew: Crew, tmp_path: Path) -> None:
+    here = str(tmp_path)
+    (tmp_path / "text").write_text("no program")
+    assert crew.why_not(sys.executable, here) == ""
+    assert crew.why_not("sh", here) == ""
+    assert crew.why_not(PROGRAM, here) == ""
+    assert "no folder of PATH" in crew.why_not("no-such-program", here)
+    assert crew.why_not("./text", here) == "it may not be executed"
+    assert crew.why_not("./missing", here) == "there is no such file"
+
+
+def test_built_in_tasks_report(crew: Crew, tmp_path: Path) -> None:
+    arguments = ("write-read", "--worker", "0", "--of", "1", "--size", "1M", "--directory", ".")
+    crew.prepare([Order(0, PROGRAM, arguments, str(tmp_path))], "entry")
+    done = only(run(crew))
+    assert done.status == "ok", done
+    assert [(phase.name, phase.bytes) for phase in done.phases] == [
+        ("write", 1 << 20), ("read", 1 << 20),
+    ]  # fmt: skip
+
+
+def test_a_report_that_cannot_be_used_is_a_failure(crew: Crew, tmp_path: Path) -> None:
+    crew.prepare([shell(0, """echo '{"phases": [{"name": "x"}]}'""", tmp_path)], "entry")
+    done = only(run(crew))
+    assert done.status == "failed"
+    assert "phases[0].seconds is missing" in done.why
+    good = """echo '{"phases": [{"name": "x", "seconds": 2.5}]}'"""
+    crew.prepare([shell(0, good, tmp_path)], "entry")
+    assert only(run(crew)).phases == (Phase(name="x", seconds=2.5),)
+
+
+def test_only_the_end_of_a_long_output_comes_back(crew: Crew, tmp_path: Path) -> None:
+    crew.prepare([shell(0, "seq 1000000; seq 1000000 >&2", tmp_path)], "entry")
+    done = only(run(crew))
+    for text in (done.output, done.errors):
+        assert len(text) == 64 << 10
+        assert text.endswith(b"1000000\n")
+
+
+def test_tasks_that_nobody_lets_go_end_with_the_crew(tmp_path: Path) -> None:
+    crew = Crew()
+    crew.prepare([shell(0, "touch began", tmp_path)], "entry")
+    pids = [task.pid for task, _ in crew._held.values()]
+    crew.prepare([shell(1, "touch began", tmp_path)], "exec")
+    pids += [task.pid for task, _ in crew._held.values()]
+    crew.close()
+    assert not any(map(alive, pids))
+    assert not (tmp_path / "began").exists()
+
+
+def test_a_clock_is_asked_several_times_and_the_shortest_answer_counts() -> None:
+    ahead = 10**12
+    clock = ask(lambda: time.monotonic_ns() + ahead)
+    assert abs(clock.offset - ahead) <= clock.error
+    assert clock.error == (clock.trip + 1) // 2
+
+
+def test_between_two_answers_both_errors_and_the_drift_count() -> None:
+    found = between(Clock(100, 5, 10), Clock(140, 8, 16))
+    assert found == Clock(120, 8 + 20, 10)
