@@ -9,7 +9,7 @@ from typing import Any
 
 from gridbench.printing import Printing
 from gridbench.sync.hosts_file import Host
-from gridbench.sync.place import Member
+from gridbench.sync.place import Member, near
 from gridbench.sync.plan import planned_of, wanted_of
 from gridbench.sync.request import Request
 from gridbench.sync.tasks import BUILT_INS, PROGRAM
@@ -26,7 +26,7 @@ def list_rounds(request: Request) -> None:
     if where.emulated or where.grid or where.names:
         nodes = where.nodes if where.emulated else 1
         hosts = tuple(Host(f"host-{n + 1}", -(-max(counts) // nodes)) for n in range(nodes))
-    members = [Member(host, None) for host in hosts]
+    members = [Member(host, None if near(where) else host.name) for host in hosts]
     wanted = wanted_of(request, counts)
     rows: list[dict[str, Any]] = []
     for one in wanted:

@@ -102,6 +102,12 @@ def open_place(
             place.dismiss()
 
 
+def near(where: Where) -> bool:
+    """Whether all workers are on this machine, and need no server."""
+    away = where.emulated is not None or where.grid is not None or bool(where.names)
+    return not away and all(host.name in _LOCAL for host in where.hosts)
+
+
 def _settings(
     where: Where, most: int, stack: contextlib.ExitStack
 ) -> tuple[dict[str, Any], int | None]:
@@ -113,7 +119,7 @@ def _settings(
     if where.grid is not None or where.names:
         chosen = {"servers": where.names} if where.names else {}
         return {"config": where.grid, **chosen}, None
-    if all(host.name in _LOCAL for host in where.hosts):
+    if near(where):
         return {"workers": 1}, None
     return {"servers": [_by_ssh(host) for host in where.hosts]}, None
 
