@@ -119,10 +119,11 @@ docs: install $(STAMPS)/docs-packages ## build the documentation site, without a
 # file in one of them, in the order of tests/conftest.py. One that dies is not replaced: the run would
 # not end. They run real clusters on a machine whose other programs nobody controls: a test that fails
 # is tried once more, and listed as RERUN; what fails again has failed. RERUNS=0 tries each only once.
+# One that hangs fails after ten minutes.
 PROCESSES ?= 4
 RERUNS ?= 1
 PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 \
-	--reruns $(RERUNS) --reruns-delay 2 -r fER
+	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
 .PHONY: test
 test: test-rust test-model test-fuzz test-python ## run all tests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -246,10 +248,17 @@ def test_in_a_terminal_the_last_table_stays_when_the_grid_ends(watched: Watched)
 
 def test_a_program_that_is_stopped_is_waited_for(watched: Watched) -> None:
     words = [PROGRAM, "top", str(watched.pid), "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
+    with (
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran,
+        contextlib.ExitStack() as ends,
+    ):
+        ends.callback(ran.kill)
         assert ran.stdout is not None
         assert ran.stdout.readline()
         watched.process.send_signal(signal.SIGSTOP)
+        ends.callback(watched.process.send_signal, signal.SIGCONT)
+        # A thread that is about to answer does so before it stops.
+        assert until(lambda: psutil.Process(watched.pid).status() == psutil.STATUS_STOPPED)
         # Meanwhile the other one has waited as long.
         looked = top(watched.pid, "--once")
         assert looked.returncode == 1
