@@ -480,13 +480,15 @@ def test_tasks_are_files_or_names(path: Path) -> None:
 def test_options_are_read_as_files_are() -> None:
     given = {
         "workers": "1-2", "parameters": None, "arguments": ("a b",), "rounds": 3, "timeout": 1.5,
-        "oversubscribe": False, "watch": (), "servers": ("lab",), "hosts": Path("h"),
+        "oversubscribe": False, "watch": (), "servers": ("lab,here",), "hosts": Path("h"),
         "start": "exec",
     }  # fmt: skip
     assert setup_of_options(given) == Setup(
-        workers=(1, 2), arguments=("a b",), rounds=3, timeout=1.5, servers=("lab",),
+        workers=(1, 2), arguments=("a b",), rounds=3, timeout=1.5, servers=("lab", "here"),
         hosts=Path("h"), start=("exec",),
     )  # fmt: skip
+    url = "slurm:?nodes=4&exclude=a,b"
+    assert setup_of_options({"servers": (url, "x")}).servers == (url, "x")
     with pytest.raises(InputError, match="--start-timeout: must be from"):
         setup_of_options({"start_timeout": 0})
     with pytest.raises(InputError, match="--rounds: must be from"):

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gridbench.engines.servers import names_in
 from gridbench.errors import InputError
 from gridbench.small_file import read_text
 from gridbench.sync.arguments import split
@@ -274,6 +275,12 @@ def _names(value: Any, folder: Path | None) -> tuple[str, ...]:
     return texts(_texts(value), "name")
 
 
+def _servers(value: Any, folder: Path | None) -> tuple[str, ...]:
+    del folder
+    names = _texts(value)
+    return texts(names_in([names] if isinstance(names, str) else names), "server")
+
+
 def _path(value: Any, folder: Path | None) -> Path:
     return Path(_seen(value, folder))
 
@@ -307,7 +314,7 @@ _READ: dict[str, Callable[[Any, Path | None], Any]] = {
     "arguments": lambda value, _: split(_texts(value)),
     "hosts": _path,
     "grid": _path,
-    "server": _names,
+    "server": _servers,
     "emulate": _known("ssh", "slurm", "gridengine"),
     "nodes": lambda value, _: _number(value, parse_whole, 1, MOST_NODES),
     "placement": _known("spread", "fill"),
