@@ -71,6 +71,7 @@ def host(tmp_path: Path) -> Path:
     """The files of a host that has a disk of two partitions, mirrored to another, and a bond."""
     proc, sys_ = tmp_path / "proc", tmp_path / "sys"
     disk = "{} 0 {} 10 0 {read} 0 20 0 {written} 0 0 {busy} {queued} 0 0 0 0 0 0\n"
+    write(proc / "sys/kernel/random/boot_id", "1234-5678\n")
     write(proc / "stat", STAT.format(idle=1000, waiting=20))
     write(
         proc / "diskstats",
@@ -110,7 +111,9 @@ def counters(host: Path) -> Counters:
 
 
 def test_only_whole_disks_and_interfaces_that_lie_upon_no_others_count(host: Path) -> None:
-    read = counters(host).read()
+    source = counters(host)
+    assert source.boot == "1234-5678"
+    read = source.read()
     assert set(read.disks) == {"sda", "cciss/c0d0"}
     disk = read.disks["sda"]
     assert (disk.read, disk.written) == (1000 * 512, 2000 * 512)
@@ -169,7 +172,7 @@ def test_a_host_that_tells_nothing_is_all_zeros(tmp_path: Path) -> None:
     found = source.read().sample_since(source.read(), 0.0)
     numbers = [getattr(found, name) for name in ("processors", "disk_read", "network_in", "dirty")]
     assert numbers == [0, 0, 0, 0]
-    assert (found.disk, found.link, found.pressure) == ("", "", {})
+    assert (found.disk, found.link, found.pressure, source.boot) == ("", "", {}, "")
 
 
 def test_old_kernels_take_nothing_away() -> None:
@@ -195,6 +198,7 @@ def test_what_is_written_to_a_disk_is_counted(tmp_path: Path) -> None:
     assert use.whole.disk_busy > 0
     assert use.whole.disk
     assert use.memory > use.whole.available > 0
+    assert use.boot
 
 
 def test_programs_that_are_watched_are_seen() -> None:

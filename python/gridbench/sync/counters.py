@@ -8,6 +8,7 @@ A `Watcher` takes them during a round.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -38,6 +39,10 @@ class Counters:
     def __init__(self, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> None:
         """`proc`, `sys`: where the kernel tells all but what single processes use."""
         self.cores = os.cpu_count() or 1
+        self.boot = ""
+        """Id of the kernel's start."""
+        with contextlib.suppress(OSError):
+            self.boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         self._sys = sys
         self._files = {
             name: _opened(proc / name)
@@ -186,6 +191,7 @@ class Watcher:
             host=self._host,
             cores=self._counters.cores,
             memory=last.memory,
+            boot=self._counters.boot,
             whole=last.sample_since(first, self._instant),
             during=tuple(
                 now.sample_since(then, self._instant)

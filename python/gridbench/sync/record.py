@@ -125,6 +125,9 @@ class HostUse:
     cores: int
     memory: int
     """Bytes."""
+    boot: str = ""
+    """Of its kernel. Hosts that share it are one machine, such as containers: what their
+    processors, memory and disks count is the same."""
     whole: Sample | None = None
     """From before the instant to after the last end; None: it is not known."""
     during: tuple[Sample, ...] = ()

@@ -1,0 +1,324 @@
+"""What limited a round, as far as the hosts' counters show it.
+
+Each limit is told for a phase of the tasks, as a round that writes and then reads has two of them.
+What counters cannot show is not told: a round of less than a tenth of a second has no limits, and
+a server on a host that nobody looks at is none.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import statistics
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gridbench.formats import counted, digits, duration, percent, size
+from gridbench.sync.meanwhile import SHORTEST, Machine, Meanwhile, meanwhile
+from gridbench.sync.record import Round, Sample
+
+DISK_BUSY = 0.9
+"""Share of the time from which on a disk is saturated: what more could be had is a ninth."""
+DISK_QUEUE = 1.5
+"""Requests in it, on average, below which they come one after the other: then each waits for the
+one before, and it is not the disk's bandwidth that limits."""
+CACHED = 0.1
+"""Of what tasks read, the share below which disks and network had no part in their speed."""
+FROM_DISK = 0.5
+"""The share from which on the disks had most of it."""
+FITS = 0.8
+"""Share of the memory that files can have: programs and the kernel need the rest."""
+REACHED_DISK = 0.5
+"""Of what tasks wrote: below it, most of it was written to memory alone."""
+ONE_PROCESSOR = (0.9, 1.1)
+"""What a process uses that computes in one thread all the time; one that uses more has several."""
+SERVER_BUSY = 0.9
+"""The share of all processors from which on the processes of a server have no more to gain."""
+PROCESSORS_BUSY = 0.95
+"""Share; the rest goes to starting and ending of tasks."""
+MEMORY_PRESSURE = 0.1
+"""Share of the time in which some process waits for memory: more than a tenth can be gained."""
+LINK_BUSY = 0.9
+"""Share of its speed: headers of packets are not among the bytes that are counted."""
+COMPUTING = 0.9
+"""Share of its time in which a task computes that waits for nothing."""
+LITTLE = 0.5
+"""Below this share of processors and disks, tasks wait for something else most of the time."""
+HOSTS_DIFFER = 1.25
+"""Ratio of the hosts' median task times; a smaller one is what hosts of the same kind show."""
+
+_READS = re.compile(r"\b(?:rand|seq)?read\b", re.IGNORECASE)
+_WRITES = re.compile(r"\b(?:rand|seq)?write\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Something that limited a round."""
+
+    what: str
+    """In a few words, with the phase in which it did."""
+    told: str
+    """Whole sentences with the figures that show it."""
+
+
+def limits(one: Round) -> tuple[Limit, ...]:
+    """All that limited the round, phase by phase."""
+    found: list[Limit] = []
+    for phase in meanwhile(one):
+        known = [*_disks(phase), *_servers(phase), *_processors(phase), *_memory(phase)]
+        known += _network(phase)
+        found += [*known, *_read_from(phase), *_written_to(phase)]
+        if not known:
+            found += _elsewhere(phase)
+    return (*found, *_uneven_hosts(one))
+
+
+# ---- What was saturated
+
+
+def _disks(phase: Meanwhile) -> Iterator[Limit]:
+    if not (found := _worst(phase, lambda mean, _: mean.disk_busy, DISK_BUSY)):
+        return
+    mean = found.mean
+    told = (
+        f"The disk {mean.disk}{found.of} was busy for {percent(mean.disk_busy, 0)} of the"
+        f" time{_during(phase)}{found.others}, reading {_rate(mean.disk_read)} and writing"
+        f" {_rate(mean.disk_written)}, with {digits(mean.disk_queue, 2)} requests in its queue on"
+        " average."
+    )
+    if mean.disk_queue < DISK_QUEUE:
+        yield Limit(
+            _what("disk, one request at a time", phase),
+            f"{told} Requests came one after the other, as they do if each has to be on the disk"
+            " before the next (fsync): its latency limits, and not its bandwidth.",
+        )
+    else:
+        yield Limit(
+            _what("disk saturated", phase),
+            f"{told} It can do little more, unless it serves many requests at once.",
+        )
+
+
+def _servers(phase: Meanwhile) -> Iterator[Limit]:
+    means = [machine.mean for machine in phase.machines if machine.mean]
+    for name in dict.fromkeys(name for mean in means for name in mean.watched):
+        if found := _worst(phase, functools.partial(_used_by_all, name), SERVER_BUSY):
+            yield Limit(
+                _what(f"{name} saturated", phase),
+                f"The processes of {name} used {digits(found.mean.watched[name])} of the"
+                f" {counted(found.machine.cores, 'processor')}{found.of}{_during(phase)}"
+                f"{found.others}: there are no more.",
+            )
+        elif found := _worst(phase, functools.partial(_used_by_one, name), ONE_PROCESSOR[0]):
+            yield Limit(
+                _what(f"{name} saturated", phase),
+                f"A process of {name}{found.of} used"
+                f" {digits(found.mean.watched_busiest[name])} processors{_during(phase)}"
+                f"{found.others}: that is all that one thread can use.",
+            )
+
+
+def _used_by_all(name: str, mean: Sample, machine: Machine) -> float:
+    return mean.watched.get(name, 0.0) / machine.cores
+
+
+def _used_by_one(name: str, mean: Sample, _: Machine) -> float:
+    used = mean.watched_busiest.get(name, 0.0)
+    # What uses more than one processor has several threads, and may use still more.
+    return used if used < ONE_PROCESSOR[1] else 0.0
+
+
+def _processors(phase: Meanwhile) -> Iterator[Limit]:
+    found = _worst(phase, lambda mean, machine: mean.processors / machine.cores, PROCESSORS_BUSY)
+    if not found:
+        return
+    tasks, cores = found.machine.tasks, found.machine.cores
+    shared = f"; {counted(tasks, 'worker')} shared them" if tasks > cores else ""
+    yield Limit(
+        _what("processors saturated", phase),
+        f"The {counted(cores, 'processor')}{found.of} were busy for"
+        f" {percent(found.machine.busy, 0)} of the time{_during(phase)}{found.others}{shared}.",
+    )
+
+
+def _memory(phase: Meanwhile) -> Iterator[Limit]:
+    found = _worst(phase, lambda mean, _: mean.pressure.get("memory", 0.0), MEMORY_PRESSURE)
+    if found:
+        yield Limit(
+            _what("memory pressure", phase),
+            f"Some process{found.of} waited for memory for"
+            f" {percent(found.mean.pressure['memory'], 0)} of the time{_during(phase)}"
+            f"{found.others}; of {size(found.machine.memory)} of memory,"
+            f" {size(found.mean.available)} were available at the end.",
+        )
+
+
+def _network(phase: Meanwhile) -> Iterator[Limit]:
+    if found := _worst(phase, lambda mean, _: mean.link_used, LINK_BUSY):
+        mean = found.mean
+        yield Limit(
+            _what("network saturated", phase),
+            f"The interface {mean.link}{found.of} used {percent(mean.link_used, 0)} of its speed"
+            f"{_during(phase)}{found.others}: {_rate(mean.network_in)} were received and"
+            f" {_rate(mean.network_out)} sent.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Where something is saturated."""
+
+    machine: Machine
+    mean: Sample
+    of: str
+    """Of which machine, if there are several."""
+    others: str
+    """On how many others it is so too."""
+
+
+def _worst(phase: Meanwhile, of: Callable[[Sample, Machine], float], least: float) -> _Found | None:
+    """The machine that has most of something, if that is `least` or more."""
+    found = [
+        (value, place)
+        for place, machine in enumerate(phase.machines)
+        if machine.mean is not None and (value := of(machine.mean, machine)) >= least
+    ]
+    if not found:
+        return None
+    machine = phase.machines[max(found, key=lambda one: (one[0], -one[1]))[1]]
+    assert machine.mean is not None
+    more = len(found) - 1
+    others = f" (and so on {counted(more, 'other machine')})" if more else ""
+    return _Found(machine, machine.mean, _place(" of ", phase, machine), others)
+
+
+# ---- Where bytes came from and went to
+
+
+def _read_from(phase: Meanwhile) -> Iterator[Limit]:
+    if not phase.complete or not phase.bytes or not _READS.search(phase.phase):
+        return
+    disks = phase.total(lambda machine: machine.read, everywhere=True)
+    arrived = phase.total(lambda machine: machine.received)
+    tasks = f"Of the {size(phase.bytes)} that tasks read{_during(phase)}, disks gave {size(disks)}"
+    if disks + arrived <= CACHED * phase.bytes:
+        looped = phase.total(lambda machine: machine.loopback)
+        server = (
+            f"; {size(looped)} came over the loopback, from a server on the same host"
+            if looped >= FROM_DISK * phase.bytes
+            else ""
+        )
+        yield Limit(
+            _what("page cache", phase),
+            f"{tasks} and the network {size(arrived)}{server}: files were in memory, so that this"
+            " says nothing of a disk.",
+        )
+    elif disks >= FROM_DISK * phase.bytes:
+        most = max(phase.working, key=lambda machine: machine.bytes / max(1, machine.memory))
+        fits = most.bytes <= FITS * most.memory
+        yield Limit(
+            _what("read from disks" if fits else "page cache exceeded", phase),
+            f"{tasks} ({percent(min(1.0, disks / phase.bytes), 0)}): files of {size(most.bytes)}"
+            + _place(" on ", phase, most)
+            + (" would fit" if fits else " do not fit")
+            + f" into its memory of {size(most.memory)}"
+            + (", but were not there, or were read past it." if fits else "."),
+        )
+
+
+def _written_to(phase: Meanwhile) -> Iterator[Limit]:
+    if not phase.complete or not phase.bytes or not _WRITES.search(phase.phase):
+        return
+    disks = phase.total(lambda machine: machine.written, everywhere=True)
+    left = phase.total(lambda machine: machine.sent)
+    waiting = phase.total(lambda machine: machine.dirtied, everywhere=True)
+    # A file system in memory has nothing to write later.
+    if disks + left < REACHED_DISK * phase.bytes <= disks + left + 2 * waiting:
+        yield Limit(
+            _what("writes in memory", phase),
+            f"Of the {size(phase.bytes)} that tasks wrote{_during(phase)}, {size(disks)} had"
+            f" reached disks at its end, and {size(waiting)} more than before waited in memory to"
+            " be written: without fsync this is the speed of memory.",
+        )
+
+
+# ---- Nothing of it
+
+
+def _elsewhere(phase: Meanwhile) -> Iterator[Limit]:
+    means = [machine.mean for machine in phase.working if machine.mean]
+    if not phase.complete or not means or len(means) < len(phase.working):
+        return
+    busiest = max(phase.working, key=lambda machine: machine.busy)
+    disk = max(means, key=lambda mean: mean.disk_busy)
+    told = (
+        f"Nothing that is counted was saturated{_during(phase)}: processors were busy for"
+        f" {percent(busiest.busy, 0)} of the time{_place(' on ', phase, busiest)}"
+    )
+    told += f", and the disk {disk.disk} for {percent(disk.disk_busy, 0)}." if disk.disk else "."
+    if phase.computed >= COMPUTING:
+        yield Limit(
+            _what("processors of the tasks", phase),
+            f"{told} But tasks computed for {percent(phase.computed, 0)} of their time: more"
+            " workers can do more, as long as there are processors.",
+        )
+        return
+    if max(busiest.busy, disk.disk_busy) >= LITTLE:
+        yield Limit(_what("nothing saturated", phase), told)
+        return
+    if phase.operations:
+        each = duration(phase.task_seconds / phase.operations)
+        told += f" An operation took {each} of its task's time."
+    yield Limit(
+        _what("waits elsewhere", phase),
+        f"{told} Tasks wait for something else most of the time, such as a server, the network, a"
+        " lock, or a time to pass; more workers can do more, until something is saturated.",
+    )
+
+
+def _uneven_hosts(one: Round) -> Iterator[Limit]:
+    """Hosts on which tasks take longer than on others."""
+    times: dict[str, list[float]] = {}
+    error = 0.0
+    for task in one.tasks:
+        if task.status == "ok" and task.began is not None and task.ended is not None:
+            times.setdefault(task.host, []).append(task.ended - task.began)
+            error = max(error, task.clock_error)
+    medians = {host: statistics.median(found) for host, found in times.items()}
+    if len(medians) < 2:
+        return
+    slow, fast = max(medians, key=lambda h: medians[h]), min(medians, key=lambda h: medians[h])
+    longest, shortest = medians[slow], medians[fast]
+    if longest < max(SHORTEST, HOSTS_DIFFER * shortest) or longest - shortest <= 2 * error:
+        return
+    cores = {use.host: use.cores for use in one.hosts}
+    placed = [
+        f"{counted(len(times[host]), 'worker')}"
+        + (f" on {counted(cores[host], 'processor')}" if host in cores else "")
+        for host in (slow, fast)
+    ]
+    yield Limit(
+        "hosts differ",
+        f"Tasks on {slow} took {duration(longest)} in the median ({placed[0]}), and those on {fast}"
+        f" {duration(shortest)} ({placed[1]}): the slowest host decides when a round ends.",
+    )
+
+
+# ---- Words
+
+
+def _what(limit: str, phase: Meanwhile) -> str:
+    return f"{limit} ({phase.phase})" if phase.phase else limit
+
+
+def _during(phase: Meanwhile) -> str:
+    return f" in the phase {phase.phase}" if phase.phase else ""
+
+
+def _place(word: str, phase: Meanwhile, machine: Machine) -> str:
+    """Which machine it is, where there are several."""
+    return word + machine.name if len(phase.machines) > 1 else ""
+
+
+def _rate(amount: float) -> str:
+    return f"{size(amount)}/s"
