@@ -209,8 +209,7 @@ def _platform(contents: Mapping[str, tuple[bytes, int]]) -> str:
     for content, _ in contents.values():
         # Names of versions stand in a file as texts. Those of archives are not versioned yet.
         if content.startswith(b"\x7fELF"):
-            # What brings its C library along names none.
-            needed = max([needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content))])
+            needed = max(needed, *map(int, re.findall(rb"GLIBC_2\.(\d+)", content)))
     return f"manylinux_2_{needed}_{machine}"
 
 

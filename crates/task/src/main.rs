@@ -6,8 +6,6 @@
 
 #![no_main]
 
-mod entry;
-
 use std::ffi::{CStr, c_char, c_int};
 
 /// Runs the task that the arguments name.
