@@ -119,7 +119,7 @@ def test_the_headline_tells_how_simultaneous_the_largest_rounds_were() -> None:
     )
     assert "The rate of mkdir is 50,000 operations/s with 4 workers." in text
     assert "The rate of write is 1.00 GB/s with 4 workers." in text
-    assert "All of 6 tasks ended well." in text
+    assert "All 6 tasks ended well." in text
     assert "What limits with 4 workers: server saturated in 1 of 1 round." in text
 
 
@@ -215,10 +215,28 @@ def test_the_table_in_the_terminal() -> None:
     assert printed([]) == "No round was made yet.\n"
 
 
+@pytest.mark.parametrize(
+    ("width", "absent", "ranges"),
+    [(100, ["rounds", "limited by", "stragglers"], False), (140, [], False), (170, [], True)],
+)
+def test_a_terminal_without_room_shows_less(width: int, absent: list[str], ranges: bool) -> None:
+    rounds = [replace(one, parameter="4k") for one in (four(), replace(four(), repeat=1))]
+    table = printed(rounds, width).partition("With 4")[0]
+    for name in ("rounds", "limited by", "stragglers"):
+        assert (name in table) == (name not in absent)
+    assert ("2.30–3.70" in table) == ranges
+    # No number is broken, and no line is longer than the terminal.
+    assert re.search(r"3\.00 ms +12\.0 ms +41\.7 %", table)
+    assert "mkdir 50.0 k/s" in table
+    assert max(map(len, table.splitlines())) <= width
+
+
 def test_both_ways_to_start_stand_beside_each_other() -> None:
     text = printed([seconds(1.0, 1.0), seconds(2.0, 2.0, start="exec")])
-    assert "held at entry" in text
-    assert "With 2 workers on 1 host, held before exec, the tasks began" in text
+    assert re.search(r"^ *2 +entry ", text, re.MULTILINE)
+    assert re.search(r"^ *2 +exec ", text, re.MULTILINE)
+    for way in ("held at entry", "held before exec"):
+        assert f"With 2 workers on 1 host, {way}, the tasks began" in text
 
 
 def test_the_table_in_markdown(tmp_path: Path) -> None:

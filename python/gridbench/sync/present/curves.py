@@ -93,7 +93,8 @@ class Curve:
         y_axis = axis_of([*values, *ends], self.unit, logarithmic=wide, from_zero=not wide)
         if self.unit == "%":
             # Room for a mark at 100 %, and no more: there is no more.
-            y_axis["range"] = [0, 104]
+            ticks = range(0, 101, 20)
+            y_axis |= {"range": [0, 104], "ticks": [*ticks], "texts": [f"{t} %" for t in ticks]}
         x_axis = self._x_axis()
         scales = f"{self.x_title}{', logarithmic' if x_axis['log'] else ''}"
         return {

@@ -197,6 +197,7 @@ def _hover(task: Task) -> list[str]:
             f"ran {amount(task.ended - task.began, 's')}; processor time {used},"
             f" memory {size(task.memory)}"
         )
+    told += [task.why] if task.why else []
     told += [f"{phase.name}: {amount(phase.seconds, 's')}" for phase in task.phases[:6]]
     return told
 

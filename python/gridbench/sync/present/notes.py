@@ -112,7 +112,8 @@ def _rounds(cases: Sequence[Case]) -> list[Round]:
 def _together(cases: Sequence[Case]) -> list[str]:
     """How simultaneous the rounds with the most workers were, for each way to start."""
     found = []
-    for start in dict.fromkeys(case.start for case in cases):
+    starts = dict.fromkeys(case.start for case in cases)
+    for start in starts:
         own = [case for case in cases if case.start == start]
         most = max(case.workers for case in own)
         largest = [case for case in own if case.workers == most]
@@ -125,7 +126,7 @@ def _together(cases: Sequence[Case]) -> list[str]:
         hosts = {task.host for case in largest for one in case.rounds for task in one.tasks}
         error = max(one.clock_error for one in figures)
         sure = f", and the clocks are certain to ±{amount(error, 's')}" if error else ""
-        held = f", {STARTS[start]}," if start == "exec" else ""
+        held = f", {STARTS[start]}," if len(starts) > 1 or start == "exec" else ""
         found.append(
             f"With {counted(most, 'worker')} on {counted(len(hosts), 'host')}{held} the tasks began"
             f" within {_with_range(skew, 's')} of each other{sure}; from the first start to the"
@@ -182,9 +183,7 @@ def _ended(rounds: Sequence[Round]) -> str:
     tasks = sum(len(one.tasks) for one in rounds)
     bad = sum(task.status != "ok" for one in rounds for task in one.tasks)
     if not bad:
-        return (
-            f"All of {counted(tasks, 'task')} ended well." if tasks > 1 else "The task ended well."
-        )
+        return f"All {counted(tasks, 'task')} ended well." if tasks > 1 else "The task ended well."
     return f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}."
 
 

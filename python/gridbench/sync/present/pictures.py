@@ -19,6 +19,10 @@ from gridbench.sync.parameters import in_order, numbers_of
 from gridbench.sync.present.curves import Curve, Line, Place, Point
 
 _MOST_LINES = 10
+_MOST_STEPPED = 6
+"""Lines that go up and down, and cross each other."""
+_TICKS = 100
+"""Letters below an axis."""
 _DELAYS = 200
 """Points of a line of start delays."""
 _STEPS = 2_000
@@ -85,10 +89,11 @@ def over_parameters(cases: Sequence[Case]) -> list[Curve]:
     """One line for each number of workers; sizes and numbers have their places on a scale."""
     parameters = in_order(case.parameter for case in cases)
     numbers = numbers_of(parameters)
+    room = max(8, _TICKS // max(1, len(parameters)))
     over = _Over(
         "parameter",
         [
-            Place(float(number) if numbers is None else numbers[number], one)
+            Place(float(number) if numbers is None else numbers[number], _shortened(one, room))
             for number, one in enumerate(parameters)
         ],
         _groups(cases, lambda case: counted(case.workers, "worker")),
@@ -188,12 +193,18 @@ def share_running(cases: Sequence[Case]) -> dict[str, Any] | None:
 
 def _steps(cases: Sequence[Case]) -> list[tuple[Case, Parallelism]]:
     chosen: dict[tuple[str, int], Case] = {}
-    for case in cases:
+    for case in _of_some_workers(cases):
         chosen.setdefault((case.start, case.workers), case)
-    steps = [
-        (case, parallelism(case.shown.tasks)) for case in evenly(list(chosen.values()), _MOST_LINES)
-    ]
+    steps = [(case, parallelism(case.shown.tasks)) for case in chosen.values()]
     return [(case, one) for case, one in steps if one.times.size]
+
+
+def _of_some_workers(cases: Sequence[Case]) -> list[Case]:
+    """Those of a few numbers of workers, the same ones for each way to start."""
+    starts = {case.start for case in cases}
+    workers = sorted({case.workers for case in cases})
+    kept = evenly(workers, _MOST_STEPPED // max(1, len(starts)))
+    return [case for case in cases if case.workers in kept]
 
 
 def _line(name: str, x: Numbers, y: NDArray[Any]) -> dict[str, Any]:
@@ -209,9 +220,10 @@ def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
     """Which share of the tasks had begun so long after the agreed instant, of all rounds that
     count, for each number of workers."""
     found: dict[str, list[float]] = {}
-    for case in cases:
-        name = counted(case.workers, "worker")
-        name += f", {STARTS[case.start]}" if case.start == "exec" else ""
+    several = len({case.start for case in cases}) > 1
+    for case in _of_some_workers(cases):
+        parts = [counted(case.workers, "worker"), STARTS[case.start] if several else ""]
+        name = ", ".join(part for part in parts if part)
         for one in case.rounds:
             if counts(one) or not case.counts:
                 began = [task.began for task in one.tasks if task.began is not None]
@@ -221,8 +233,8 @@ def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
         return None
     unit = scale(max(max(map(abs, values)) for values in found.values()), "s")
     lines = []
-    for name in evenly(list(found), _MOST_LINES):
-        ordered = np.sort(np.array(found[name])) * unit.factor
+    for name, values in found.items():
+        ordered = np.sort(np.array(values)) * unit.factor
         share = np.arange(1, ordered.size + 1) / ordered.size * 100
         kept = np.unique(np.linspace(0, ordered.size - 1, _DELAYS).round().astype(int))
         lines.append(_line(name, ordered[kept], share[kept]))
@@ -236,11 +248,16 @@ def evenly(items: Sequence[T], most: int) -> list[T]:
     return [items[round(n * (len(items) - 1) / (most - 1))] for n in range(most)]
 
 
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def _groups(cases: Sequence[Case], name: Callable[[Case], str]) -> list[tuple[str, list[Case]]]:
-    """The cases of each line; the less usual way to start has lines of its own."""
+    """The cases of each line; if there are several ways to start, each has lines of its own."""
     found: dict[str, list[Case]] = {}
+    several = len({case.start for case in cases}) > 1
     for case in cases:
-        parts = [name(case), STARTS[case.start] if case.start == "exec" else ""]
+        parts = [name(case), STARTS[case.start] if several else ""]
         found.setdefault(", ".join(part for part in parts if part), []).append(case)
     return evenly(list(found.items()), _MOST_LINES)
 

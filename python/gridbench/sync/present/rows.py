@@ -9,7 +9,7 @@ from gridbench.formats import NOTHING, amount, interval, percent
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import Case
-from gridbench.sync.naming import STARTS, STATUSES
+from gridbench.sync.naming import STATUSES
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.record import Round
 
@@ -19,10 +19,11 @@ LINES = "lines"
 """The style of a cell with several lines."""
 
 
-def cases_table(cases: Sequence[Case], limits: Limits) -> Table:
-    """One row for each case."""
+def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -> Table:
+    """One row for each case, with the smallest and the largest of the repeats where `ranges`."""
     parameters, starts = _vary(cases)
     phases = any(case.phases for case in cases)
+    limited = [_limited(case, limits) for case in cases]
     head = [
         "workers",
         *(["parameter"] if parameters else []),
@@ -31,29 +32,33 @@ def cases_table(cases: Sequence[Case], limits: Limits) -> Table:
         "tasks ok",
         "not ok",
         "start skew",
-        "first start to last end",
+        "span",
         "all run",
         "task time",
         *(["rate"] if phases else []),
         "stragglers",
-        "limited by",
+        *(["limited by"] if any(limited) else []),
     ]
     rows = [
         [
             f"{case.workers:,}{'' if case.counts else NOT_COUNTED}",
             *([case.parameter] if parameters else []),
-            *([STARTS[case.start]] if starts else []),
+            *([case.start] if starts else []),
             f"{len(case.rounds)}",
             *_ended(case),
             timing(case.skew()),
             timing(case.span()),
             _share(case.interval(lambda f: f.simultaneity)),
             timing(case.interval(lambda f: f.median)),
-            *([Cell("\n".join(_rates(case)) or NOTHING, style=LINES)] if phases else []),
+            *(
+                [Cell("\n".join(_rates(case, ranges=ranges)) or NOTHING, style=LINES)]
+                if phases
+                else []
+            ),
             f"{sum(len(found.stragglers) for found in case.all_figures)}",
-            Cell(_limited(case, limits), style=LINES),
+            *([Cell(told or NOTHING, style=LINES)] if any(limited) else []),
         ]
-        for case in cases
+        for case, told in zip(cases, limited, strict=True)
     ]
     styles = ["" if case.counts else "uncounted" for case in cases]
     return Table(head, rows, styles, "cases")
@@ -94,7 +99,7 @@ def phases_table(cases: Sequence[Case]) -> Table:
                         name,
                         f"{case.workers:,}{'' if case.counts else NOT_COUNTED}",
                         *([case.parameter] if parameters else []),
-                        *([STARTS[case.start]] if starts else []),
+                        *([case.start] if starts else []),
                         timing(case.phase_interval(name, lambda p: p.seconds)),
                         _cell(rate, unit),
                         _cell(summed, unit),
@@ -167,16 +172,16 @@ def _quantities(case: Case, name: str) -> list[tuple[str, Interval | None, Inter
     return [one for one in found if one[1]] or (found[:1] if name in case.phases else [])
 
 
-def _rates(case: Case) -> list[str]:
+def _rates(case: Case, *, ranges: bool) -> list[str]:
     """`write 1.20 GB/s (1.1–1.3)`, a line for each."""
     lines = []
     for name in case.phases:
         for unit, rate, _ in _quantities(case, name):
             if rate is not None:
-                span = between(rate, unit)
+                span = between(rate, unit) if ranges else ""
                 lines.append(f"{name} {amount(rate.value, unit)}{f' ({span})' if span else ''}")
     return lines
 
 
 def _limited(case: Case, limits: Limits) -> str:
-    return "\n".join(what for what, _, _ in limited_by(case.rounds, limits)) or NOTHING
+    return "\n".join(what for what, _, _ in limited_by(case.rounds, limits))
