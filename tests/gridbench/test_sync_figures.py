@@ -234,6 +234,9 @@ def test_a_folder_is_read_back(tmp_path: Path) -> None:
     rounds = sweep((2, 4), ("4k",), 2, samples=2)
     folder = write_folder(tmp_path / "results", rounds)
     assert read_results(folder)[1] == rounds == read_results(folder / FILE)[1]
+    # One that failed was made again; a later attempt takes the place of an earlier one.
+    again = replace(rounds[0], prepared_in=9.0)
+    assert read_results(write_folder(folder, [*rounds, again]))[1] == [again, *rounds[1:]]
     with pytest.raises(InputError, match="holds no synchronised rounds"):
         read_results(tmp_path)
 

@@ -196,6 +196,30 @@ def test_stragglers_are_told_with_those_who_are_it_again_and_again() -> None:
     ]
 
 
+def test_a_task_of_many_phases_has_the_first_ones_shown() -> None:
+    phases = [Phase(name=f"phase {n}", seconds=1.0, bytes=1000 + n) for n in range(900)]
+    rounds = [
+        round_of([task_of(n, 0.0, 1.0, phases=phases) for n in range(count)]) for count in (1, 2)
+    ]
+    text = printed(rounds)
+    assert "phase 5" in text
+    assert "phase 6" not in text
+    assert "and 894 phases more" in text
+    assert len([one for one in over_workers(cases_of(rounds)) if "bytes" in one.id]) == 8
+    assert len(render(header_of(), rounds)) < 6_000_000
+
+
+def test_limits_are_looked_for_once() -> None:
+    seen = []
+
+    def looked(one: Round) -> Sequence[Told]:
+        seen.append(one.repeat)
+        return saturated(one)
+
+    render(header_of(), [replace(four(), repeat=n) for n in range(3)], limits=looked)
+    assert seen == [0, 1, 2]
+
+
 def test_limits_are_counted_and_told_once() -> None:
     rounds = [four(), replace(four(), repeat=1), seconds(1.0)]
     assert limited_by(rounds, saturated) == [("server saturated", 2, "gfmd used 4 % too much.")]

@@ -20,7 +20,8 @@ def folder_of(source: Path) -> Path:
 
 
 def read_results(source: Path) -> tuple[Header, list[Round]]:
-    """What all rounds have in common, and the rounds. It can be read while more are made.
+    """What all rounds have in common, and the last attempt at each round, as one that failed is
+    made again. It can be read while more are made.
 
     Raises InputError if there are none, or if the file is damaged.
     """
@@ -30,4 +31,5 @@ def read_results(source: Path) -> tuple[Header, list[Round]]:
             file=source,
             remedy="give the folder that `gridbench sync` has written",
         )
-    return load_records(folder_of(source) / FILE, FORM)
+    header, rounds = load_records(folder_of(source) / FILE, FORM)
+    return header, list({one.identity: one for one in rounds}.values())

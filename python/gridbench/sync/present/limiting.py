@@ -29,6 +29,18 @@ def none_known(_: Round) -> Sequence[Limit]:
     return ()
 
 
+def remembered(limits: Limits) -> Limits:
+    """The same limits, each round's looked for once, as long as its rounds are not let go."""
+    known: dict[int, Sequence[Limit]] = {}
+
+    def of(one: Round) -> Sequence[Limit]:
+        if id(one) not in known:
+            known[id(one)] = limits(one)
+        return known[id(one)]
+
+    return of
+
+
 def limited_by(rounds: Iterable[Round], limits: Limits) -> list[tuple[str, int, str]]:
     """What limited these rounds, in how many of them, and a sentence of the first that has it; the
     most frequent first."""

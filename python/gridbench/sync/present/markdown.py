@@ -8,7 +8,7 @@ from pathlib import Path
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Cell
 from gridbench.sync.cases import cases_of
-from gridbench.sync.present.limiting import Limits, none_known
+from gridbench.sync.present.limiting import Limits, none_known, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import cases_table
 from gridbench.sync.present.terminal import NO_COUNT
@@ -29,6 +29,7 @@ def markdown(rounds: Sequence[Round], *, limits: Limits = none_known) -> str:
 
 def _lines(rounds: Sequence[Round], limits: Limits) -> Iterator[str]:
     cases = cases_of(rounds)
+    limits = remembered(limits)
     for line in headline(cases, limits):
         yield from (_escaped(line), "")
     yield from (f"- {_escaped(line)}" for line in notices(cases))

@@ -16,7 +16,7 @@ from gridbench.record_file import Header
 from gridbench.sync.cases import Case, cases_of
 from gridbench.sync.naming import round_name
 from gridbench.sync.present import details, pictures
-from gridbench.sync.present.limiting import Limits, none_known
+from gridbench.sync.present.limiting import Limits, none_known, remembered
 from gridbench.sync.present.notes import headline, limit_sentences, notices, subheading
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
@@ -44,6 +44,7 @@ def render(
     """The whole page as HTML. `files` is the folder of results as seen from the page, for links to
     what tasks printed."""
     cases = cases_of(rounds)
+    limits = remembered(limits)
     told = headline(cases, limits)
     shown = details.shown_rounds(cases)
     workers, parameters = pictures.over_workers(cases), pictures.over_parameters(cases)

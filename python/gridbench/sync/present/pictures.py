@@ -19,6 +19,7 @@ from gridbench.sync.parameters import in_order, numbers_of
 from gridbench.sync.present.curves import Curve, Line, Place, Point
 
 _MOST_LINES = 10
+_MOST_PHASES = 8
 _MOST_STEPPED = 6
 """Lines that go up and down, and cross each other."""
 _TICKS = 100
@@ -131,7 +132,9 @@ class _Over:
         )
 
     def rates(self, cases: Sequence[Case]) -> list[Curve]:
-        """Bandwidth and operations per second of each phase that has them."""
+        """Bandwidth and operations per second of each phase that has them, of so many phases as
+        find room."""
+        phases = list(dict.fromkeys(n for case in cases for n in case.phases))[:_MOST_PHASES]
         return [
             self.curve(
                 f"{unit.partition('/')[0]}-{number}",
@@ -141,7 +144,7 @@ class _Over:
                 unit=unit,
                 value=_of_phase(phase, of),
             )
-            for number, phase in enumerate(dict.fromkeys(n for case in cases for n in case.phases))
+            for number, phase in enumerate(phases)
             for kind, unit, of in _WAYS
             if any(case.phase_values(phase, of) for case in cases)
         ]

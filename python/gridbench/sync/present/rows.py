@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gridbench.formats import NOTHING, amount, interval, percent
+from gridbench.formats import NOTHING, amount, counted, interval, percent
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import Case
@@ -15,6 +15,10 @@ from gridbench.sync.record import Round
 
 NOT_COUNTED = "*"
 """Behind the workers of a case none of whose rounds counts."""
+_MOST_PHASES = 6
+"""Phases of a case in one cell."""
+_MOST_ROWS = 500
+"""Rows of phases."""
 LINES = "lines"
 """The style of a cell with several lines."""
 
@@ -106,7 +110,7 @@ def phases_table(cases: Sequence[Case]) -> Table:
                         *latency,
                     ]
                 )
-    return Table(head, rows)
+    return Table(head, rows[:_MOST_ROWS])
 
 
 NAN = float("nan")
@@ -175,12 +179,13 @@ def _quantities(case: Case, name: str) -> list[tuple[str, Interval | None, Inter
 def _rates(case: Case, *, ranges: bool) -> list[str]:
     """`write 1.20 GB/s (1.1–1.3)`, a line for each."""
     lines = []
-    for name in case.phases:
+    for name in case.phases[:_MOST_PHASES]:
         for unit, rate, _ in _quantities(case, name):
             if rate is not None:
                 span = between(rate, unit) if ranges else ""
                 lines.append(f"{name} {amount(rate.value, unit)}{f' ({span})' if span else ''}")
-    return lines
+    more = len(case.phases) - _MOST_PHASES
+    return [*lines, f"and {counted(more, 'phase')} more"] if more > 0 else lines
 
 
 def _limited(case: Case, limits: Limits) -> str:

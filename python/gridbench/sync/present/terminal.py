@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gridbench.pages.table import Cell, Table
 from gridbench.sync.cases import cases_of
-from gridbench.sync.present.limiting import Limits, none_known
+from gridbench.sync.present.limiting import Limits, none_known, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import NOT_COUNTED, cases_table
 from gridbench.sync.record import Round
@@ -27,6 +27,7 @@ _WORDS = {"parameter", "rate", "limited by"}
 def print_table(console: Console, rounds: Sequence[Round], *, limits: Limits = none_known) -> None:
     """One row for each number of workers and parameter, and the outcome in sentences."""
     cases = cases_of(rounds)
+    limits = remembered(limits)
     if cases:
         console.print(_table(cases_table(cases, limits, ranges=console.width >= _RANGES), console))
         if not all(case.counts for case in cases):
