@@ -168,6 +168,18 @@ def test_nothing_is_claimed_of_rounds_that_were_disturbed_or_failed() -> None:
     assert "Nothing can be claimed" not in said([*bad, seconds(3.0, 3.0, repeat=2)])
 
 
+def test_the_most_frequent_reason_of_failures_is_told() -> None:
+    reasons = ["no space", "no space", "no such file"]
+    tasks = [
+        task_of(n, 0.0, 1.0, status="failed", exit=1, why=why) for n, why in enumerate(reasons)
+    ]
+    tasks += [task_of(3, 0.0, 1.0), task_of(4, None, None, status="lost")]
+    assert (
+        "Of 5 tasks, 4 did not end well: 3 failed, 1 lost; for 2 of them the reason is `no space`."
+        in said([round_of(tasks)])
+    )
+
+
 def test_what_a_reader_has_to_know_is_told() -> None:
     late = [replace(task, late=0.002) for task in four().tasks[:1]]
     unsure = [replace(task, clock_error=0.01) for task in four().tasks[1:]]
@@ -205,7 +217,7 @@ def test_a_task_of_many_phases_has_the_first_ones_shown() -> None:
     assert "phase 5" in text
     assert "phase 6" not in text
     assert "and 894 phases more" in text
-    assert len([one for one in over_workers(cases_of(rounds)) if "bytes" in one.id]) == 8
+    assert len([one for one in over_workers(cases_of(rounds)) if "rate" in one.id]) == 8
     assert len(render(header_of(), rounds)) < 6_000_000
 
 
@@ -232,6 +244,7 @@ def test_the_table_in_the_terminal() -> None:
     for part in ("3.00 ms", "12.0 ms", "41.7 %", "mkdir 50.0 k/s", "write 1.00 GB/s"):
         assert part in text
     assert "server saturated" in text
+    assert "\x1b" not in printed([replace(four(), parameter="\x1b[2J")])
     # Without parameters and phases there are no columns for them.
     bare = printed([seconds(1.0, 1.0)])
     assert "parameter" not in bare
@@ -346,7 +359,7 @@ def test_all_pictures_are_drawn(driver, tmp_path: Path) -> None:
         """return [...document.querySelectorAll("[data-chart]")]
            .map(figure => figure.dataset.chart + " " + (figure.dataset.name ?? ""))"""
     )
-    over = ["operations-0", "bytes-1", "times"]
+    over = ["rate-0", "rate-1", "times"]
     counters = ["processors", "busy", "disks", "network", "dirty", "pressure", "watched"]
     assert sorted(names) == sorted(
         [

@@ -113,6 +113,28 @@ def cases_of(rounds: Iterable[Round]) -> list[Case]:
     return cases
 
 
+Rate = tuple[str, str, Callable[[PhaseFigures], float]]
+"""What it is called, its unit, and the figure."""
+_RATES: tuple[Rate, ...] = (
+    ("bandwidth", "bytes/s", lambda p: p.bandwidth),
+    ("operations per second", "operations/s", lambda p: p.rate),
+)
+
+
+def rate_of(cases: Iterable[Case], phase: str) -> Rate | None:
+    """What a phase is known by: its bandwidth or, if no bytes are moved, its operations per second;
+    None if it has neither."""
+    some = list(cases)
+    return next(
+        (rate for rate in _RATES if any(case.phase_values(phase, rate[2]) for case in some)), None
+    )
+
+
+def phases_of_all(cases: Iterable[Case]) -> list[str]:
+    """The names of all phases, in the order of the tasks."""
+    return list(dict.fromkeys(name for case in cases for name in case.phases))
+
+
 def parameters_of(keys: Iterable[tuple[int, str, Start]]) -> Sequence[str]:
     """The parameters in order."""
     return in_order(parameter for _, parameter, _ in keys)

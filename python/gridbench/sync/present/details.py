@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -221,8 +221,9 @@ def _panel(panel: Panel, one: Round, every: int) -> dict[str, Any]:
                         "host": use.host,
                         "place": hosts.index(use.host),
                         "way": way,
-                        "x": [round(sample.at, 4) for sample in kept],
-                        "y": [_digits(of(sample)) for sample in kept],
+                        # From where the first look begins to count.
+                        "x": [round(at, 4) for at in (kept[0].at - kept[0].seconds, *_ats(kept))],
+                        "y": [_digits(of(sample)) for sample in (kept[0], *kept)],
                     }
                 )
     shown = scale(max((abs(y) for line in lines for y in line["y"]), default=0.0), panel.unit)
@@ -230,6 +231,10 @@ def _panel(panel: Panel, one: Round, every: int) -> dict[str, Any]:
         line["y"] = [_digits(y * shown.factor) for y in line["y"]]
     suffix = "" if panel.unit in ("", "%") else f" [{shown.suffix}]"
     return {"y": f"{panel.y_title}{suffix}", "lines": lines}
+
+
+def _ats(samples: Iterable[Sample]) -> list[float]:
+    return [sample.at for sample in samples]
 
 
 def _watched(name: str) -> Number:

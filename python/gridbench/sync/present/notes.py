@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gridbench.formats import amount, counted, digits, percent
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
-from gridbench.sync.cases import Case, disturbed
-from gridbench.sync.figures import PhaseFigures, RoundFigures
+from gridbench.sync.cases import Case, disturbed, phases_of_all, rate_of
+from gridbench.sync.figures import RoundFigures
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.present.rows import not_ok
@@ -20,6 +21,7 @@ from gridbench.sync.stragglers import often_late
 _MOST_PHASES = 6
 _MOST_LATE = 3
 _MOST_CASES = 30
+_LONGEST_REASON = 200
 
 
 def headline(cases: Sequence[Case], limits: Limits) -> list[str]:
@@ -138,19 +140,14 @@ def _together(cases: Sequence[Case]) -> list[str]:
 
 def _best(cases: Sequence[Case]) -> list[str]:
     """For each phase the case with the highest rate, and that with the most workers."""
-    names = dict.fromkeys(name for case in cases for name in case.phases)
     found = []
-    for name in list(names)[:_MOST_PHASES]:
-        ways: tuple[tuple[str, Callable[[PhaseFigures], float]], ...] = (
-            ("bytes/s", lambda p: p.bandwidth),
-            ("operations/s", lambda p: p.rate),
-        )
-        for unit, of in ways:
-            known = [
-                (rate.value, case) for case in cases if (rate := case.phase_interval(name, of))
-            ]
-            if known:
-                found.append(_best_of(name, unit, known))
+    for name in phases_of_all(cases)[:_MOST_PHASES]:
+        if (rate := rate_of(cases, name)) is not None:
+            _, unit, of = rate
+            values = [(case.phase_interval(name, of), case) for case in cases]
+            found.append(
+                _best_of(name, unit, [(one.value, case) for one, case in values if one is not None])
+            )
     return found
 
 
@@ -184,7 +181,17 @@ def _ended(rounds: Sequence[Round]) -> str:
     bad = sum(task.status != "ok" for one in rounds for task in one.tasks)
     if not bad:
         return f"All {counted(tasks, 'task')} ended well." if tasks > 1 else "The task ended well."
-    return f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}."
+    told = f"Of {counted(tasks, 'task')}, {bad:,} did not end well: {not_ok(rounds)}"
+    reasons = Counter(t.why for one in rounds for t in one.tasks if t.status != "ok" and t.why)
+    if not reasons:
+        return f"{told}."
+    (why, times) = reasons.most_common(1)[0]
+    return f"{told}; for {times:,} of them the reason is `{_shortened(why)}`."
+
+
+def _shortened(why: str) -> str:
+    line = " ".join(why.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
 
 
 def _late(cases: Sequence[Case]) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gridbench.formats import counted, scale
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case, counts
+from gridbench.sync.cases import Case, counts, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.parameters import in_order, numbers_of
@@ -31,11 +31,6 @@ _STEPS = 2_000
 
 Value = Callable[[Case], Interval | None]
 T = TypeVar("T")
-
-_WAYS: tuple[tuple[str, str, Callable[[PhaseFigures], float]], ...] = (
-    ("bandwidth", "bytes/s", lambda p: p.bandwidth),
-    ("operations per second", "operations/s", lambda p: p.rate),
-)
 
 _RATE = (
     "All that the tasks did over the time of the slowest of them, as IOR and mdtest report it."
@@ -132,21 +127,19 @@ class _Over:
         )
 
     def rates(self, cases: Sequence[Case]) -> list[Curve]:
-        """Bandwidth and operations per second of each phase that has them, of so many phases as
-        find room."""
-        phases = list(dict.fromkeys(n for case in cases for n in case.phases))[:_MOST_PHASES]
+        """The rate of each phase that has one, of so many phases as find room."""
+        known = [(phase, rate_of(cases, phase)) for phase in phases_of_all(cases)[:_MOST_PHASES]]
         return [
             self.curve(
-                f"{unit.partition('/')[0]}-{number}",
-                f"{phase}: {kind} over {self.what}",
+                f"rate-{number}",
+                f"{phase}: {rate[0]} over {self.what}",
                 about=_RATE,
-                y_title=kind,
-                unit=unit,
-                value=_of_phase(phase, of),
+                y_title=rate[0],
+                unit=rate[1],
+                value=_of_phase(phase, rate[2]),
             )
-            for number, phase in enumerate(phases)
-            for kind, unit, of in _WAYS
-            if any(case.phase_values(phase, of) for case in cases)
+            for number, (phase, rate) in enumerate(known)
+            if rate is not None
         ]
 
     def times(self) -> Curve:

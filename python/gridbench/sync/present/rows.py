@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gridbench.formats import NOTHING, amount, counted, interval, percent
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case
+from gridbench.sync.cases import Case, phases_of_all
 from gridbench.sync.naming import STATUSES
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.record import Round
@@ -84,7 +84,7 @@ def phases_table(cases: Sequence[Case]) -> Table:
         "longest",
     ]
     rows: list[list[str | Cell]] = []
-    for name in dict.fromkeys(name for case in cases for name in case.phases):
+    for name in phases_of_all(cases):
         for case in cases:
             for unit, rate, summed in _quantities(case, name):
                 latency = [
@@ -180,7 +180,7 @@ def _rates(case: Case, *, ranges: bool) -> list[str]:
     """`write 1.20 GB/s (1.1–1.3)`, a line for each."""
     lines = []
     for name in case.phases[:_MOST_PHASES]:
-        for unit, rate, _ in _quantities(case, name):
+        for unit, rate, _ in _quantities(case, name)[:1]:
             if rate is not None:
                 span = between(rate, unit) if ranges else ""
                 lines.append(f"{name} {amount(rate.value, unit)}{f' ({span})' if span else ''}")

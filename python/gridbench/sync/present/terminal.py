@@ -19,7 +19,7 @@ from gridbench.tables import new_table
 NO_COUNT = f"{NOT_COUNTED} No round of this case counts: its figures are of all rounds."
 _RANGES = 160
 """Columns from which on a terminal has room for the ranges."""
-_FROM = {"rounds": 135, "limited by": 135, "stragglers": 110}
+_FROM = {"rounds": 135, "limited by": 135, "stragglers": 110, "tasks ok": 95, "not ok": 95}
 """The same of what is told in sentences too."""
 _WORDS = {"parameter", "rate", "limited by"}
 
@@ -54,9 +54,14 @@ def _table(made: Table, console: Console) -> rich.table.Table:
 
 
 def _text(cell: Cell, *, note: bool) -> Text:
-    text = Text(cell.text, style="red" if cell.style == "bad" else "")
-    return text.append(f"\n{cell.note}", style="dim") if note and cell.note else text
+    text = Text(_printable(cell.text), style="red" if cell.style == "bad" else "")
+    return text.append(f"\n{_printable(cell.note)}", style="dim") if note and cell.note else text
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(line, soft_wrap=True, markup=False, highlight=False)
+    console.print(_printable(line), soft_wrap=True, markup=False, highlight=False)
+
+
+def _printable(text: str) -> str:
+    """What tasks and hosts call themselves may steer no terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
