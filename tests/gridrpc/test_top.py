@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
@@ -246,19 +245,25 @@ def test_in_a_terminal_the_last_table_stays_when_the_grid_ends(watched: Watched)
     assert f"the grid of process {watched.pid} has ended" in left
 
 
-def test_a_program_that_is_stopped_is_waited_for(watched: Watched) -> None:
-    words = [PROGRAM, "top", str(watched.pid), "--json"]
-    with (
-        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran,
-        contextlib.ExitStack() as ends,
-    ):
-        ends.callback(ran.kill)
-        assert ran.stdout is not None
-        assert ran.stdout.readline()
+@contextmanager
+def stopped(watched: Watched, looks: subprocess.Popen[str]) -> Iterator[None]:
+    """The program is stopped once another has seen it, which ends in any case."""
+    try:
+        assert looks.stdout is not None
+        assert looks.stdout.readline()
         watched.process.send_signal(signal.SIGSTOP)
-        ends.callback(watched.process.send_signal, signal.SIGCONT)
         # A thread that is about to answer does so before it stops.
         assert until(lambda: psutil.Process(watched.pid).status() == psutil.STATUS_STOPPED)
+        yield
+    finally:
+        watched.process.send_signal(signal.SIGCONT)
+        looks.kill()
+
+
+def test_a_program_that_is_stopped_is_waited_for(watched: Watched) -> None:
+    words = [PROGRAM, "top", str(watched.pid), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as ran, stopped(watched, ran):
+        assert ran.stdout is not None
         # Meanwhile the other one has waited as long.
         looked = top(watched.pid, "--once")
         assert looked.returncode == 1
@@ -266,6 +271,17 @@ def test_a_program_that_is_stopped_is_waited_for(watched: Watched) -> None:
         watched.process.send_signal(signal.SIGCONT)
         watched.do("[call.result() for call in [grid.submit(square, x) for x in range(59)]]")
         assert until(lambda: json.loads(ran.stdout.readline())["calls"]["submitted"] == 100)
+        ran.send_signal(signal.SIGTERM)
+        assert ran.wait(LONG) == 0
+
+
+def test_looking_at_a_program_that_is_stopped_can_be_ended(watched: Watched) -> None:
+    words = [PROGRAM, "top", str(watched.pid), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as ran, stopped(watched, ran):
+        assert ran.stdout is not None
+        # All that it was told before the program stopped.
+        looked = top(watched.pid, "--once")
+        assert "it has not answered within 3 s" in looked.stderr
         ran.send_signal(signal.SIGTERM)
         assert ran.wait(LONG) == 0
 

@@ -101,7 +101,9 @@ fn show(options: &Options) -> Result<(), TopError> {
             None => print(&(text::line(&rates) + "\n")),
         }?;
         next += EVERY;
-        while let Some(left) = next.checked_duration_since(Instant::now()) {
+        // Signals and keys are heard once at least, also when a look took longer than that.
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
             let quits = screen.as_ref().is_some_and(Screen::has_keys);
             match signals.wait(left, quits).map_err(|error| TopError::System("waiting", error))? {
                 signals::Heard::Nothing => {}
@@ -111,6 +113,9 @@ fn show(options: &Options) -> Result<(), TopError> {
                     }
                 }
                 signals::Heard::End => return Ok(()),
+            }
+            if left.is_zero() {
+                break;
             }
         }
         // After a pause of this program, the next look is a second away, and not all that were missed.
