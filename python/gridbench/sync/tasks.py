@@ -107,7 +107,7 @@ BUILT_INS = {
             help="fio, with options of its own for a job",
             command=("fio", "--output-format=json", "--name=worker-{worker}"),
             phases=("read", "write", "trim"),
-            examples=("--directory=/scratch --size={parameter} --rw=randrw --bs=4k",),
+            examples=("--directory=/scratch --size={parameter} --rw=randrw --bs=4k --unlink=1",),
         ),
     )
 }
