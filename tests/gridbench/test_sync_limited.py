@@ -1,5 +1,4 @@
-"""What is said to have limited a round, of counters made by hand; and where more workers add
-nothing."""
+"""What is said to have limited a round, of counters made by hand."""
 
 from __future__ import annotations
 
