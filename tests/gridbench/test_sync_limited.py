@@ -107,12 +107,18 @@ def test_a_server_that_has_all_processors_is_saturated() -> None:
     assert "used 3.80 of the 4 processors of server" in found.told
 
 
-def test_processors_can_be_saturated_and_shared() -> None:
-    found = only([task(n) for n in range(9)], host(processors=3.9))
+def test_processors_can_be_saturated() -> None:
+    found = only([task(n, user=1.6, system=0.1) for n in range(9)], host(processors=3.9))
     assert found.what == "processors saturated"
-    assert "The 4 processors were busy for 98 %" in found.told
-    assert "; 9 workers shared them" in found.told
-    assert "shared" not in only([task()], host(processors=3.9)).told
+    assert found.told == "The 4 processors were busy for 98 % of the time, 3.8 by 9 tasks."
+
+
+def test_processors_that_others_use_are_told() -> None:
+    servers = {"watched": {"gfmd": 0.5}, "watched_busiest": {"gfmd": 0.5}}
+    found = only([task(user=0.4)], host(processors=4.0, **servers))
+    assert found.told.endswith(
+        ", 0.10 by 1 task, 0.50 by gfmd. Most of it was done by other programs, perhaps for these."
+    )
 
 
 def test_several_machines_are_told_by_the_worst() -> None:
@@ -211,7 +217,7 @@ def test_hosts_on_one_machine_are_counted_once() -> None:
     assert machine.read == pytest.approx(0.4 * GIGABYTE)
     assert machine.name == "node0 and 7 other hosts on the same machine"
     told = limits(one_round(reads, *uses))[0].told
-    assert "8 workers shared them" in told
+    assert "by 8 tasks" in told
     assert "machine" not in told  # there is only this one
 
 

@@ -36,6 +36,8 @@ SERVER_BUSY = 0.9
 """The share of all processors from which on the processes of a server have no more to gain."""
 PROCESSORS_BUSY = 0.95
 """Share; the rest goes to starting and ending of tasks."""
+MOSTLY = 0.5
+"""Share of what processors did that known programs have to have, or others are told of."""
 MEMORY_PRESSURE = 0.1
 """Share of the time in which some process waits for memory: more than a tenth can be gained."""
 LINK_BUSY = 0.9
@@ -132,13 +134,20 @@ def _processors(phase: Meanwhile) -> Iterator[Limit]:
     found = _worst(phase, lambda mean, machine: mean.processors / machine.cores, PROCESSORS_BUSY)
     if not found:
         return
-    tasks, cores = found.machine.tasks, found.machine.cores
-    shared = f"; {counted(tasks, 'worker')} shared them" if tasks > cores else ""
-    yield Limit(
-        _what("processors saturated", phase),
-        f"The {counted(cores, 'processor')}{found.of} were busy for"
-        f" {percent(found.machine.busy, 0)} of the time{_during(phase)}{found.others}{shared}.",
+    machine, cores = found.machine, counted(found.machine.cores, "processor")
+    told = (
+        f"The {cores}{found.of} were busy for {percent(machine.busy, 0)} of the"
+        f" time{_during(phase)}{found.others}"
     )
+    # What tasks used is only known of all of their phases together.
+    tasks = (
+        {counted(machine.tasks, "task"): machine.tasks * phase.computed} if machine.tasks else {}
+    )
+    used = tasks | found.mean.watched
+    told += "".join(f", {digits(much, 2)} by {who}" for who, much in used.items()) + "."
+    if sum(used.values()) < MOSTLY * found.mean.processors:
+        told += " Most of it was done by other programs, perhaps for these."
+    yield Limit(_what("processors saturated", phase), told)
 
 
 def _memory(phase: Meanwhile) -> Iterator[Limit]:
