@@ -41,7 +41,7 @@ MOSTLY = 0.5
 MEMORY_PRESSURE = 0.1
 """Share of the time in which some process waits for memory: more than a tenth can be gained."""
 LINK_BUSY = 0.9
-"""Share of its speed: headers of packets are not among the bytes that are counted."""
+"""Share of its speed: what lies between packets is not among the bytes that are counted."""
 COMPUTING = 0.9
 """Share of its time in which a task computes that waits for nothing."""
 LITTLE = 0.5
