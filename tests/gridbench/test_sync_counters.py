@@ -31,6 +31,9 @@ import sys, time
 open("/proc/self/comm", "w").write(sys.argv[1])
 print(flush=True)
 for line in sys.stdin:
+    if line.startswith("gb-"):
+        open("/proc/self/comm", "w").write(line.strip())
+        line = "0"
     end = time.process_time() + float(line)
     while time.process_time() < end:
         pass
@@ -47,8 +50,14 @@ class Program:
         self._wait()
 
     def compute(self, seconds: float) -> None:
+        self._tell(str(seconds))
+
+    def rename(self, name: str) -> None:
+        self._tell(name)
+
+    def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{seconds}\n")
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         self._wait()
 
@@ -257,6 +266,54 @@ def test_a_program_is_known_by_its_name_soon_after_it_was_started() -> None:
         assert [one.pid for one in programs.look()["gb-renamed"]] == [process.pid]
 
 
+def test_processes_are_looked_for_when_the_host_has_started_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed: list[list[int]] = []
+
+    def listing() -> list[int]:
+        listed.append(sorted(known))
+        return listed[-1]
+
+    monkeypatch.setattr("gridbench.sync.programs.ids", listing)
+    programs, known = Programs(["gb-late"]), {os.getpid()}
+    for _ in range(3):
+        assert programs.look(forks=5) == {"gb-late": {}}
+    assert len(listed) == 2  # a second time, as names of new processes may change
+    with program("gb-late") as late:
+        known.add(late.pid)
+        assert programs.look(forks=5) == {"gb-late": {}}
+        assert [one.pid for one in programs.look(forks=6)["gb-late"]] == [late.pid]
+
+
+def test_a_host_tells_that_it_has_started_processes() -> None:
+    source = Counters()
+    source.watch(["gb-late"])
+    for _ in range(3):
+        source.read()
+    with program("gb-late") as late:
+        assert [one.pid for one in source.read().watched["gb-late"]] == [late.pid]
+    source.watch(["gb-late"])
+    assert source.read().watched == {"gb-late": {}}
+
+
+def test_what_gets_its_name_late_has_used_nothing_yet() -> None:
+    """When it used the processor before is not known."""
+    programs = Programs(["gb-second"])
+    with program("gb-first") as process:
+        process.compute(0.2)
+        for _ in range(2):
+            programs.look()
+        process.rename("gb-second")
+        assert programs.look() == {"gb-second": {}}
+        programs.look_at_all_again()
+        (used,) = programs.look()["gb-second"].values()
+        assert used == 0
+        process.compute(0.1)
+        (used,) = programs.look()["gb-second"].values()
+    assert 0.1 <= used < 0.2
+
+
 def test_long_names_are_known_by_what_linux_keeps_of_them() -> None:
     with program("a-very-long-name-of-a-server") as server:
         found = Programs(["a-very-long-name-of-a-server"]).look()
@@ -270,9 +327,9 @@ def test_an_id_that_is_used_again_is_another_process(monkeypatch: pytest.MonkeyP
         (first,) = programs.look()["gb-again"].items()
         monkeypatch.setattr("gridbench.sync.programs.processor_time", lambda _: 0.0)
         programs.look()
-        assert programs._running[process.pid][1] == first[0]
         found = programs.look()["gb-again"]
-    assert found == {first[0]: 0.0}
+    # The old one keeps what it has used; the new one, here under the same id, begins anew.
+    assert found == dict([first]) | {first[0]: 0.0}
 
 
 def test_processor_time_is_that_of_the_process() -> None:

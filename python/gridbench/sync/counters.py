@@ -61,8 +61,17 @@ class Counters:
         self._files = dict.fromkeys(self._files)
 
     def watch(self, names: Collection[str]) -> None:
-        """From now on tell the processor time of the processes with these names."""
-        self._programs = Programs(names)
+        """From now on tell the processor time of the processes with these names. The first time all
+        processes are looked at, which takes some 25 µs for each."""
+        if frozenset(names) == self._programs.names:
+            self._programs.forget_ended()
+        else:
+            self._programs = Programs(names)
+            self._programs.look()
+
+    def look_at_all_again(self) -> None:
+        """With the next reading, see whether processes have got one of these names since."""
+        self._programs.look_at_all_again()
 
     def read(self) -> Reading:
         """The counters now."""
@@ -85,7 +94,7 @@ class Counters:
                 for file, name in _PRESSURES.items()
                 if (seconds := _pressure(self._text(file))) is not None
             },
-            watched=self._programs.look(),
+            watched=self._programs.look(_forks(stat)),
         )
 
     def _text(self, name: str) -> str:
@@ -164,6 +173,10 @@ class Watcher:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
+    def watch(self, names: Collection[str]) -> None:
+        """Find the programs with these names ahead of the first round."""
+        self._counters.watch(names)
+
     def begin(self, at: float, names: Collection[str] = (), every: float = EVERY) -> None:
         """A round starts at this instant of CLOCK_MONOTONIC, seconds. What it uses is counted from
         now on, and the first look comes `every` seconds after the instant, so that a shorter round
@@ -180,6 +193,7 @@ class Watcher:
     def finish(self) -> HostUse:
         """The round is over: what happened since it began."""
         self._end()
+        self._counters.look_at_all_again()
         first = self._readings[0]
         last = self._counters.read()
         looks = self._readings[1:]
@@ -227,6 +241,12 @@ def _opened(path: Path) -> int | None:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+
+
+def _forks(stat: str) -> int | None:
+    """Processes and threads that were started since the host was."""
+    _, found, rest = stat.rpartition("\nprocesses ")
+    return int(rest.split("\n", 1)[0]) if found else None
 
 
 def _memory(text: str) -> dict[str, int]:
