@@ -282,7 +282,7 @@ def test_processes_are_looked_for_when_the_host_has_started_some(
     assert len(listed) == 2  # a second time, as names of new processes may change
     with program("gb-late") as late:
         known.add(late.pid)
-        assert programs.look(forks=5) == {"gb-late": {}}
+        assert programs.look(forks=5) == programs.look(forks=6, find=False) == {"gb-late": {}}
         assert [one.pid for one in programs.look(forks=6)["gb-late"]] == [late.pid]
 
 
@@ -295,6 +295,22 @@ def test_a_host_tells_that_it_has_started_processes() -> None:
         assert [one.pid for one in source.read().watched["gb-late"]] == [late.pid]
     source.watch(["gb-late"])
     assert source.read().watched == {"gb-late": {}}
+
+
+def test_a_program_that_comes_during_a_round_is_seen() -> None:
+    watcher = Watcher("here")
+    watcher.watch(["gb-during"])
+    watcher.begin(time.monotonic(), ["gb-during"], every=1000)
+    with program("gb-during") as process:
+        process.compute(0.1)
+        use = watcher.finish()
+    watcher.begin(time.monotonic(), ["gb-during"], every=1000)
+    again = watcher.finish()
+    watcher.close()
+    assert use.whole is not None
+    assert use.whole.watched["gb-during"] * use.whole.seconds >= 0.1
+    assert again.whole is not None
+    assert again.whole.watched == {"gb-during": 0.0}
 
 
 def test_what_gets_its_name_late_has_used_nothing_yet() -> None:
@@ -352,11 +368,11 @@ class Counted(Counters):
         self.reached = threading.Event()
         self._left = most
 
-    def read(self) -> Reading:
+    def read(self, *, find: bool = True) -> Reading:
         self._left -= 1
         if self._left == 0:
             self.reached.set()
-        return super().read()
+        return super().read(find=find)
 
 
 def test_a_short_round_is_not_looked_into() -> None:

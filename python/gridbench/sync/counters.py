@@ -73,8 +73,8 @@ class Counters:
         """With the next reading, see whether processes have got one of these names since."""
         self._programs.look_at_all_again()
 
-    def read(self) -> Reading:
-        """The counters now."""
+    def read(self, *, find: bool = True) -> Reading:
+        """The counters now. `find`: programs that have come since are looked for."""
         stat = self._text("stat")
         at = time.monotonic()
         memory = _memory(self._text("meminfo"))
@@ -94,7 +94,7 @@ class Counters:
                 for file, name in _PRESSURES.items()
                 if (seconds := _pressure(self._text(file))) is not None
             },
-            watched=self._programs.look(_forks(stat)),
+            watched=self._programs.look(_forks(stat), find=find),
         )
 
     def _text(self, name: str) -> str:
@@ -184,7 +184,8 @@ class Watcher:
         self._end()
         self._instant = at
         self._counters.watch(names)
-        self._readings = [self._counters.read()]
+        # The tasks are new processes, and now is no time to look at each of them.
+        self._readings = [self._counters.read(find=False)]
         self._thread = threading.Thread(
             target=self._look_on, args=(every,), name="counters", daemon=True
         )

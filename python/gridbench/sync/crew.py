@@ -40,6 +40,7 @@ class Crew:
         self._held: dict[int, tuple[HeldTask, Start]] = {}
         self._watcher = Watcher(platform.node())
         self._watched = tuple(watched)
+        self._watcher.watch(self._watched)
 
     def facts(self) -> Facts:
         """About the host."""

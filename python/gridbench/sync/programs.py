@@ -41,16 +41,19 @@ class Programs:
         self._looked = -math.inf
         """When that was, in seconds since the host was started."""
 
-    def look(self, forks: int | None = None) -> dict[str, dict[Process, float]]:
+    def look(
+        self, forks: int | None = None, *, find: bool = True
+    ) -> dict[str, dict[Process, float]]:
         """Seconds that each has used, by name; those that have ended as well. Only differences
         between two looks mean something. `forks`: how many processes and threads the host has
-        started so far; if that is no more than before, no new ones are looked for."""
+        started so far; if that is no more than before, there are no new ones to find. `find`: look
+        for new ones at all."""
         if not self.names:
             return {}
         self._update_all()
-        if forks is None or forks != self._forks or self._once:
+        if find and (forks is None or forks != self._forks or self._once):
             self._find()
-        self._forks = forks
+            self._forks = forks
         self._looked = time.clock_gettime(time.CLOCK_BOOTTIME)
         return {name: dict(used) for name, used in self._used.items()}
 
