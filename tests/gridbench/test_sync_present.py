@@ -175,7 +175,7 @@ def test_the_most_frequent_reason_of_failures_is_told() -> None:
     ]
     tasks += [task_of(3, 0.0, 1.0), task_of(4, None, None, status="lost")]
     assert (
-        "Of 5 tasks, 4 did not end well: 3 failed, 1 lost; for 2 of them the reason is `no space`."
+        "Of 5 tasks, 4 did not end well: 3 failed, 1 lost; the reason for 2 of them: no space."
         in said([round_of(tasks)])
     )
 

@@ -186,7 +186,8 @@ def _ended(rounds: Sequence[Round]) -> str:
     if not reasons:
         return f"{told}."
     (why, times) = reasons.most_common(1)[0]
-    return f"{told}; for {times:,} of them the reason is `{_shortened(why)}`."
+    of = "" if times == bad else f" for {times:,} of them"
+    return f"{told}; the reason{of}: {_shortened(why)}."
 
 
 def _shortened(why: str) -> str:
