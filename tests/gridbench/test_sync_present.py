@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
 from gridbench.sync.cases import cases_of
+from gridbench.sync.limited import Limit
 from gridbench.sync.present import print_table, write_markdown, write_report
 from gridbench.sync.present.details import details, panels, shown_rounds
 from gridbench.sync.present.limiting import limited_by
@@ -49,22 +50,14 @@ from sync_rounds import (
 ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
 
 
-@dataclass(frozen=True)
-class Told:
-    """A limit."""
-
-    what: str
-    told: str
-
-
-def saturated(one: Round) -> Sequence[Told]:
+def saturated(one: Round) -> Sequence[Limit]:
     """From four workers on, a server is."""
     if one.workers < 4:
         return ()
-    return (Told("server saturated", f"gfmd used {one.workers} % too much."),)
+    return (Limit("server saturated", f"gfmd used {one.workers} % too much."),)
 
 
-def nothing(_: Round) -> Sequence[Told]:
+def nothing(_: Round) -> Sequence[Limit]:
     return ()
 
 
@@ -224,7 +217,7 @@ def test_a_task_of_many_phases_has_the_first_ones_shown() -> None:
 def test_limits_are_looked_for_once() -> None:
     seen = []
 
-    def looked(one: Round) -> Sequence[Told]:
+    def looked(one: Round) -> Sequence[Limit]:
         seen.append(one.repeat)
         return saturated(one)
 
@@ -291,7 +284,7 @@ def test_the_table_in_markdown(tmp_path: Path) -> None:
 
 def test_all_that_comes_from_outside_is_escaped(tmp_path: Path) -> None:
     header = replace(header_of(task=EVIL, x=EVIL), machine={"host": EVIL}, versions={EVIL: EVIL})
-    limits = lambda _: (Told(EVIL, EVIL),)  # noqa: E731
+    limits = lambda _: (Limit(EVIL, EVIL),)  # noqa: E731
     page = render(header, evil(), limits=limits, files=tmp_path)
     assert "<script>document.title" not in page
     assert "<b>bold</b>" not in page

@@ -58,6 +58,11 @@ class Case:
         return [found for one, found in pairs if counts(one) or not self.counts]
 
     @property
+    def counting(self) -> list[Round]:
+        """The rounds that count or, if none does, all."""
+        return [one for one in self.rounds if counts(one) or not self.counts]
+
+    @property
     def shown(self) -> Round:
         """The round that pictures show: that with the middle span of those that count, if any."""
         pairs = [

@@ -17,6 +17,8 @@ from gridbench.sync.record import Round, Task
 
 _DISTANCES = 3.0
 _ABOVE_MEDIAN = 1.05
+_FEWEST_TASKS = 5
+"""Of four, the fence is where the slowest is."""
 _FEWEST_ROUNDS = 3
 """From so many on it is told that a worker is often late."""
 
@@ -33,8 +35,8 @@ class Repeated:
 
 
 def fence(times: Sequence[float]) -> float:
-    """What is above this is a straggler's time; infinite without two of them."""
-    if len(times) < 2:
+    """What is above this is a straggler's time; infinite if there are too few."""
+    if len(times) < _FEWEST_TASKS:
         return math.inf
     first, median, third = statistics.quantiles(times, n=4, method="inclusive")
     return max(third + _DISTANCES * (third - first), _ABOVE_MEDIAN * median)

@@ -4,29 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 
+from gridbench.sync.limited import Limit
 from gridbench.sync.record import Round
 
-
-class Limit(Protocol):
-    """Something that limited a round."""
-
-    @property
-    def what(self) -> str:
-        """In a few words: `device saturated`."""
-
-    @property
-    def told(self) -> str:
-        """A sentence with the figures that show it."""
-
-
 Limits = Callable[[Round], Sequence[Limit]]
-
-
-def none_known(_: Round) -> Sequence[Limit]:
-    """Of rounds whose limits nobody looks for."""
-    return ()
 
 
 def remembered(limits: Limits) -> Limits:

@@ -8,7 +8,8 @@ from pathlib import Path
 from gridbench.pages.files import write_page
 from gridbench.pages.table import Cell
 from gridbench.sync.cases import cases_of
-from gridbench.sync.present.limiting import Limits, none_known, remembered
+from gridbench.sync.limited import limits as limits_of
+from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import cases_table
 from gridbench.sync.present.terminal import NO_COUNT
@@ -17,12 +18,12 @@ from gridbench.sync.record import Round
 _SIGNS = frozenset("\\`*_[]<>|&#~")
 
 
-def write_markdown(path: Path, rounds: Sequence[Round], *, limits: Limits = none_known) -> None:
+def write_markdown(path: Path, rounds: Sequence[Round], *, limits: Limits = limits_of) -> None:
     """Write the table, completely or not at all. InputError if `path` cannot be written."""
     write_page(path, markdown(rounds, limits=limits))
 
 
-def markdown(rounds: Sequence[Round], *, limits: Limits = none_known) -> str:
+def markdown(rounds: Sequence[Round], *, limits: Limits = limits_of) -> str:
     """The outcome in sentences, and the table."""
     return "\n".join(_lines(rounds, limits)).rstrip() + "\n"
 

@@ -96,8 +96,8 @@ def limit_sentences(cases: Sequence[Case], limits: Limits) -> list[tuple[str, li
     """For each limit the cases that have it, with a sentence of each."""
     found: dict[str, list[str]] = {}
     for case in cases:
-        of = counted(len(case.rounds), "round")
-        for what, times, told in limited_by(case.rounds, limits):
+        of = counted(len(case.counting), "round")
+        for what, times, told in limited_by(case.counting, limits):
             line = f"{case_name(case)}, {times} of {of}: {told}"
             found.setdefault(_capital(what), []).append(line)
     for lines in found.values():
@@ -216,8 +216,8 @@ def _late(cases: Sequence[Case]) -> list[str]:
 
 def _limiting(cases: Sequence[Case], limits: Limits) -> list[str]:
     most = max(case.workers for case in cases)
-    rounds = [one for case in cases if case.workers == most for one in case.rounds]
-    found = limited_by(rounds, limits)
+    rounds = [one for case in cases if case.workers == most for one in case.counting]
+    found = [limit for limit in limited_by(rounds, limits) if 2 * limit[1] >= len(rounds)]
     if not found:
         return []
     parts = [f"{what} in {times} of {counted(len(rounds), 'round')}" for what, times, _ in found]

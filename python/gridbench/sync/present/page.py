@@ -14,9 +14,10 @@ from gridbench.pages.files import write_page
 from gridbench.pages.table import Table, facts
 from gridbench.record_file import Header
 from gridbench.sync.cases import Case, cases_of
+from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.naming import round_name
 from gridbench.sync.present import details, pictures
-from gridbench.sync.present.limiting import Limits, none_known, remembered
+from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, limit_sentences, notices, subheading
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
@@ -24,7 +25,7 @@ from gridbench.sync.record import Round
 from gridbench.sync.results import folder_of, read_results
 
 
-def write_report(source: Path, out: Path, *, limits: Limits = none_known) -> None:
+def write_report(source: Path, out: Path, *, limits: Limits = limits_of) -> None:
     """Write the page about the results in a folder, completely or not at all.
 
     InputError if they cannot be read, or if `out` cannot be written.
@@ -38,7 +39,7 @@ def render(
     header: Header,
     rounds: Sequence[Round],
     *,
-    limits: Limits = none_known,
+    limits: Limits = limits_of,
     files: Path | None = None,
 ) -> str:
     """The whole page as HTML. `files` is the folder of results as seen from the page, for links to

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gridbench.formats import counted, scale
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case, counts, phases_of_all, rate_of
+from gridbench.sync.cases import Case, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.parameters import in_order, numbers_of
@@ -220,10 +220,9 @@ def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
     for case in _of_some_workers(cases):
         parts = [counted(case.workers, "worker"), STARTS[case.start] if several else ""]
         name = ", ".join(part for part in parts if part)
-        for one in case.rounds:
-            if counts(one) or not case.counts:
-                began = [task.began for task in one.tasks if task.began is not None]
-                found.setdefault(name, []).extend(began)
+        for one in case.counting:
+            began = [task.began for task in one.tasks if task.began is not None]
+            found.setdefault(name, []).extend(began)
     found = {name: values for name, values in found.items() if values}
     if not found:
         return None

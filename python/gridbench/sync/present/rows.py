@@ -189,4 +189,7 @@ def _rates(case: Case, *, ranges: bool) -> list[str]:
 
 
 def _limited(case: Case, limits: Limits) -> str:
-    return "\n".join(what for what, _, _ in limited_by(case.rounds, limits))
+    """What limits at least half of the rounds, a line each."""
+    rounds = case.counting
+    found = limited_by(rounds, limits)
+    return "\n".join(what for what, times, _ in found if 2 * times >= len(rounds))

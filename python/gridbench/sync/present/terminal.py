@@ -10,7 +10,8 @@ from rich.text import Text
 
 from gridbench.pages.table import Cell, Table
 from gridbench.sync.cases import cases_of
-from gridbench.sync.present.limiting import Limits, none_known, remembered
+from gridbench.sync.limited import limits as limits_of
+from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import NOT_COUNTED, cases_table
 from gridbench.sync.record import Round
@@ -24,7 +25,7 @@ _FROM = {"rounds": 135, "limited by": 135, "stragglers": 110, "tasks ok": 95, "n
 _WORDS = {"parameter", "rate", "limited by"}
 
 
-def print_table(console: Console, rounds: Sequence[Round], *, limits: Limits = none_known) -> None:
+def print_table(console: Console, rounds: Sequence[Round], *, limits: Limits = limits_of) -> None:
     """One row for each number of workers and parameter, and the outcome in sentences."""
     cases = cases_of(rounds)
     limits = remembered(limits)
