@@ -155,10 +155,12 @@ def test_nothing_is_claimed_of_rounds_that_were_disturbed_or_failed() -> None:
     text = printed(bad)
     assert re.search(r"^ *2\* ", text, re.MULTILINE)
     assert "* No round of this case counts" in text
-    told = warned([*bad, seconds(3.0, 3.0, repeat=2)])
+    some = [*bad, seconds(3.0, 3.0, repeat=2)]
+    assert re.search(r"^ *2 +1 of 3 +6 ", printed(some), re.MULTILINE)
+    told = warned(some)
     assert "Other programs disturbed 1 of 3 rounds" in told
     assert "In 1 of 3 rounds a task did not end well." in told
-    assert "Nothing can be claimed" not in said([*bad, seconds(3.0, 3.0, repeat=2)])
+    assert "Nothing can be claimed" not in said(some)
 
 
 def test_the_most_frequent_reason_of_failures_is_told() -> None:

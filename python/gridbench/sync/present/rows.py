@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gridbench.formats import NOTHING, amount, counted, interval, percent
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
-from gridbench.sync.cases import Case, phases_of_all
+from gridbench.sync.cases import Case, counts, phases_of_all
 from gridbench.sync.naming import STATUSES
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.record import Round
@@ -48,7 +48,7 @@ def cases_table(cases: Sequence[Case], limits: Limits, *, ranges: bool = True) -
             f"{case.workers:,}{'' if case.counts else NOT_COUNTED}",
             *([case.parameter] if parameters else []),
             *([case.start] if starts else []),
-            f"{len(case.rounds)}",
+            _counted(case),
             *_ended(case),
             timing(case.skew()),
             timing(case.span()),
@@ -130,6 +130,13 @@ def not_ok(rounds: Iterable[Round]) -> str:
 def _vary(cases: Sequence[Case]) -> tuple[bool, bool]:
     """Whether there are parameters, and more than one way to start."""
     return any(case.parameter for case in cases), len({case.start for case in cases}) > 1
+
+
+def _counted(case: Case) -> str:
+    """How many rounds there are, and how many of them count, if not all do."""
+    count = sum(map(counts, case.rounds))
+    of = len(case.rounds)
+    return f"{count} of {of}" if 0 < count < of else f"{of}"
 
 
 def _ended(case: Case) -> list[str | Cell]:
