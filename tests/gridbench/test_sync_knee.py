@@ -131,7 +131,7 @@ def test_bytes_are_told_as_such() -> None:
     found = knee({n: min(n, 2) * 2.0**20 for n in COUNTS}, of_bytes=True)
     assert found.of_bytes
     assert found.rates[56] == pytest.approx(2**21, rel=1e-3)
-    assert "2 MB/s with 2" in found.told
+    assert "2.10 MB/s with 2," in found.told
 
 
 def test_what_does_not_follow_the_law_is_not_told_by_it() -> None:

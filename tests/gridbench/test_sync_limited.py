@@ -74,7 +74,7 @@ def test_a_disk_that_is_always_busy_limits() -> None:
     found = only([task()], host(disk_busy=0.97, disk_queue=12.3, disk_written=2e8))
     assert found.what == "disk saturated"
     assert "The disk sda was busy for 97 % of the time" in found.told
-    assert "writing 190.7 MB/s, with 12 requests in its queue" in found.told
+    assert "writing 200 MB/s, with 12 requests in its queue" in found.told
     assert whats([task()], host(disk_busy=0.89)) == ["nothing saturated"]
 
 

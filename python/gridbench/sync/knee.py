@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gridbench.formats import counted, digits, percent, size, times
+from gridbench.formats import amount, counted, digits, percent, times
 from gridbench.statistics.scalability import Scalability, fitted
 from gridbench.sync.cases import Case, cases_of
 from gridbench.sync.record import Round, Start
@@ -124,4 +124,4 @@ def _by_law(law: Scalability | None, most: int, *, of_bytes: bool) -> Iterator[s
 
 
 def _rate(value: float, *, of_bytes: bool) -> str:
-    return f"{size(value)}/s" if of_bytes else f"{digits(value)} operations/s"
+    return amount(value, "bytes/s") if of_bytes else f"{digits(value)} operations/s"

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gridbench.formats import counted, digits, duration, percent, size
+from gridbench.formats import amount, counted, digits, duration, percent, size
 from gridbench.sync.meanwhile import SHORTEST, Machine, Meanwhile, meanwhile
 from gridbench.sync.record import Round, Sample
 
@@ -329,5 +329,5 @@ def _place(word: str, phase: Meanwhile, machine: Machine) -> str:
     return word + machine.name if len(phase.machines) > 1 else ""
 
 
-def _rate(amount: float) -> str:
-    return f"{size(amount)}/s"
+def _rate(value: float) -> str:
+    return amount(value, "bytes/s")
