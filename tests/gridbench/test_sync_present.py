@@ -22,7 +22,7 @@ from gridbench.sync.present import print_table, write_markdown, write_report
 from gridbench.sync.present.details import details, panels, shown_rounds
 from gridbench.sync.present.limiting import limited_by
 from gridbench.sync.present.markdown import markdown
-from gridbench.sync.present.notes import headline, notices
+from gridbench.sync.present.notes import headline, knee_sentences, notices
 from gridbench.sync.present.page import render
 from gridbench.sync.present.pictures import (
     delays,
@@ -147,6 +147,18 @@ def test_the_highest_rate_is_told_beside_that_of_the_most_workers() -> None:
         "is 80.0 operations/s, with 4 workers and the parameter wal; with 8 workers and the"
         " parameter wal it is 8.00 operations/s." in said(named)
     )
+
+
+def test_from_how_many_workers_on_more_add_nothing_is_told() -> None:
+    rates = {1: 1_000, 2: 2_000, 4: 4_000, 8: 4_000}
+    rounds = [doing(count, rate, parameter="wal") for count, rate in rates.items()]
+    slower = [replace(one, load=DISTURBED, repeat=1) for one in rounds[:2]]
+    (told,) = knee_sentences([*rounds, *slower])
+    assert told.startswith("mkdir, wal: From 4 workers on, more of them add nothing")
+    assert told.replace('"', "&#34;") in render(header_of(), rounds)
+    (both, _) = knee_sentences([*rounds, *(replace(one, start="exec") for one in rounds)])
+    assert both.startswith("mkdir, wal, held at entry: ")
+    assert knee_sentences([four()]) == []
 
 
 def test_nothing_is_claimed_of_rounds_that_were_disturbed_or_failed() -> None:

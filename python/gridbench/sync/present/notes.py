@@ -10,8 +10,9 @@ from gridbench.formats import amount, counted, digits, percent
 from gridbench.machine.words import disturbed_count, no_claim, sentence
 from gridbench.record_file import Header
 from gridbench.statistics.interval import Interval, measured
-from gridbench.sync.cases import Case, disturbed, phases_of_all, rate_of
+from gridbench.sync.cases import Case, counts, disturbed, phases_of_all, rate_of
 from gridbench.sync.figures import RoundFigures
+from gridbench.sync.knee import knees
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.present.limiting import Limits, limited_by
 from gridbench.sync.present.rows import not_ok
@@ -105,6 +106,19 @@ def limit_sentences(cases: Sequence[Case], limits: Limits) -> list[tuple[str, li
         if more > 0:
             lines[_MOST_CASES:] = [f"and {counted(more, 'case')} more"]
     return list(found.items())
+
+
+def knee_sentences(rounds: Sequence[Round]) -> list[str]:
+    """For each phase and sweep over workers from how many on more add nothing, of the rounds that
+    count or, if none does, of all."""
+    several = len({one.start for one in rounds}) > 1
+    found = []
+    for knee in knees([one for one in rounds if counts(one)] or rounds):
+        held = STARTS[knee.start] if several else ""
+        name = ", ".join(part for part in (knee.phase, knee.parameter, held) if part)
+        found.append(f"{name}: {knee.told}")
+    more = len(found) - _MOST_CASES
+    return [*found[:_MOST_CASES], f"and {counted(more, 'sweep')} more"] if more > 0 else found
 
 
 def _rounds(cases: Sequence[Case]) -> list[Round]:

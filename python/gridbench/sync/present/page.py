@@ -18,7 +18,13 @@ from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.naming import round_name
 from gridbench.sync.present import details, pictures
 from gridbench.sync.present.limiting import Limits, remembered
-from gridbench.sync.present.notes import headline, limit_sentences, notices, subheading
+from gridbench.sync.present.notes import (
+    headline,
+    knee_sentences,
+    limit_sentences,
+    notices,
+    subheading,
+)
 from gridbench.sync.present.rows import cases_table, phases_table
 from gridbench.sync.present.trouble import trouble_of
 from gridbench.sync.record import Round
@@ -83,6 +89,7 @@ def render(
         cases=cases_table(cases, limits),
         uncounted=not all(case.counts for case in cases),
         phases=phases_table(cases),
+        knees=knee_sentences(rounds),
         workers=[one.chart() for one in workers],
         parameters=[one.chart() for one in parameters],
         together=_together(cases),
