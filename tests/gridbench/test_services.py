@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,9 +36,17 @@ def plain() -> Iterator[Gfarm]:
         yield rig
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that all users reach, as PostgreSQL is not root's."""
+    with tempfile.TemporaryDirectory(prefix="gb-services-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 def started_by(process: psutil.Process) -> list[psutil.Process]:
     """What a process has started, and what that has."""
-    return process.children(recursive=True)
+    return list(process.children(recursive=True))
 
 
 def run(processes: list[psutil.Process]) -> list[psutil.Process]:
@@ -154,9 +163,8 @@ def test_what_was_killed_leaves_nothing(tmp_path: Path) -> None:
     with Gfarm(mounts=2, mounts_in=tmp_path / "mounts") as rig:
         started = [process for process in started_by(me) if process not in before]
         rig.check()
-        for process in started:
-            if process.name() in ("gfarm2fs", "gfsd"):
-                process.kill()
+        for name in ("gfsd-0", "mount-0", "mount-1"):
+            os.kill(rig.processes[name], signal.SIGKILL)
         with pytest.raises(RuntimeError, match="has ended: "):
             until(rig.check)
         assert len(mounted_below(tmp_path)) == 2
@@ -189,25 +197,22 @@ OWNERS = {
 @needs_passthrough
 @needs_redis
 @pytest.mark.parametrize("name", OWNERS)
-def test_a_service_ends_with_a_killed_owner(name: str, tmp_path: Path) -> None:
+def test_a_service_ends_with_a_killed_owner(name: str, open_folder: Path) -> None:
     imported, made = OWNERS[name]
     script = f"import sys; from pathlib import Path\n{imported}\n"
     script += f"s = {made.format('directory=Path(sys.argv[1])')}\n"
     script += "print(s.folder, flush=True); sys.stdin.read()"
-    tmp_path.chmod(0o755)
-    for place in tmp_path.parents[:3]:  # PostgreSQL runs as an ordinary user
-        place.chmod(0o755)
     with subprocess.Popen(
-        [sys.executable, "-c", script, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", script, open_folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, text=True,
     ) as owner:  # fmt: skip
         assert owner.stdout is not None
-        assert Path(owner.stdout.readline().strip()).parent == tmp_path
+        assert Path(owner.stdout.readline().strip()).parent == open_folder
         started = started_by(psutil.Process(owner.pid))
         assert run(started)
         owner.kill()
     until(lambda: not run(started))
-    assert mounted_below(tmp_path) == []
+    assert mounted_below(open_folder) == []
 
 
 @needs_passthrough
@@ -231,6 +236,16 @@ def test_redis_answers_and_keeps_nothing() -> None:
             one.command("nothing")
         assert {path.name for path in one.folder.iterdir()} == {"log", "socket"}
     assert not one.folder.exists()
+
+
+@needs_redis
+def test_a_forked_process_leaves_its_parents_service_alone() -> None:
+    with Redis() as rig:
+        if (child := os.fork()) == 0:
+            rig.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert rig.command("ping") == "PONG"
 
 
 @needs_redis
@@ -320,12 +335,14 @@ def test_where_a_service_is_can_be_read(environment: dict[str, str], tmp_path: P
         text = ""
         while not text.endswith("}\n}\n"):
             text += program.stdout.readline()
-        url = json.loads(text)["variables"]["REDIS_URL"]
+        record = json.loads(text)
+        url = record["variables"]["REDIS_URL"]
         asked = subprocess.run(
             ["redis-cli", "-u", url, "ping"], capture_output=True, text=True, check=True
         )
         assert asked.stdout == "PONG\n"
         (server,) = started_by(psutil.Process(program.pid))
+        assert record["processes"] == {"redis-server": server.pid}
         server.kill()
         assert program.wait() == 2
         assert "redis-server has ended" in program.stderr.read()

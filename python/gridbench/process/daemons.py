@@ -50,7 +50,7 @@ def free_ports(count: int) -> list[int]:
 class Daemons:
     """While open, daemons run, for commands with the variables of `environment`.
 
-    They end with the process that has started them, however that ends.
+    They end with the thread that has started them, and so with its process, however that ends.
     """
 
     _ends: ClassVar[Mapping[str, signal.Signals]] = {}
@@ -69,6 +69,7 @@ class Daemons:
         """What programs need in their environment to use it."""
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._closed = False
+        self._owner = os.getpid()
         self._before: dict[str, str | None] = {}
         atexit.register(self.close)
 
@@ -76,6 +77,11 @@ class Daemons:
     def environment(self) -> dict[str, str]:
         """The variables of a command that uses it."""
         return {**os.environ, "PATH": path(), **self.variables}
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """The ids of the daemons' processes."""
+        return {name: daemon.pid for name, daemon in self._daemons.items()}
 
     def use(self) -> None:
         """Have this process, and what it starts, use it too until it is closed."""
@@ -103,7 +109,8 @@ class Daemons:
 
     def close(self) -> None:
         """End all daemons, and remove the files; may be called again."""
-        if self._closed:
+        # A process that was forked from their owner leaves them alone when it unwinds.
+        if self._closed or os.getpid() != self._owner:
             return
         self._closed = True
         atexit.unregister(self.close)
@@ -151,17 +158,21 @@ class Daemons:
             )  # fmt: skip
 
     def _end(self, name: str) -> None:
+        self._signal_to_end(name)
         daemon = self._daemons.pop(name)
-        if self._sessions:
-            daemon.send_signal(self._end_of(name))
-        else:
-            # What it has started may have written a title over the variable that marks it.
-            os.killpg(daemon.pid, self._end_of(name))
         try:
             daemon.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
+
+    def _signal_to_end(self, name: str) -> None:
+        daemon = self._daemons[name]
+        if self._sessions:
+            daemon.send_signal(self._end_of(name))
+        else:
+            # What it has started may have written a title over the variable that marks it.
+            os.killpg(daemon.pid, self._end_of(name))
 
     def _end_of(self, name: str) -> signal.Signals:
         return self._ends.get(name, signal.SIGTERM)

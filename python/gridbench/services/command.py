@@ -96,7 +96,11 @@ def _run(
 
 
 def _record(service: Daemons) -> dict[str, object]:
-    record: dict[str, object] = {"folder": service.folder, "variables": service.variables}
+    record: dict[str, object] = {
+        "folder": service.folder,
+        "variables": service.variables,
+        "processes": service.processes,
+    }
     if isinstance(service, Mounts):
         record |= {"mounts": service.mounts, "directories": service.directories}
     return record

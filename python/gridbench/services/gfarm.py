@@ -9,16 +9,17 @@ cannot be talked out of; it talks to nobody who does not know the key that the f
         (gfarm.mounts[0] / "file").write_text("for all")
         (gfarm.mounts[1] / "file").read_text()
 
-gfmd has all metadata in memory. What it keeps besides:
+gfmd has all metadata in memory, and works on one request for them at a time. What it keeps besides:
 
-- With `backend="none"`, nothing. With "postgresql", a database that it writes to from a queue, one
-  transaction for each update, after it has answered its clients; they wait when the queue is full,
-  which takes 65,536 updates.
-- With `journal=True`, a file that it writes each update to, before it answers: this is what Gfarm
+- With `backend="none"`, nothing. With "postgresql", a database that it writes to from a queue,
+  after it has answered its clients, in one transaction for each operation. Clients wait for the
+  database once the queue is full, which takes 65,536 records: 8,192 times `mkdir`.
+- With `journal=True`, a file that it writes all records to before it answers: this is what Gfarm
   has for the replication of metadata (`metadb_replication`), and works without another server too.
-  Updates go on to the database from there, and clients wait when 32 MiB of them have not.
+  From there they go on to the database, and clients wait for it once 32 MiB have not: some 85,000
+  times `mkdir`.
 - With `synchronous=True`, the file is also brought to the disk (`fdatasync`) before each answer,
-  which is Gfarm's default.
+  which is Gfarm's default. The next request waits for that too.
 """
 
 from __future__ import annotations
@@ -118,11 +119,6 @@ class Gfarm(Mounts):
     def spool(self, number: int) -> Path:
         """Where node `number`, from 0, has its files."""
         return self.folder / f"spool-{number}"
-
-    @property
-    def metadata_server(self) -> int:
-        """The process that answers all requests for metadata."""
-        return self._daemons["gfmd"].pid
 
     def _make_database(self) -> Postgres:
         database = Postgres(self.folder.parent)

@@ -1,4 +1,9 @@
-"""File systems of FUSE that are mounted several times, once for each worker."""
+"""File systems of FUSE that are mounted several times, once for each worker.
+
+Mounts agree with a delay. FUSE tells its file system of the end of a file only after `close` has
+returned, and the kernel keeps names and attributes for a second: what one mount wrote, another has
+in full a second later. `mkdir` and its kin are seen at once, except what is removed.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +55,8 @@ class Mounts(Daemons):
     def close(self) -> None:
         """Unmount, end all daemons, and remove the files; may be called again."""
         super().close()
+        if os.getpid() != self._owner:
+            return
         # With `rmdir`, which cannot remove what anybody has put there.
         for place in reversed(self._made):
             with contextlib.suppress(OSError):
@@ -81,7 +88,7 @@ class Mounts(Daemons):
         # All at once: each takes a while to end.
         names = [mount.name for mount in self.mounts if mount.name in self._daemons]
         for name in names:
-            self._daemons[name].send_signal(self._end_of(name))
+            self._signal_to_end(name)
         for name in names:
             self._end(name)
         # One that was killed has left its mount.
