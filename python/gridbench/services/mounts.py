@@ -85,15 +85,16 @@ class Mounts(Daemons):
             self.directories[-1].mkdir()
 
     def _leave(self) -> None:
-        # All at once: each takes a while to end.
-        names = [mount.name for mount in self.mounts if mount.name in self._daemons]
-        for name in names:
-            self._signal_to_end(name)
-        for name in names:
-            self._end(name)
-        # One that was killed has left its mount.
-        for mount in self.mounts:
-            if str(mount) in mounted():
-                subprocess.run(
-                    ["fusermount3", "-u", "-z", str(mount)], capture_output=True, check=False
-                )
+        try:
+            # All at once: each takes a while to end.
+            names = [mount.name for mount in self.mounts if mount.name in self._daemons]
+            for name in names:
+                self._signal_to_end(name)
+            for name in names:
+                self._end(name)
+        finally:
+            # One that was killed has left its mount.
+            for mount in self.mounts:
+                if str(mount) in mounted():
+                    command = ["fusermount3", "-u", "-z", str(mount)]
+                    subprocess.run(command, capture_output=True, check=False)
