@@ -305,6 +305,24 @@ def test_a_command_has_a_gfarm(gridbench: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@needs_redis
+def test_a_service_is_part_of_what_a_command_measures(gridbench: Run) -> None:
+    script = (
+        "import os, sys; from gridbench.machine.processes import processes, whose\n"
+        "table = processes(); known = whose(table, os.getpid())\n"
+        "found = {table[p].name for p in known.ours} & {'redis-server', 'bindfs'}\n"
+        "print(sorted(found), int(sys.argv[1]) in known.others)"
+    )
+    start = ("services", "start")
+    with Redis() as other:
+        server = str(other.processes["redis-server"])
+        inner = (*PROGRAM, *start, "passthrough", "--", sys.executable, "-c", script, server)
+        done = gridbench(*start, "redis", "--", *inner)
+        assert done.stdout == "['bindfs', 'redis-server'] True\n", done.stderr
+        done = gridbench(*start, "redis", "--", "env", "GRIDBENCH_SERVICES=1.1,", *inner)
+        assert done.stdout == "['bindfs'] True\n", done.stderr
+
+
 @needs_passthrough
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_service_is_there_until_it_is_interrupted(

@@ -12,6 +12,9 @@ from pathlib import Path
 _MARK = "GRIDBENCH_MEASURES"
 """The variable by which processes that a batch system starts for us are known: it passes on the
 environment of who has submitted a job."""
+SERVICES = "GRIDBENCH_SERVICES"
+"""The variable that has the processes behind the services that are being measured, such as a
+metadata server: what they use is part of what is measured."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL = "kthreadd"  # the process that all threads of the kernel descend from
 
@@ -47,6 +50,14 @@ class Whose:
 def mark() -> None:
     """Have all that is started from now on carry a mark by which it is known as ours."""
     os.environ[_MARK] = f"{os.getpid()}.{time.time_ns()}"
+
+
+def with_service() -> str:
+    """The value of SERVICES for what is to measure a service that this process has started."""
+    me = os.getpid()
+    own = process(me)
+    known = [f"{me}.{own.began}"] if own is not None else []
+    return ",".join([*filter(None, os.environ.get(SERVICES, "").split(",")), *known])
 
 
 def processes() -> dict[int, Process]:
@@ -89,9 +100,10 @@ def processor_time(pid: int) -> float | None:
 
 
 def whose(table: Mapping[int, Process], root: int) -> Whose:
-    """Ours are `root` and its descendants; what carries our mark, with its descendants; and what
-    has been started since to look after those, such as a batch system's shepherd of a job."""
-    family = _descendants(table, {root})
+    """Ours are `root` and its descendants; services that we measure; what carries our mark, with
+    its descendants; and what has been started since to look after those, such as a batch system's
+    shepherd of a job."""
+    family = _descendants(table, {root, *_services(table)})
     since = table[root].began if root in table else 0
     kernel = _descendants(table, {p for p, one in table.items() if one.name == _KERNEL})
     young = {
@@ -116,6 +128,15 @@ def seconds_of(table: Mapping[int, Process], family: Iterable[int]) -> float:
     """Processor time of processes, with that of those they waited for."""
     # Ticks are rounded down, for each process: many that have done little would count as nothing.
     return sum(max(table[p].used, processor_time(p) or 0.0) + table[p].waited_for for p in family)
+
+
+def _services(table: Mapping[int, Process]) -> set[int]:
+    """Those that the variable names, if they still run: ids come again."""
+    named = (one.partition(".") for one in os.environ.get(SERVICES, "").split(",") if one)
+    return {
+        int(pid) for pid, _, began in named
+        if pid.isdigit() and int(pid) in table and str(table[int(pid)].began) == began
+    }  # fmt: skip
 
 
 def _descendants(table: Mapping[int, Process], roots: Iterable[int]) -> set[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from gridbench.errors import InputError
+from gridbench.machine.processes import SERVICES, with_service
 from gridbench.printing import print_json
 from gridbench.process.daemons import Daemons
 from gridbench.process.interrupt import Interrupt
@@ -87,6 +88,8 @@ def _run(
             service = make()
         except (RuntimeError, OSError) as error:
             raise InputError(f"{name} does not start: {error}") from error
+        # What the service uses is part of what the command measures.
+        service.variables[SERVICES] = with_service()
         with service:
             if as_json:
                 print_json(_record(service))
