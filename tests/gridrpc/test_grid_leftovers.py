@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import textwrap
 from pathlib import Path
 
 import psutil
@@ -256,3 +257,30 @@ def test_a_stopped_spawner_holds_nothing_up(tmp_path: Path, way: str) -> None:
             assert isinstance(call.exception(LONG), gridrpc.WorkerLost)
             assert grid.submit(abs, -1).result(LONG) == 1
     assert until(lambda: not running({worker, spawner}), SOON)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_they_end_with_a_client_whose_spawner_is_in_an_import(tmp_path: Path, how: str) -> None:
+    # What the spawner imports when the first workers are there, and it has time.
+    (tmp_path / "cloudpickle.py").write_text(
+        "open('importing', 'w').close()\nwhile True:\n    pass\n"
+    )
+    (tmp_path / "leaving.py").write_text(textwrap.dedent(LEAVING))
+    source = f"""
+        import sys, gridrpc, leaving
+        grid = gridrpc.Grid(workers=1)
+        grid.submit(leaving.leave, "{how}", "pids", 0).result()
+        print("left", flush=True)
+        sys.stdin.read()
+    """
+    process = start_script(tmp_path, source)
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "left\n"
+        assert until((tmp_path / "importing").exists)
+        left = {*map(int, (tmp_path / "pids").read_text().split()), *descendants(process.pid)}
+        assert len(running(left)) >= 3
+    finally:
+        process.kill()
+    process.communicate(timeout=LONG)
+    assert until(lambda: not running(left), SOON)

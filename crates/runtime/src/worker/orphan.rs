@@ -13,9 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet};
 
+use crate::worker::leftovers;
+use crate::worker::spawner::WORKER_NAME;
+
 /// Whether the spawner does not look at its connection. When it does, it sees by itself that the client
 /// is gone, and ends more thoroughly than a signal's handler can.
 static BUSY: AtomicBool = AtomicBool::new(false);
+/// Whether what workers leave behind ends with them.
+static END_LEFTOVERS: AtomicBool = AtomicBool::new(false);
 /// Whose ends matter: the parent of the spawner, and the spawner itself.
 static CLIENT: AtomicI32 = AtomicI32::new(0);
 static SPAWNER: AtomicI32 = AtomicI32::new(0);
@@ -34,6 +39,7 @@ pub(crate) fn end_with_client(control: BorrowedFd<'_>) -> io::Result<()> {
     let (ours, client) = unsafe { (libc::getpid(), libc::getppid()) };
     SPAWNER.store(ours, Ordering::Relaxed);
     CLIENT.store(client, Ordering::Relaxed);
+    END_LEFTOVERS.store(leftovers::end_with_worker(), Ordering::Relaxed);
     set_handler(SigHandler::Handler(parent_changed))?;
     // SAFETY: plain system call.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, number()) } != 0 {
@@ -97,6 +103,119 @@ fn has_another_parent() -> bool {
 
 /// Ends this process, and so its workers: the kernel kills them with it.
 fn end() -> ! {
+    if END_LEFTOVERS.load(Ordering::Relaxed) {
+        end_leftovers();
+    }
     // SAFETY: it may be called in a signal handler.
     unsafe { libc::_exit(0) }
+}
+
+/// Ends the workers, and what they leave behind: children of this process that it did not have before.
+/// Only system calls, as in a signal handler.
+fn end_leftovers() {
+    let mut before = Children::new();
+    before.look();
+    for child in before.known() {
+        if is_worker(*child) {
+            kill_and_reap(*child);
+        }
+    }
+    // What each leaves behind in turn comes here as well.
+    let mut now = Children::new();
+    loop {
+        now.look();
+        let mut others =
+            now.known().iter().filter(|child| !before.known().contains(child)).peekable();
+        if others.peek().is_none() {
+            return;
+        }
+        others.for_each(|child| kill_and_reap(*child));
+    }
+}
+
+fn kill_and_reap(child: i32) {
+    // SAFETY: they may be called in a signal handler. A child that is not reaped keeps its number.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+}
+
+/// Whether a child has the name that workers are given.
+fn is_worker(child: i32) -> bool {
+    let mut text = [0; 32];
+    let read = read_into(&ProcFile::new(b"/proc/", child, b"/comm"), &mut text);
+    text[..read].starts_with(WORKER_NAME.as_bytes())
+}
+
+/// The children of this process, which has one thread; of very many, the first.
+struct Children {
+    known: [i32; 4096],
+    count: usize,
+}
+
+impl Children {
+    fn new() -> Children {
+        Children { known: [0; 4096], count: 0 }
+    }
+
+    fn known(&self) -> &[i32] {
+        &self.known[..self.count]
+    }
+
+    fn look(&mut self) {
+        // SAFETY: it may be called in a signal handler.
+        let ours = unsafe { libc::getpid() };
+        let mut text = [0; 32 << 10];
+        let read = read_into(&ProcFile::new(b"/proc/self/task/", ours, b"/children"), &mut text);
+        self.count = 0;
+        for word in text[..read].split(|byte| *byte == b' ') {
+            let number = word.iter().try_fold(0_i32, |sum, digit| {
+                sum.checked_mul(10)?.checked_add(i32::from(digit.wrapping_sub(b'0')))
+            });
+            if let (Some(child @ 1..), Some(place)) = (number, self.known.get_mut(self.count)) {
+                *place = child;
+                self.count += 1;
+            }
+        }
+    }
+}
+
+/// The name of a file of a process, put together without memory from the heap.
+struct ProcFile([u8; 64]);
+
+impl ProcFile {
+    fn new(before: &[u8], pid: i32, behind: &[u8]) -> ProcFile {
+        let mut digits = [0; 10];
+        let mut first = digits.len();
+        let mut rest = pid.unsigned_abs();
+        while rest > 0 {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let mut path = [0; 64];
+        let all = before.iter().chain(&digits[first..]).chain(behind);
+        path.iter_mut().zip(all).for_each(|(place, byte)| *place = *byte);
+        ProcFile(path)
+    }
+}
+
+/// How many bytes of the file there are, up to those that have room.
+fn read_into(path: &ProcFile, room: &mut [u8]) -> usize {
+    // SAFETY: they may be called in a signal handler; the path ends with a zero, and the room is ours.
+    unsafe {
+        let file = libc::open(path.0.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return 0;
+        }
+        let mut count = 0;
+        while let read @ 1.. =
+            libc::read(file, room[count..].as_mut_ptr().cast(), room.len() - count)
+        {
+            count += read.unsigned_abs();
+        }
+        libc::close(file);
+        count
+    }
 }

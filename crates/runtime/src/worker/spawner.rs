@@ -62,6 +62,8 @@ const GRACE: Duration = Duration::from_millis(300);
 const DYING: Duration = Duration::from_secs(1);
 /// How long after the first workers have been started there is time for what can wait.
 const LEISURE: Duration = Duration::from_millis(50);
+/// What the names of their processes begin with.
+pub(super) const WORKER_NAME: &str = "gridrpc-w";
 /// When memory runs out, workers go before the client: a call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
@@ -269,7 +271,7 @@ impl Spawner {
             // The spawner ended before we asked to end with it.
             std::process::exit(0);
         }
-        let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
+        let name = std::ffi::CString::new(format!("{WORKER_NAME}{worker}"))?;
         nix::sys::prctl::set_name(&name)?;
         Ok(())
     }
