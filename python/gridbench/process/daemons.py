@@ -103,8 +103,7 @@ class Daemons:
     def check(self) -> None:
         """Raises RuntimeError when a daemon has ended."""
         for name, daemon in self._daemons.items():
-            # It is left to be reaped by its end: until then its group keeps its number.
-            if os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if _has_ended(daemon):
                 raise RuntimeError(f"{name} has ended: {self._log()}")
 
     def close(self) -> None:
@@ -160,18 +159,21 @@ class Daemons:
     def _end(self, name: str) -> None:
         self._signal_to_end(name)
         daemon = self._daemons.pop(name)
-        try:
-            daemon.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
+        end = time.monotonic() + PATIENCE
+        while not _has_ended(daemon) and time.monotonic() < end:
+            time.sleep(0.01)
+        if self._sessions:
             daemon.kill()
-            daemon.wait()
+        else:
+            # What it has started may have written a title over the variable that marks it.
+            os.killpg(daemon.pid, signal.SIGKILL)
+        daemon.wait()
 
     def _signal_to_end(self, name: str) -> None:
         daemon = self._daemons[name]
         if self._sessions:
             daemon.send_signal(self._end_of(name))
         else:
-            # What it has started may have written a title over the variable that marks it.
             os.killpg(daemon.pid, self._end_of(name))
 
     def _end_of(self, name: str) -> signal.Signals:
@@ -209,3 +211,10 @@ class Daemons:
         """The last of what the daemons have written."""
         logs = sorted((self.folder / "log").iterdir())
         return "\n".join(f"{log.name}: {log.read_text(errors='replace')[-1000:]}" for log in logs)
+
+
+def _has_ended(daemon: subprocess.Popen[bytes]) -> bool:
+    """Without reaping it: until that is done, nobody else gets the number of its group."""
+    if daemon.returncode is not None:
+        return True
+    return os.waitid(os.P_PID, daemon.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
