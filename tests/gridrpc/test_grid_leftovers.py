@@ -261,13 +261,17 @@ def test_a_stopped_spawner_holds_nothing_up(tmp_path: Path, way: str) -> None:
 
 @pytest.mark.parametrize("how", WAYS)
 def test_they_end_with_a_client_whose_spawner_is_in_an_import(tmp_path: Path, how: str) -> None:
-    # What the spawner imports when the first workers are there, and it has time.
+    # Functions of the main program may need it, so that the spawner imports it when it has time.
     (tmp_path / "cloudpickle.py").write_text(
         "open('importing', 'w').close()\nwhile True:\n    pass\n"
     )
     (tmp_path / "leaving.py").write_text(textwrap.dedent(LEAVING))
     source = f"""
         import sys, gridrpc, leaving
+
+        def function():
+            pass
+
         grid = gridrpc.Grid(workers=1)
         grid.submit(leaving.leave, "{how}", "pids", 0).result()
         print("left", flush=True)
@@ -280,6 +284,35 @@ def test_they_end_with_a_client_whose_spawner_is_in_an_import(tmp_path: Path, ho
         assert until((tmp_path / "importing").exists)
         left = {*map(int, (tmp_path / "pids").read_text().split()), *descendants(process.pid)}
         assert len(running(left)) >= 3
+    finally:
+        process.kill()
+    process.communicate(timeout=LONG)
+    assert until(lambda: not running(left), SOON)
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_they_end_with_a_client_that_has_not_heard_all(tmp_path: Path, how: str) -> None:
+    """What a process has not read when it is killed makes its connections end in another way."""
+    (tmp_path / "leaving.py").write_text(textwrap.dedent(LEAVING))
+    source = f"""
+        import os, sys, gridrpc, leaving
+        grid = gridrpc.Grid(workers=2)
+        call = grid.submit(leaving.leave, "{how}", "pids", 1000)
+        print(grid.submit(os.getpid).result(), flush=True)
+        sys.stdin.read()
+    """
+    process = start_script(tmp_path, source)
+    assert process.stdout is not None
+    pids = tmp_path / "pids"
+    try:
+        other = int(process.stdout.readline())
+        assert until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        left = {int(pids.read_text()), *descendants(process.pid)}
+        process.send_signal(signal.SIGSTOP)
+        assert until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+        os.kill(other, signal.SIGKILL)
+        # The spawner has told its end when it has reaped it.
+        assert until(lambda: not psutil.pid_exists(other))
     finally:
         process.kill()
     process.communicate(timeout=LONG)

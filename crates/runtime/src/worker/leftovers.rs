@@ -61,6 +61,11 @@ impl Leftovers {
         }
     }
 
+    /// Those that this process has started itself.
+    pub(super) fn own(&self) -> impl Iterator<Item = Pid> {
+        self.own.iter().copied()
+    }
+
     /// Looks for those that have come since, and asks them to end. To be called when a child has ended.
     pub(super) fn look(&mut self, workers: impl Iterator<Item = Pid>) {
         if !self.end {

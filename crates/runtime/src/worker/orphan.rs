@@ -12,15 +12,17 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet};
+use nix::unistd::Pid;
 
 use crate::worker::leftovers;
-use crate::worker::spawner::WORKER_NAME;
 
 /// Whether the spawner does not look at its connection. When it does, it sees by itself that the client
 /// is gone, and ends more thoroughly than a signal's handler can.
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// Whether what workers leave behind ends with them.
 static END_LEFTOVERS: AtomicBool = AtomicBool::new(false);
+/// Children that stay when others are ended; of very many, the first.
+static OWN: [AtomicI32; 256] = [const { AtomicI32::new(0) }; 256];
 /// Whose ends matter: the parent of the spawner, and the spawner itself.
 static CLIENT: AtomicI32 = AtomicI32::new(0);
 static SPAWNER: AtomicI32 = AtomicI32::new(0);
@@ -52,8 +54,11 @@ pub(crate) fn end_with_client(control: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Does something that may take long, or never end.
-pub(crate) fn while_busy<R>(work: impl FnOnce() -> R) -> R {
+/// Does something that may take long, or never end. `own`: children of the spawner that are no workers,
+/// and that no worker has left behind.
+pub(crate) fn while_busy<R>(own: impl Iterator<Item = Pid>, work: impl FnOnce() -> R) -> R {
+    let own = own.map(Pid::as_raw).chain(std::iter::repeat(0));
+    OWN.iter().zip(own).for_each(|(place, child)| place.store(child, Ordering::Relaxed));
     BUSY.store(true, Ordering::SeqCst);
     if has_another_parent() {
         end();
@@ -110,22 +115,15 @@ fn end() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// Ends the workers, and what they leave behind: children of this process that it did not have before.
+/// Ends the workers and what they have left behind: all children of this process that are not its own.
 /// Only system calls, as in a signal handler.
 fn end_leftovers() {
-    let mut before = Children::new();
-    before.look();
-    for child in before.known() {
-        if is_worker(*child) {
-            kill_and_reap(*child);
-        }
-    }
-    // What each leaves behind in turn comes here as well.
-    let mut now = Children::new();
+    let own = |child: &i32| OWN.iter().any(|one| one.load(Ordering::Relaxed) == *child);
+    let mut children = Children::new();
     loop {
-        now.look();
-        let mut others =
-            now.known().iter().filter(|child| !before.known().contains(child)).peekable();
+        children.look();
+        // What each leaves behind in turn comes here as well.
+        let mut others = children.known().iter().filter(|child| !own(child)).peekable();
         if others.peek().is_none() {
             return;
         }
@@ -139,13 +137,6 @@ fn kill_and_reap(child: i32) {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);
     }
-}
-
-/// Whether a child has the name that workers are given.
-fn is_worker(child: i32) -> bool {
-    let mut text = [0; 32];
-    let read = read_into(&ProcFile::new(b"/proc/", child, b"/comm"), &mut text);
-    text[..read].starts_with(WORKER_NAME.as_bytes())
 }
 
 /// The children of this process, which has one thread; of very many, the first.

@@ -62,8 +62,6 @@ const GRACE: Duration = Duration::from_millis(300);
 const DYING: Duration = Duration::from_secs(1);
 /// How long after the first workers have been started there is time for what can wait.
 const LEISURE: Duration = Duration::from_millis(50);
-/// What the names of their processes begin with.
-pub(super) const WORKER_NAME: &str = "gridrpc-w";
 /// When memory runs out, workers go before the client: a call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
@@ -112,26 +110,40 @@ impl Spawner {
     /// When the client breaks the protocol, or `prepare` fails.
     pub fn run<E: From<LinkError>>(
         mut self,
-        mut prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
-        mut fork: impl FnMut() -> Result<Option<i32>, E>,
+        prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
+        fork: impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Role, E> {
         pages::tell_forked();
         // Found out once, for all workers.
         let _ = memory::most();
+        let ours = Pid::this();
+        let role = self.serve(prepare, fork);
+        // In a new worker an error is its own, and what it has inherited is not.
+        if role.is_err() && Pid::this() == ours {
+            self.end();
+        }
+        role
+    }
+
+    fn serve<E: From<LinkError>>(
+        &mut self,
+        mut prepare: impl FnMut(&Prepare<'_>) -> Result<(), E>,
+        mut fork: impl FnMut() -> Result<Option<i32>, E>,
+    ) -> Result<Role, E> {
         loop {
             let (control, child) = self.wait().map_err(LinkError::from)?;
             if child {
                 self.reap()?;
             }
             if control {
-                if self.receiver.fill().map_err(LinkError::from)? == 0 {
-                    return self.end();
+                if !self.hear()? {
+                    return Ok(self.end());
                 }
                 let mut requests = self.take_requests(&mut prepare)?;
                 // What came while this one prepared may have to be prepared as well.
                 while !requests.is_empty() && self.has_come().map_err(LinkError::from)? {
-                    if self.receiver.fill().map_err(LinkError::from)? == 0 {
-                        return self.end();
+                    if !self.hear()? {
+                        return Ok(self.end());
                     }
                     requests.append(&mut self.take_requests(&mut prepare)?);
                 }
@@ -145,7 +157,7 @@ impl Spawner {
             if self.leisure.is_some_and(|from| Instant::now() >= from) {
                 (self.leisure, self.had_leisure) = (None, true);
                 let nothing = Prepare { directory: "", path: Vec::new(), modules: Vec::new() };
-                orphan::while_busy(|| prepare(&nothing))?;
+                orphan::while_busy(self.leftovers.own(), || prepare(&nothing))?;
                 self.leftovers.note_own(self.workers.values().copied());
             }
             if let Some(until) = self.closing {
@@ -156,6 +168,16 @@ impl Spawner {
                     return Ok(Role::Done);
                 }
             }
+        }
+    }
+
+    /// Takes what the client has said. False: it is gone.
+    fn hear(&mut self) -> Result<bool, LinkError> {
+        match self.receiver.fill() {
+            Ok(count) => Ok(count > 0),
+            // It had not heard all that it was told.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -195,7 +217,7 @@ impl Spawner {
         receiver.drain(|received: Received<'_>| -> Result<(), E> {
             match received.message {
                 Message::Prepare(preparation) => {
-                    orphan::while_busy(|| prepare(&preparation))?;
+                    orphan::while_busy(leftovers.own(), || prepare(&preparation))?;
                     leftovers.note_own(workers.values().copied());
                 }
                 Message::Spawn { workers } => requests.push((workers, received.descriptors)),
@@ -271,7 +293,7 @@ impl Spawner {
             // The spawner ended before we asked to end with it.
             std::process::exit(0);
         }
-        let name = std::ffi::CString::new(format!("{WORKER_NAME}{worker}"))?;
+        let name = std::ffi::CString::new(format!("gridrpc-w{worker}"))?;
         nix::sys::prctl::set_name(&name)?;
         Ok(())
     }
@@ -281,6 +303,7 @@ impl Spawner {
         while let Ok(Some(_)) = self.children.read_signal() {}
         let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED | WaitPidFlag::WCONTINUED;
         let mut ended = false;
+        let mut told = Ok(());
         loop {
             let (pid, status, signal) = match waitpid(None, Some(flags)) {
                 Ok(WaitStatus::Exited(pid, status)) => (pid, status as u32, 0),
@@ -305,12 +328,13 @@ impl Spawner {
             if let Some(worker) = worker {
                 self.workers.remove(&worker);
                 let pid = pid.as_raw() as u32;
-                self.report(&Message::Exited { worker, pid, status, signal })?;
+                told = told.and(self.report(&Message::Exited { worker, pid, status, signal }));
             }
         }
         if ended {
             self.leftovers.look(self.workers.values().copied());
         }
+        told?;
         self.flush()
     }
 
@@ -329,7 +353,7 @@ impl Spawner {
     }
 
     /// The client is gone: ends the workers and all that they leave behind.
-    fn end<E: From<LinkError>>(&mut self) -> Result<Role, E> {
+    fn end(&mut self) -> Role {
         self.end_workers();
         let until = Instant::now() + GRACE + DYING;
         self.closing = Some(until);
@@ -338,12 +362,13 @@ impl Spawner {
             let due = self.leftovers.kill(false).unwrap_or(until).min(until);
             let mut waited = [PollFd::new(self.children.as_fd(), PollFlags::POLLIN)];
             match poll(&mut waited, time_until(Some(due))) {
-                Ok(_) | Err(nix::errno::Errno::EINTR) => self.reap()?,
+                // Nobody is left who could be told.
+                Ok(_) | Err(nix::errno::Errno::EINTR) => drop(self.reap()),
                 Err(_) => break,
             }
         }
         self.leftovers.kill(true);
-        Ok(Role::Done)
+        Role::Done
     }
 
     fn end_workers(&self) {
