@@ -34,6 +34,8 @@ WITHOUT_JSON = {
     "gridbench engines install",
     "gridbench engines remove",
     "gridbench list-times",
+    "gridbench services",
+    "gridbench services start",
 }
 #: They answer at once.
 WITHOUT_PROGRESS = {
@@ -43,6 +45,11 @@ WITHOUT_PROGRESS = {
     "gridbench engines",
     "gridbench list-times",
     "gridbench published",
+    "gridbench services",
+    "gridbench services start",
+    "gridbench services start gfarm",
+    "gridbench services start passthrough",
+    "gridbench services start redis",
 }
 
 
