@@ -83,9 +83,10 @@ def place(
     """
     cores = sum(host.cores for host in hosts)
     if workers > cores and not oversubscribe:
+        have = "has" if len(hosts) == 1 else "have"
         raise InputError(
             f"{counted(workers, 'worker')} cannot have a core each: the"
-            f" {counted(len(hosts), 'host')} have {counted(cores, 'core')}",
+            f" {counted(len(hosts), 'host')} {have} {counted(cores, 'core')}",
             remedy=f"ask for {cores} workers at most, name more hosts or cores, or add"
             " --oversubscribe",
         )

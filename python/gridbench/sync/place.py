@@ -87,6 +87,12 @@ def open_place(
                 f"the hosts cannot be used: {error}",
                 remedy="`gridrpc doctor` with the same servers tells what is wrong",
             ) from error
+        except ImportError as error:
+            raise InputError(
+                f"Python on a host cannot import what it needs: {error}",
+                remedy="install the same version of 'gridrpc[gridbench]' there, and name the Python"
+                " that has it as `python` of the server in a grid.toml",
+            ) from error
         for member in place.members:
             if not member.near:
                 facts = member.crew.facts()
