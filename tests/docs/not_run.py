@@ -45,6 +45,8 @@ _BRINGS_SLURM = "fresh environments have no Slurm: tests/gridbench/test_engine_d
 _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.py has its own"
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
 _INSTALLS = "takes minutes: the environment that tests run in has been made by it"
+_SYNC = "there is no such cluster: tests/gridbench/test_sync_run.py has some of its own"
+_GFARM = "fresh machines have no Gfarm: tests/gridbench/test_services.py starts it"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
@@ -100,6 +102,22 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             NotRun(_CALIBRATES)
         ),
         "gridbench advise --work 10s --cores 50 --task sleep --try": NotRun(_TRIES),
+    },
+    "docs/sync.md": {
+        "gridbench sync --hosts hosts.txt --workers 2-16:2 ./mytask.py 4096": NotRun(_SYNC),
+        "gridbench sync --grid grid.toml null": NotRun(_SYNC),
+        "gridbench sync --server 'slurm:?nodes=4&workers=14' null": NotRun(_SYNC),
+        "gridbench sync --server 'gridengine:?nodes=4&workers=14' null": NotRun(_SYNC),
+        "gridbench sync --emulate ssh --nodes 4 --workers 8 null": NotRun(_SYNC),
+        "gridbench report runs/sleeps runs/sleeps-again": NotRun(
+            "rounds on a machine that does other things beside do not count, and tests do:"
+            " tests/gridbench/test_sync_present.py has rounds that count"
+        ),
+        "gridbench services start gfarm --mounts 4 --mounts-in gfarm -- gridbench sync"
+        " --workers 1,2,4 --watch gfmd      metadata --total 400 --operations mkdir,unlink"
+        " --directory gfarm/mount-{worker}": NotRun(_GFARM),
+        "gridbench services start gfarm --backend postgresql --journal synchronous --mounts 56"
+        " --mounts-in gfarm": NotRun(_GFARM),
     },
     "docs/launchers.md": {
         "> gridrpc-launcher 1": NotRun(_HOSTS),

@@ -22,7 +22,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.group(short_help="Start servers and file systems to put under load.")
 def services() -> None:
-    """Servers and file systems on this machine that a benchmark puts under load."""
+    """Servers and file systems on this machine that `gridbench sync` puts under load."""
 
 
 @services.group(short_help="Start one, and keep it until Ctrl-C.")
@@ -30,7 +30,8 @@ def start() -> None:
     """Start a service beside those of the system, and keep it until Ctrl-C.
 
     With a COMMAND, the service is there while the command runs, and the exit status is the
-    command's. All files of the service are in a temporary folder, which is removed at the end.
+    command's. Variables such as GRIDBENCH_MOUNTS and REDIS_URL tell it where the
+    service is. All files of the service are in a temporary folder, which is removed at the end.
     """
 
 

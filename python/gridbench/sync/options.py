@@ -68,7 +68,10 @@ from gridbench.run.options import grid_option, servers_option
     help="Workers on a cluster that gridbench starts on this machine; needs root.",
 )
 @click.option(
-    "--nodes", type=click.IntRange(1, 250), metavar="K", help="Of that cluster. [default: 4]"
+    "--nodes",
+    type=click.IntRange(1, 250),
+    metavar="K",
+    help="Hosts of the cluster of --emulate. [default: 4]",
 )
 @click.option(
     "--placement",
@@ -76,7 +79,12 @@ from gridbench.run.options import grid_option, servers_option
     help="Workers one by one over all hosts, or one host after the other. [default: spread]",
 )
 @click.option("--oversubscribe", is_flag=True, help="Allow more workers than cores on hosts.")
-@click.option("--rounds", type=click.IntRange(1, 10_000), metavar="N", help="How often each. [3]")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="How often each case is run. [default: 3]",
+)
 @click.option(
     "--start",
     type=click.Choice(["entry", "exec", "both"]),
@@ -87,7 +95,8 @@ from gridbench.run.options import grid_option, servers_option
 @click.option(
     "--chdir",
     metavar="DIR",
-    help="Folder that tasks run in, made if it is not there; with placeholders. [default: this]",
+    help="Folder that tasks run in, made if it is not there; may have placeholders."
+    " [default: the current one]",
 )
 @click.option(
     "--watch",
@@ -125,15 +134,18 @@ def sync(
     """Run TASK on all workers at the same instant, round after round.
 
     TASK is a program that every host has, or one of gridbench's own: null, sleep, write, read,
-    write-read, metadata, cpu, memory, shell, fio. Its arguments may have {parameter}, {worker},
-    {rank} (of the worker on its host), {host}, {round} and {total}.
+    write-read, metadata, cpu, memory, shell, fio (--tasks tells more). Options stand before TASK:
+    all that follows it are its ARGUMENTS. These may have {parameter}, {worker}, {rank} (of the
+    worker on its host), {host}, {round} and {total}, the numbers from 0; a brace that is meant as
+    one is doubled, as in awk '{{print $1}}'.
 
     In each round all tasks are started and held, then let go at one instant of the hosts' corrected
     clocks. Results say how simultaneous they were, how long each took, what they did in a second,
     and what limited it. DIR holds rounds.jsonl, report.html and what the tasks printed; the same
     command with the same --out goes on where the one before stopped.
 
-    Exit status 1 says that a task failed, 3 that other programs disturbed all rounds.
+    Exit status 1 says that a task failed, 2 that the command is wrong, 3 that other programs
+    disturbed all rounds.
     """
     from gridbench.sync import listing
     from gridbench.sync.asked import request_of
