@@ -46,7 +46,7 @@ _ON_CLUSTER = "there is no such cluster: tests/gridbench/test_scenario_cluster.p
 _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py has one of its own"
 _INSTALLS = "takes minutes: the environment that tests run in has been made by it"
 _SYNC = "there is no such cluster: tests/gridbench/test_sync_run.py has some of its own"
-_GFARM = "fresh machines have no Gfarm: tests/gridbench/test_services.py starts it"
+_GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
@@ -113,9 +113,6 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "rounds on a machine that does other things beside do not count, and tests do:"
             " tests/gridbench/test_sync_present.py has rounds that count"
         ),
-        "gridbench services start gfarm --mounts 4 --mounts-in gfarm -- gridbench sync"
-        " --workers 1,2,4 --watch gfmd      metadata --total 400 --operations mkdir,unlink"
-        " --directory gfarm/mount-{worker}": NotRun(_GFARM),
         "gridbench services start gfarm --backend postgresql --journal synchronous --mounts 56"
         " --mounts-in gfarm": NotRun(_GFARM),
     },
