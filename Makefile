@@ -149,7 +149,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -232,6 +232,10 @@ openssl: ## see that what compiles programs with bare TLS is there
 fio: ## see that fio is there, which can be a task of synchronised rounds
 	@scripts/ensure-fio
 
+.PHONY: pssh
+pssh: ## see that parallel ssh is there, which synchronised rounds are measured beside
+	@scripts/ensure-pssh
+
 .PHONY: cpython-tests
 cpython-tests: ## see that CPython's own tests are there
 	@scripts/ensure-cpython-tests
@@ -295,6 +299,12 @@ bench-cluster: install slurm gridengine htcondor sshfs ## measure workers that b
 	$(BIN)/gridbench engines install dask hyperqueue
 	$(BIN)/gridbench bench cluster --full --out docs/benchmarks/cluster.json \
 		--markdown docs/benchmarks/cluster.md || test $$? = 1  # what could not be measured is told
+
+.PHONY: bench-sync
+bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks that begin at one instant, and what is under them
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench bench sync --full --out docs/benchmarks/sync.json \
+		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
 
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full

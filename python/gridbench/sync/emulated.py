@@ -7,10 +7,14 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 import gridbench
 from gridbench.errors import InputError
+
+if TYPE_CHECKING:
+    from gridbench.links.sshd import Rig
 
 _NAME = "cluster"
 
@@ -24,12 +28,7 @@ def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
 
         _refuse(kind, sshd.why_not(), "run as root; `scripts/ensure-sshd` installs OpenSSH")
         with sshd.Rig(nodes) as rig:
-            names = [f"node{number}" for number in rig.nodes]
-            command = ["ssh", "-F", str(rig.config), "-o", "BatchMode=yes"]
-            yield [
-                _url(f"ssh://{name}", workers=1, command=shlex.join(command), python=sys.executable)
-                for name in names
-            ]
+            yield servers_of(rig)
     elif kind == "slurm":
         from gridbench.batch import slurm
 
@@ -46,6 +45,15 @@ def emulated(kind: str, nodes: int, each: int) -> Iterator[list[str]]:
             slots = {"parallel_environment": "mp"} if each > 1 else {}
             place = f"gridengine://{_NAME}"
             yield [_url(place, nodes=nodes, workers=each, request="array", **slots)]
+
+
+def servers_of(rig: Rig) -> list[str]:
+    """Its nodes, for a crew on each."""
+    command = shlex.join(["ssh", "-F", str(rig.config), "-o", "BatchMode=yes"])
+    return [
+        _url(f"ssh://node{number}", workers=1, command=command, python=sys.executable)
+        for number in rig.nodes
+    ]
 
 
 def _url(place: str, **keys: object) -> str:

@@ -11,7 +11,7 @@ from gridbench.bench.series import Points
 from gridbench.statistics.claims import excludes_equality
 from gridbench.statistics.series import Series
 
-Unit = Literal["s", "us", "MB", "/s", "copies", "x", ""]
+Unit = Literal["s", "us", "MB", "MB/s", "/s", "copies", "x", ""]
 Values = dict[str, float]
 
 

@@ -30,11 +30,11 @@ from gridbench.printing import Printing, printing_options
     "cases",
     multiple=True,
     metavar="NAME",
-    help="Only this part of hosts or cluster; repeatable.",
+    help="Only this part of hosts, cluster or sync; repeatable.",
 )
 @click.option("--full", is_flag=True, help="More runs, also of cases that take long.")
 @click.option(
-    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts and cluster."
+    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts, cluster and sync."
 )
 @click.option(
     "--runs",
@@ -70,14 +70,15 @@ def bench(
     modules, also from C), large (inputs that do not fit into memory at once), libraries (joblib,
     SciPy, executors and other Python libraries), journal (a map that keeps its results), starts (of
     engines, beside plain scripts), hosts (many machines, beside the network and other engines: some
-    cases need root, or the engines) and cluster (workers that batch systems start, beside plain
-    jobs and other engines). The default is all areas. Runs alternate, each in a fresh process. The
-    tables show medians with the smallest and largest value, and targets. Each run is saved in
-    FILE.json as it ends, so the same command goes on where an interrupted one stopped. A part of
-    cluster takes five minutes at most, with as many rounds as fit; for a case that reaches its
-    limit, the table says how far it came. A ratio to a peer is claimed if at least two rounds were
-    undisturbed and all of them had ratios on one side of 1. Exit status 1 says that something could
-    not be measured, 3 that other programs used the machine, so that nothing can be claimed.
+    cases need root, or the engines), cluster (workers that batch systems start, beside plain jobs
+    and other engines) and sync (tasks that begin at one instant, beside parallel ssh and MPI, and
+    disks, Gfarm and Redis under them). The default is all areas. Runs alternate, each in a fresh
+    process. The tables show medians with the smallest and largest value, and targets. Each run is
+    saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped. A
+    part of cluster takes five minutes at most, with as many rounds as fit; for a case that reaches
+    its limit, the table says how far it came. A ratio to a peer is claimed if at least two rounds
+    were undisturbed and all of them had ratios on one side of 1. Exit status 1 says that something
+    could not be measured, 3 that other programs used the machine, so that nothing can be claimed.
     `gridbench micro` compares gridrpc with other engines.
     """
     from gridbench.bench.areas.extent import Extent

@@ -12,7 +12,17 @@ from typing import Any
 
 from rich.console import Console
 
-from gridbench.bench.areas import batch, grain, hosts, journal, large, libraries, modules, starts
+from gridbench.bench.areas import (
+    batch,
+    grain,
+    hosts,
+    journal,
+    large,
+    libraries,
+    modules,
+    starts,
+    sync,
+)
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row
 from gridbench.bench.areas.measuring import measure
@@ -43,9 +53,14 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "starts": lambda extent: [starts.area(extent)],
     "hosts": hosts.areas,
     "cluster": batch.areas,
+    "sync": sync.areas,
 }
 
-_TITLES = {"hosts": "Many machines", "cluster": "Workers that batch systems start"}
+_TITLES = {
+    "hosts": "Many machines",
+    "cluster": "Workers that batch systems start",
+    "sync": "Tasks that begin at one instant",
+}
 """Of pages with one area alone."""
 
 RUNS = {Extent.TRIAL: 1, Extent.USUAL: 5, Extent.FULL: 7}
