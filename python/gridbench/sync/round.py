@@ -45,6 +45,8 @@ class Ran:
     prepared_in: float
     printed: Mapping[int, tuple[bytes, bytes]]
     """Output and errors of workers that printed something."""
+    clocks: Mapping[str, Clock]
+    """What the times of each host's tasks have been corrected by."""
 
 
 class Rounds:
@@ -101,6 +103,7 @@ class Rounds:
             at=instant,
             prepared_in=prepared_in,
             printed={o.worker: (o.output, o.errors) for o in outcomes if o.output or o.errors},
+            clocks=clocks,
         )
 
     def _on_all(

@@ -1,8 +1,8 @@
 """The same instant on many hosts, beside parallel ssh, and MPI's barrier on this machine.
 
 The hosts are network namespaces with an sshd each. Their clocks are this machine's, which ours does
-not know: it measures how far they are apart, as on any hosts. What `date` prints there shows how
-well; this is what the peers are compared by, whose tasks begin as the program on the host starts.
+not know: it measures how far they are apart, as on any hosts; how well, the skew on the one clock
+shows. Parallel ssh is compared by what `date` prints, which a shell runs in all of them.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ def ours(hosts: int, each: int, repeats: int) -> Values:
     with Rig(hosts) as rig, workers_at(hosts * each, servers_of(rig)) as all_workers:
 
         def null() -> Values:
-            figures = all_workers.run("null").figures
+            seen = all_workers.run("null")
+            figures = seen.figures
             return {
                 "skew": figures.skew,
+                "true": seen.uncorrected,
                 "allowed": _ALLOWED + figures.clock_error,
                 "span": figures.span,
             }
@@ -179,6 +181,12 @@ def _rows(samples: Points) -> list[Row]:
             digits=5,
         ),
         Row(
+            what="the same on the one clock of all",
+            unit="s",
+            ours=samples.of(_OURS, "null true"),
+            digits=5,
+        ),
+        Row(
             what="first instruction to last exit of null tasks",
             unit="s",
             ours=samples.of(_OURS, "null span"),
@@ -207,9 +215,9 @@ def _rows(samples: Points) -> list[Row]:
             )
     rows.append(
         Row(
-            what=f"skew of what `date` prints; peer: {_BARRIER}, on this machine",
+            what=f"start skew on the one clock; peer: {_BARRIER}, on this machine",
             unit="s",
-            ours=skew,
+            ours=samples.of(_OURS, "null true"),
             peer=samples.of(_BARRIER, "skew"),
             digits=5,
         )

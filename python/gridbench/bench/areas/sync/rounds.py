@@ -29,6 +29,8 @@ class Seen:
     figures: RoundFigures
     printed: list[str]
     """What each task has written to its standard output, if it has."""
+    uncorrected: float
+    """The start skew by the hosts' own clocks, seconds: the truth where these are one."""
 
 
 class Workers:
@@ -63,7 +65,12 @@ class Workers:
             status="done", prepared_in=ran.prepared_in, tasks=ran.tasks, hosts=ran.hosts,
         )  # fmt: skip
         printed = [output.decode("utf-8", "replace") for output, _ in ran.printed.values()]
-        return Seen(figures_of(record), printed)
+        own = [
+            one.began + ran.clocks[one.host].offset / 1e9
+            for one in ran.tasks
+            if one.began is not None
+        ]
+        return Seen(figures_of(record), printed, max(own) - min(own))
 
 
 @contextlib.contextmanager
