@@ -126,7 +126,9 @@ mod x86_64 {
 
     /// The address where the program begins, as the kernel has told the loader.
     fn entry_of(pid: Pid) -> Result<u64, Error> {
-        let vector = fs::read(format!("/proc/{pid}/auxv")).map_err(Error::System)?;
+        // Nobody may look into a process whose program may not be read.
+        let vector = fs::read(format!("/proc/{pid}/auxv"))
+            .map_err(|error| Error::Entry(format!("it may not be looked into: {error}")))?;
         let (words, _) = vector.as_chunks::<8>();
         words
             .chunks_exact(2)

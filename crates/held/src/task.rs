@@ -4,15 +4,16 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, Uid};
 
 use crate::gate::{Gate, has_priority, has_usual_priority};
 use crate::{Error, entry};
@@ -152,6 +153,9 @@ fn command(program: Program) -> Command {
 }
 
 fn at_entry(program: Program, gate: Arc<Gate>) -> Result<Task, Error> {
+    if has_other_rights(&program.path) {
+        return Err(Error::Entry("it would run without the rights of its file's owner".to_owned()));
+    }
     let mut command = command(program);
     let memory = gate.memory().as_raw_fd();
     // SAFETY: only system calls between fork and exec.
@@ -173,6 +177,12 @@ fn at_entry(program: Program, gate: Arc<Gate>) -> Result<Task, Error> {
         gate.set_urgent();
     }
     Ok(task)
+}
+
+/// Whether a program runs with rights that it loses when somebody traces it.
+fn has_other_rights(path: &Path) -> bool {
+    let bits = libc::S_ISUID | libc::S_ISGID;
+    !Uid::effective().is_root() && path.metadata().is_ok_and(|file| file.mode() & bits != 0)
 }
 
 fn before_exec(program: Program, gate: Arc<Gate>) -> Result<Task, Error> {

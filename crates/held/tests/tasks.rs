@@ -250,3 +250,48 @@ fn the_ends_of_many_are_seen_as_they_come() {
         assert!(ended.ended - at >= i64::from(number) * SECOND / 10);
     }
 }
+
+/// Where `users_hold_what_they_may` finds its programs, when a user runs it.
+const PROGRAMS: &str = "HELD_TEST_PROGRAMS";
+
+#[test]
+fn what_a_user_may_not_hold_at_its_entry_is_told() {
+    // SAFETY: a plain system call.
+    if unsafe { libc::geteuid() } != 0 {
+        return; // only root can be somebody else
+    }
+    let folder = Folder::new();
+    for (name, mode) in [("usual", 0o755), ("setuid", 0o4755), ("not-to-be-read", 0o711)] {
+        let path = folder.0.join(name);
+        fs::copy("/bin/true", &path).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    let own = folder.0.join("own");
+    fs::create_dir(&own).unwrap();
+    fs::set_permissions(&own, PermissionsExt::from_mode(0o777)).unwrap();
+    // The user may not come to where this program lies.
+    let ours = folder.0.join("tests");
+    fs::copy(std::env::current_exe().unwrap(), &ours).unwrap();
+    let ran = std::process::Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&ours)
+        .args(["--exact", "users_hold_what_they_may", "--nocapture"])
+        .env(PROGRAMS, &folder.0)
+        .env("TMPDIR", own)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn users_hold_what_they_may() {
+    let Some(programs) = std::env::var_os(PROGRAMS).map(PathBuf::from) else { return };
+    let folder = Folder::new();
+    assert_eq!(run(folder.program(programs.join("usual"), &[]), Hold::Entry).status, 0);
+    for name in ["setuid", "not-to-be-read"] {
+        let path = programs.join(name);
+        let refused = Task::prepare(folder.program(&path, &[]), Hold::Entry).unwrap_err();
+        assert!(matches!(refused, Error::Entry(_)), "{refused}");
+        assert_eq!(run(folder.program(&path, &[]), Hold::Exec).status, 0);
+    }
+}
