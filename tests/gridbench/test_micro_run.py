@@ -88,7 +88,10 @@ def test_every_figure_has_every_engine(measured: tuple[Path, Results]) -> None:
         for entry in figure.entries:
             assert entry.status == "ok"
             assert entry.median is not None
-            assert entry.median > 0
+            # Copies are told by the memory of the machine, which others use and give back as well.
+            assert entry.median > 0 or (figure.id.endswith("copies") and entry.median == 0), (
+                figure.id
+            )
             assert entry.runs == 1
         for limit in figure.limits:
             assert limit.median is not None

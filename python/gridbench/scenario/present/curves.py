@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridbench.bench.micro.present.charts import axis_of, is_wide
 from gridbench.formats import amount
+from gridbench.pages.axis import axis_of, is_wide
 from gridbench.statistics.interval import Interval
 
 
