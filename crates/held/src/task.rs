@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, Uid};
@@ -247,51 +249,32 @@ pub fn wait_for(tasks: &mut [&mut Task], until: i64) -> io::Result<bool> {
 }
 
 fn see_ends(tasks: &mut [&mut Task], until: i64) -> io::Result<bool> {
-    loop {
-        let mut left: Vec<&mut &mut Task> =
-            tasks.iter_mut().filter(|task| task.end.is_none()).collect();
-        if left.is_empty() {
-            return Ok(true);
-        }
-        let mut asked: Vec<_> = left
-            .iter()
-            .map(|task| libc::pollfd {
-                fd: task.descriptor.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            })
-            .collect();
-        match poll(&mut asked, until)? {
-            0 => return Ok(false),
-            _ => {
-                let ended = now();
-                for (task, one) in left.iter_mut().zip(&asked) {
-                    if one.revents != 0 {
-                        task.see_end(ended);
-                    }
-                }
-            }
-        }
+    let watched = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    let mut left = 0;
+    for (number, task) in tasks.iter().enumerate().filter(|(_, task)| task.end.is_none()) {
+        let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, number as u64);
+        watched.add(&task.descriptor, event)?;
+        left += 1;
     }
-}
-
-/// How many of the descriptors can be read before `until`.
-fn poll(asked: &mut [libc::pollfd], until: i64) -> io::Result<i32> {
-    loop {
-        let left = until.saturating_sub(now()).max(0);
-        let timeout =
-            libc::timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
-        let (place, count) = (asked.as_mut_ptr(), asked.len() as libc::nfds_t);
-        // SAFETY: so many descriptors, and a time, in places for them.
-        let found = unsafe { libc::ppoll(place, count, &raw const timeout, std::ptr::null()) };
-        if found >= 0 {
-            return Ok(found);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
+    // Nothing else is done while tasks end: it would keep others from ending.
+    let mut seen = Vec::with_capacity(left);
+    let mut events = [EpollEvent::empty(); 64];
+    while seen.len() < left {
+        let time = until.saturating_sub(now()).max(0).div_euclid(1_000_000) + 1;
+        let timeout = EpollTimeout::try_from(time.min(1_000_000)).unwrap_or(EpollTimeout::ZERO);
+        let count = match watched.wait(&mut events, timeout) {
+            Ok(0) if now() >= until => break,
+            Ok(count) => count,
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let ended = now();
+        seen.extend(events[..count].iter().map(|event| (event.data() as usize, ended)));
     }
+    for &(number, ended) in &seen {
+        tasks[number].see_end(ended);
+    }
+    Ok(seen.len() == left)
 }
 
 fn reap(pid: Pid) -> io::Result<(i32, libc::rusage)> {
