@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from threading import Condition
 from types import GenericAlias
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, Self, TypeVar, final
 
 from typing_extensions import Buffer as Bytes
 
@@ -321,6 +321,7 @@ class Worker:
     def kept(self, blob: int) -> Any | None: ...
     def keep(self, blob: int, value: object) -> None: ...
 
+@final
 class EndedTask:
     @property
     def status(self) -> int: ...
@@ -335,9 +336,10 @@ class EndedTask:
     @property
     def memory(self) -> int: ...
 
+@final
 class HeldTask:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: str | os.PathLike[str],
         arguments: Sequence[str | bytes],
         environment: Sequence[tuple[str, str]],
@@ -345,7 +347,7 @@ class HeldTask:
         output: str | os.PathLike[str],
         errors: str | os.PathLike[str],
         at_entry: bool,
-    ) -> None: ...
+    ) -> Self: ...
     def release(self, at: int) -> None: ...
     @property
     def ended(self) -> EndedTask | None: ...
