@@ -11,11 +11,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 
 from gridbench.batch import gridengine, slurm
 from gridbench.links import sshd
-from gridbench.sync.record import FILE, Round
+from gridbench.sync.emulated import servers_of
+from gridbench.sync.place import open_place
+from gridbench.sync.plan import Wanted, planned_of
+from gridbench.sync.record import FILE, Round, Status
+from gridbench.sync.request import Request, Where
 from gridbench.sync.results import read_results
+from gridbench.sync.round import Rounds
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
 
 
@@ -265,3 +271,27 @@ def left_behind(folder: Path) -> list[int]:
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     return found
+
+
+def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
+    assert not sshd.why_not()
+    with sshd.Rig(2) as rig:
+        where = Where(names=tuple(servers_of(rig)))
+        request = Request(task="true", program="/bin/true", workers=(2,), where=where)
+        planned: list[list[Status]] = []
+        with open_place(where, 2, (), Console(quiet=True)) as place:
+            rounds = Rounds(lambda: None)
+
+            def statuses() -> list[Status]:
+                place.replace_lost()
+                tasks = planned_of(request, place.members, Wanted(2, "", "entry", 0))
+                ran = rounds.run(tasks, "entry", 30.0)
+                planned.append([task.status for task in ran.tasks])
+                return planned[-1]
+
+            assert statuses() == ["ok", "ok"]
+            rig.kill(2)
+            assert statuses() == ["ok", "lost"]
+            rig.boot(2)
+            until(lambda: statuses() == ["ok", "ok"])
+        assert ["lost", "ok"] not in planned

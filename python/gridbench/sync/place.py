@@ -19,6 +19,8 @@ from gridbench.sync.emulated import emulated
 from gridbench.sync.hosts_file import Host
 from gridbench.sync.request import Where
 
+_FOR_A_CREW = 30.0
+"""Seconds until a crew has to be there, on a host that is."""
 _LOCAL = ("localhost", "127.0.0.1", "::1", platform.node())
 
 
@@ -52,11 +54,23 @@ class Place:
         return sum(member.host.cores for member in self.members)
 
     def man(self) -> None:
-        """Have a crew on each host, also where one has been lost. gridrpc.GridError if a host has
-        none."""
+        """Have a crew on each host. Raises what keeps a host from having one: gridrpc.GridError,
+        TimeoutError, ImportError."""
         for member in self.members:
             if member.crew is None:
-                member.crew = self._grid.object(Crew, self._watched, server=member.server)
+                self._man(member)
+
+    def replace_lost(self) -> None:
+        """Have new crews where some have been lost; a host that has not come back stays without."""
+        for member in self.members:
+            if member.crew is None:
+                with contextlib.suppress(gridrpc.GridError, TimeoutError):
+                    self._man(member)
+
+    def _man(self, member: Member) -> None:
+        member.crew = self._grid.object(
+            Crew, self._watched, server=member.server, start_timeout=_FOR_A_CREW
+        )
 
     def dismiss(self) -> None:
         """End the crews."""

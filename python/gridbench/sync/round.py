@@ -115,6 +115,9 @@ class Rounds:
         """What the call gives on each host; or the error that it ended in."""
         calls: dict[str, Any] = {}
         for host, ours in crews.items():
+            if ours[0].member.crew is None:
+                calls[host] = gridrpc.GridError("it was lost in an earlier round, and is not back")
+                continue
             try:
                 calls[host] = submit(ours[0].member, ours)
             except gridrpc.GridError as error:
@@ -206,7 +209,7 @@ def _task(planned: Planned, prepared: Any, done: Any, at: int, clock: Clock | No
 def _lost(worker: int, prepared: Any, done: Any) -> str:
     """Why a task could not begin, or was lost with its host; empty: neither."""
     if isinstance(prepared, BaseException):
-        return f"its host could not prepare it: {prepared}"
+        return f"its host cannot prepare it: {prepared}"
     mine: Prepared = next(one for one in prepared if one.worker == worker)
     if mine.why_not:
         return f"it could not be started: {mine.why_not}"

@@ -87,7 +87,7 @@ class Session:
                     )
 
     def _one(self, wanted: Wanted) -> Round:
-        self._where.man()
+        self._where.replace_lost()
         planned = planned_of(self._request, self._where.members, wanted)
         watch = Watch(os.getpid())
         watch.begin()
