@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbench.sync.clock import Clock, ask, between
+from gridbench.hosts.clock import Clock, ask, between
 from gridbench.sync.crew import Crew
 from gridbench.sync.messages import Done, Order, Outcome
 from gridbench.sync.record import Phase, Start

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbench.errors import InputError
+from gridbench.hosts.hosts_file import Host, Placement, place, read_hosts
 from gridbench.small_file import LARGEST
 from gridbench.sync.arguments import KNOWN, expand, placeholders, split
-from gridbench.sync.hosts_file import Host, Placement, place, read_hosts
 from gridbench.sync.lists import MOST, texts, worker_counts
 from gridbench.sync.setup_file import (
     OLD,

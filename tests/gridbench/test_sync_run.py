@@ -14,12 +14,14 @@ import pytest
 from rich.console import Console
 
 from gridbench.batch import gridengine, slurm
+from gridbench.hosts.emulated import servers_of
+from gridbench.hosts.place import open_place
+from gridbench.hosts.where import Where
 from gridbench.links import sshd
-from gridbench.sync.emulated import servers_of
-from gridbench.sync.place import open_place
+from gridbench.sync.crew import Crew
 from gridbench.sync.plan import Wanted, planned_of
 from gridbench.sync.record import FILE, Round, Status
-from gridbench.sync.request import Request, Where
+from gridbench.sync.request import Request
 from gridbench.sync.results import read_results
 from gridbench.sync.round import Rounds
 from running import DEADLINE, PROGRAM, Run, alive, cmdline, until
@@ -143,7 +145,7 @@ def test_a_round_has_a_limit(gridbench: Run, tmp_path: Path) -> None:
         (("--hosts", "missing", "null"), "missing: cannot read the host file"),
         (("--timeout", "nan", "null"), "--timeout: "),
         (("--arguments", "x", "echo", "y"), "the arguments are given twice"),
-        (("--hosts", "hosts", "--emulate", "ssh", "null"), "both say where the workers are"),
+        (("--hosts", "hosts", "--emulate", "ssh", "null"), "both say which hosts are used"),
         (("--config", "bad.conf", "null"), "bad.conf:1: `workres` is not known"),
         (("--hosts", "hosts", "-w", "9", "null"), "9 workers"),
     ],
@@ -279,7 +281,7 @@ def test_a_host_that_is_lost_loses_its_tasks_until_it_is_back() -> None:
         where = Where(names=tuple(servers_of(rig)))
         request = Request(task="true", program="/bin/true", workers=(2,), where=where)
         planned: list[list[Status]] = []
-        with open_place(where, 2, (), Console(quiet=True)) as place:
+        with open_place(where, 2, Console(quiet=True), Crew) as place:
             rounds = Rounds(lambda: None)
 
             def statuses() -> list[Status]:

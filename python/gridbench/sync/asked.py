@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gridbench.errors import InputError
+from gridbench.hosts.where import chosen
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
 from gridbench.sync.arguments import placeholders, split
-from gridbench.sync.hosts_file import read_hosts
-from gridbench.sync.request import Request, Where
+from gridbench.sync.request import Request
 from gridbench.sync.setup_file import (
-    Setup,
     read_setup,
     setup_of_environment,
     setup_of_options,
@@ -66,38 +65,16 @@ def request_of(
         placement=setup.placement or "spread",
         oversubscribe=bool(setup.oversubscribe),
         watched=setup.watch or (),
-        where=_where(setup),
+        where=chosen(
+            hosts=setup.hosts,
+            grid=setup.grid,
+            servers=setup.servers,
+            emulate=setup.emulate,
+            nodes=setup.nodes,
+            patience=setup.start_timeout,
+        ),
         folder=setup.out,
         fresh=given["fresh"],
         policy=policy,
         printing=printing,
-    )
-
-
-def _where(setup: Setup) -> Where:
-    ways = [
-        name
-        for name, chosen in (
-            ("--hosts", setup.hosts),
-            ("--grid and --server", setup.grid or setup.servers),
-            ("--emulate", setup.emulate),
-        )
-        if chosen
-    ]
-    if len(ways) > 1:
-        raise InputError(
-            f"{' and '.join(ways)} both say where the workers are", remedy="choose one of them"
-        )
-    if setup.nodes is not None and setup.emulate is None:
-        raise InputError(
-            "--nodes is of the cluster that --emulate starts, and there is none",
-            remedy="add --emulate ssh, slurm or gridengine",
-        )
-    return Where(
-        hosts=() if setup.hosts is None else read_hosts(setup.hosts),
-        grid=setup.grid,
-        names=setup.servers or (),
-        emulated=setup.emulate,
-        nodes=setup.nodes or 4,
-        patience=setup.start_timeout or 180.0,
     )

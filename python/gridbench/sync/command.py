@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gridbench.errors import InputError
+from gridbench.hosts.place import Place, open_place
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import RecordFile, open_records
-from gridbench.sync.place import Place, open_place
+from gridbench.sync.crew import Crew
 from gridbench.sync.plan import missing, wanted_of
 from gridbench.sync.record import FILE, FORM, Round
 from gridbench.sync.request import Request
@@ -35,7 +36,7 @@ def run_sync(request: Request) -> int:
     most = max(request.workers, default=0)
     with Interrupt() as interrupt:
         try:
-            with open_place(request.where, most, request.watched, console) as where:
+            with open_place(request.where, most, console, Crew, request.watched) as where:
                 _check_program(request, where)
                 counts = request.workers or (where.cores,)
                 asked = wanted_of(request, counts)
@@ -65,7 +66,7 @@ def run_sync(request: Request) -> int:
 def _check_program(request: Request, where: Place) -> None:
     """InputError if a host cannot run the program."""
     for member in where.members:
-        why = member.crew.why_not(request.program, str(Path.cwd()))
+        why = member.remote.why_not(request.program, str(Path.cwd()))
         if why:
             on = "" if member.near else f" on {member.host.name}"
             raise InputError(

@@ -7,9 +7,9 @@ import platform
 import shlex
 from typing import Any
 
+from gridbench.hosts.hosts_file import Host
+from gridbench.hosts.place import Member, near
 from gridbench.printing import Printing
-from gridbench.sync.hosts_file import Host
-from gridbench.sync.place import Member, near
 from gridbench.sync.plan import planned_of, wanted_of
 from gridbench.sync.request import Request
 from gridbench.sync.tasks import BUILT_INS, PROGRAM

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gridbench.formats import counted
+from gridbench.hosts.hosts_file import place
+from gridbench.hosts.place import Member
 from gridbench.sync.arguments import expand
-from gridbench.sync.hosts_file import place
 from gridbench.sync.messages import Order
-from gridbench.sync.place import Member
 from gridbench.sync.record import Round, Start
 from gridbench.sync.request import Request
 from gridbench.sync.round import Planned

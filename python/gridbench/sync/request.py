@@ -6,38 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gridbench.hosts.hosts_file import Placement
+from gridbench.hosts.where import Where
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
-from gridbench.sync.hosts_file import Host, Placement
 from gridbench.sync.record import Start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Where the workers are; by default on this machine."""
-
-    hosts: tuple[Host, ...] = ()
-    """Of a host file; they are reached by ssh."""
-    grid: Path | None = None
-    """A grid.toml, whose servers have the workers."""
-    names: tuple[str, ...] = ()
-    """Which of them; or URLs."""
-    emulated: str | None = None
-    """The kind of cluster that gridbench starts on this machine; None: none."""
-    nodes: int = 4
-    """Of that."""
-    patience: float = 180.0
-    """Seconds until all hosts have to be there."""
-
-    def record(self) -> dict[str, object]:
-        """For the header of results."""
-        return {
-            "hosts": {host.name: host.cores for host in self.hosts},
-            "grid": None if self.grid is None else str(self.grid.resolve()),
-            "servers": list(self.names),
-            "emulated": self.emulated,
-            "nodes": self.nodes if self.emulated else None,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gridrpc
-from gridbench.sync.clock import Clock, ask, between
+from gridbench.hosts.clock import Clock, ask, between
+from gridbench.hosts.place import Member
 from gridbench.sync.messages import Done, Order, Outcome, Prepared
-from gridbench.sync.place import Member
 from gridbench.sync.record import HostUse, Start, Task
 
 _LOOK = 0.1
@@ -62,7 +62,7 @@ class Rounds:
         began = time.monotonic()
         crews = _by_member(planned)
         prepared = self._on_all(
-            crews, lambda member, ours: member.crew.prepare.submit([p.order for p in ours], start),
+            crews, lambda on, ours: on.remote.prepare.submit([p.order for p in ours], start),
             timeout + _SLACK,
         )  # fmt: skip
         prepared_in = time.monotonic() - began
@@ -77,7 +77,7 @@ class Rounds:
         instant = time.time() + lead
         done = self._on_all(
             waiting,
-            lambda member, _: member.crew.run.submit(at + before[member.host.name].offset, timeout),
+            lambda on, _: on.remote.run.submit(at + before[on.host.name].offset, timeout),
             timeout + lead + _SLACK,
         )  # fmt: skip
         after = self._clocks({h: p for h, p in waiting.items() if isinstance(done[h], Done)})
@@ -91,7 +91,7 @@ class Rounds:
             if isinstance(prepared[host], BaseException) or isinstance(
                 done.get(host), BaseException
             ):
-                ours[0].member.crew = None
+                ours[0].member.remote = None
         outcomes = [o for one in done.values() if isinstance(one, Done) for o in one.outcomes]
         return Ran(
             tasks=tuple(found),
@@ -115,7 +115,7 @@ class Rounds:
         """What the call gives on each host; or the error that it ended in."""
         calls: dict[str, Any] = {}
         for host, ours in crews.items():
-            if ours[0].member.crew is None:
+            if ours[0].member.remote is None:
                 calls[host] = gridrpc.GridError("it was lost in an earlier round, and is not back")
                 continue
             try:
@@ -145,7 +145,7 @@ class Rounds:
         clocks = dict.fromkeys(members, Clock())
         for host, member in far.items():
             try:
-                clocks[host] = ask(member.crew.clock)
+                clocks[host] = ask(member.remote.clock)
             except gridrpc.GridError:  # what is asked of it next tells why
                 continue
         return clocks

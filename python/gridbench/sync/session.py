@@ -13,13 +13,13 @@ from rich.console import Console
 
 from gridbench.errors import InputError
 from gridbench.formats import duration
+from gridbench.hosts.place import Place
 from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Interrupt, Stopped
 from gridbench.progress import Steps
 from gridbench.record_file import Header, RecordFile
 from gridbench.run.machine import machine_facts, versions
 from gridbench.sync.figures import figures_of
-from gridbench.sync.place import Place
 from gridbench.sync.plan import Wanted, planned_of
 from gridbench.sync.record import OUTPUT, Round
 from gridbench.sync.request import Request

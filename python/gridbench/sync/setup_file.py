@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 
 from gridbench.engines.servers import names_in
 from gridbench.errors import InputError
+from gridbench.hosts.hosts_file import Placement
 from gridbench.small_file import read_text
 from gridbench.sync.arguments import split
-from gridbench.sync.hosts_file import Placement
 from gridbench.sync.lists import texts, worker_counts
 from gridbench.sync.record import Start
 from gridbench.workload.numbers import parse_real, parse_whole, shown

@@ -21,11 +21,11 @@ from gridbench.bench.areas.sync.rounds import medians, workers_at
 from gridbench.bench.series import Points
 from gridbench.engines.environments import environment, launch_of
 from gridbench.errors import InputError
+from gridbench.hosts.emulated import servers_of
 from gridbench.links.network import uninterrupted
 from gridbench.links.sshd import Rig
 from gridbench.process.daemons import lacking
 from gridbench.process.leftovers import Leftovers
-from gridbench.sync.emulated import servers_of
 
 _SIZES = {Extent.TRIAL: (2, 1), Extent.USUAL: (8, 7), Extent.FULL: (8, 7)}
 """Hosts, and workers of each."""

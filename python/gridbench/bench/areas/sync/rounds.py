@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from rich.console import Console
 
 from gridbench.bench.areas.figures import Values
+from gridbench.hosts.place import Place, open_place
+from gridbench.hosts.where import Where
+from gridbench.sync.crew import Crew
 from gridbench.sync.figures import RoundFigures, figures_of
-from gridbench.sync.place import Place, open_place
 from gridbench.sync.plan import Wanted, planned_of
 from gridbench.sync.record import Round, Start
-from gridbench.sync.request import Request, Where
+from gridbench.sync.request import Request
 from gridbench.sync.round import Rounds
 from gridbench.sync.tasks import command
 
@@ -76,7 +78,8 @@ class Workers:
 @contextlib.contextmanager
 def workers_at(workers: int, servers: Sequence[str] = ()) -> Iterator[Workers]:
     """So many, on this machine or on the hosts of these servers."""
-    with open_place(Where(names=tuple(servers)), workers, (), Console(quiet=True)) as place:
+    where = Where(names=tuple(servers))
+    with open_place(where, workers, Console(quiet=True), Crew) as place:
         yield Workers(place, workers)
 
 

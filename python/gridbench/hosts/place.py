@@ -1,4 +1,4 @@
-"""Opening the grid that has the workers, with a crew on each of its hosts."""
+"""Opening a grid, with a remote object on each of its hosts that acts there for a benchmark."""
 
 from __future__ import annotations
 
@@ -7,31 +7,48 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 from rich.console import Console
 
 import gridrpc
 from gridbench.errors import InputError
-from gridbench.sync.crew import Crew
-from gridbench.sync.emulated import emulated
-from gridbench.sync.hosts_file import Host
-from gridbench.sync.request import Where
+from gridbench.hosts.emulated import emulated
+from gridbench.hosts.hosts_file import Host
+from gridbench.hosts.where import Where
 
-_FOR_A_CREW = 30.0
-"""Seconds until a crew has to be there, on a host that is."""
+_FOR_AN_OBJECT = 30.0
+"""Seconds until the remote object has to be there, on a host that is."""
 _LOCAL = ("localhost", "127.0.0.1", "::1", platform.node())
+
+
+class Facts(Protocol):
+    """What a host says of itself."""
+
+    @property
+    def host(self) -> str:
+        """What it calls itself."""
+
+
+class Remote(Protocol):
+    """What acts on a host."""
+
+    def facts(self) -> Facts:
+        """About the host."""
+
+    def close(self) -> None:
+        """End it."""
 
 
 @dataclass(slots=True)
 class Member:
-    """A host with its crew."""
+    """A host with its remote object."""
 
     host: Host
     server: str | None
     """As the grid knows it; None: this machine, without a server."""
-    crew: Any = None
+    remote: Any = None
     """The remote object; None: it has been lost."""
 
     @property
@@ -41,12 +58,16 @@ class Member:
 
 
 class Place:
-    """Hosts with crews, while the grid is open."""
+    """Hosts with their remote objects, while the grid is open."""
 
-    def __init__(self, grid: gridrpc.Grid, members: list[Member], watched: tuple[str, ...]) -> None:
+    def __init__(
+        self, grid: gridrpc.Grid, members: list[Member], kind: type[Remote], *arguments: object
+    ) -> None:
+        """`kind`: the class of the remote objects, which are made with these arguments."""
         self.members = members
         self._grid = grid
-        self._watched = watched
+        self._kind = kind
+        self._arguments = arguments
 
     @property
     def cores(self) -> int:
@@ -54,39 +75,39 @@ class Place:
         return sum(member.host.cores for member in self.members)
 
     def man(self) -> None:
-        """Have a crew on each host. Raises what keeps a host from having one: gridrpc.GridError,
-        TimeoutError, ImportError."""
+        """Have a remote object on each host. Raises what keeps a host from having one:
+        gridrpc.GridError, TimeoutError, ImportError."""
         for member in self.members:
-            if member.crew is None:
+            if member.remote is None:
                 self._man(member)
 
     def replace_lost(self) -> None:
-        """Have new crews where some have been lost; a host that has not come back stays without."""
+        """Have new objects where some have been lost; one that is not back stays without."""
         for member in self.members:
-            if member.crew is None:
+            if member.remote is None:
                 with contextlib.suppress(gridrpc.GridError, TimeoutError):
                     self._man(member)
 
     def _man(self, member: Member) -> None:
-        member.crew = self._grid.object(
-            Crew, self._watched, server=member.server, start_timeout=_FOR_A_CREW
+        member.remote = self._grid.object(
+            self._kind, *self._arguments, server=member.server, start_timeout=_FOR_AN_OBJECT
         )
 
     def dismiss(self) -> None:
-        """End the crews."""
+        """End the remote objects."""
         for member in self.members:
-            crew, member.crew = member.crew, None
-            if crew is not None:
+            remote, member.remote = member.remote, None
+            if remote is not None:
                 with contextlib.suppress(gridrpc.GridError):
-                    crew.close()
+                    remote.close()
 
 
 @contextlib.contextmanager
 def open_place(
-    where: Where, most: int, watched: tuple[str, ...], console: Console
+    where: Where, most: int, console: Console, kind: type[Remote], *arguments: object
 ) -> Iterator[Place]:
-    """The place, with its crews. `most`: workers of the largest round. InputError if its hosts do
-    not come."""
+    """The place, with its remote objects. `most`: cores that are used of all hosts together.
+    InputError if its hosts do not come."""
     with contextlib.ExitStack() as stack:
         settings, cores = _settings(where, most, stack)
         if settings.get("servers") or settings.get("config"):
@@ -94,7 +115,7 @@ def open_place(
         try:
             grid = stack.enter_context(gridrpc.Grid(**settings))
             grid.wait_until_ready(where.patience)
-            place = Place(grid, _members(grid, where, cores), watched)
+            place = Place(grid, _members(grid, where, cores), kind, *arguments)
             place.man()
         except (gridrpc.GridError, TimeoutError) as error:
             raise InputError(
@@ -109,7 +130,7 @@ def open_place(
             ) from error
         for member in place.members:
             if not member.near:
-                facts = member.crew.facts()
+                facts = member.remote.facts()
                 console.print(
                     f"{member.host.name}: {member.host.cores} workers at most; it calls itself"
                     f" {facts.host}",
