@@ -55,6 +55,7 @@ SOURCES = (
     "README.md",
     "constraints.txt",
     "crates",
+    "datagrid",
     "examples",
     "packaging",
     "pyproject.toml",
@@ -66,6 +67,9 @@ LEFT = re.compile(
     r"(^|/)(__pycache__|target|\.[^/]*)(/|$)|\.(so|o|pyc)$"
     r"|/plotly-basic\.min\.js$|/native/gridbench-task$"
 )
+
+#: Java of gridbench, which its users build.
+DATA_GRIDS = re.compile(r"datagrid/(?!.*/src/test/)")
 
 Settings = Mapping[str, str] | None
 
@@ -130,7 +134,8 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
     """Adds the C library and the programs to the wheel in `work`, and names it by what it needs.
 
     So it does with the packages' compiled modules, with the program of gridbench's built-in tasks,
-    and with the part of plotly.js that pages need, if `packages` does not say where they lie.
+    with the part of plotly.js that pages need, and with the sources of its data grids, if
+    `packages` does not say where they lie.
     """
     stage = work / "stage"
     # Modules of Fortran are for one compiler, so their source goes along, and no module.
@@ -158,6 +163,9 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
         for path in filter(Path.is_file, modules.rglob("*")):
             mode = 0o755 if os.access(path, os.X_OK) else 0o644
             contents[path.relative_to(modules).as_posix()] = (path.read_bytes(), mode)
+        for source in filter(DATA_GRIDS.match, _sources()):
+            place = source.replace("datagrid", "gridbench/datagrid/java", 1)
+            contents[place] = ((ROOT / source).read_bytes(), 0o644)
     (record,) = (entry for entry in contents if entry.endswith(".dist-info/RECORD"))
     information = record.rpartition("/")[0]
     data = information.removesuffix(".dist-info") + ".data"

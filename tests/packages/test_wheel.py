@@ -150,6 +150,22 @@ def test_the_wheel_has_the_part_of_plotly_that_pages_need(wheel: Path) -> None:
         assert "gridbench/pages/assets/plotly-basic.min.js" in archive.namelist()
 
 
+def test_the_wheel_has_the_sources_of_data_grids_to_be_built(
+    wheel: Path, environment: Environment, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    java = "gridbench/datagrid/java"
+    assert {f"{java}/pom.xml", f"{java}/core/pom.xml", f"{java}/engines/null/engine.toml"} <= set(
+        names
+    )
+    assert not [name for name in names if "src/test" in name]
+    code = "from gridbench.datagrid.engines.sources import sources; print(sources())"
+    found = Path(environment.run("python", "-c", code, cwd=tmp_path).strip())
+    assert found.is_relative_to(environment.prefix)
+    assert (found / "core/src/main/java/gridbench/datagrid/DataGrid.java").is_file()
+
+
 def test_auditwheel_agrees_with_the_tag(wheel: Path, tmp_path: Path) -> None:
     said = run(sys.executable, "-m", "auditwheel", "show", wheel, cwd=tmp_path)
     platform = wheel.stem.rpartition("-")[2]
@@ -164,5 +180,11 @@ def test_the_source_distribution_makes_itself_again(
         names = set(first.getnames())
         assert names == set(second.getnames())
     stem = sdist.name.removesuffix(".tar.gz")
-    for name in ("PKG-INFO", "Cargo.lock", "crates/capi/include/grpc.h", "packaging/backend.py"):
+    expected = (
+        "Cargo.lock",
+        "crates/capi/include/grpc.h",
+        "packaging/backend.py",
+        "datagrid/pom.xml",
+    )
+    for name in ("PKG-INFO", *expected):
         assert f"{stem}/{name}" in names

@@ -5,28 +5,24 @@ requirements, `requirements/NAME.txt`, therefore has an environment, which `grid
 install NAME` makes, with its packages and nothing of gridbench's: its processes find gridbench
 through PYTHONPATH, which names a folder that holds a link to this very package.
 
-Environments are in `$GRIDBENCH_ENGINES`, by default in `share/gridbench/engines` of this Python.
+Environments are in the folder that `environments_folder` (installable.py) tells.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
 
+from gridbench.engines.installable import Installable, State, environments_folder
 from gridbench.errors import InputError
 from gridbench.process.launch import Launch
 
-PLACE = "GRIDBENCH_ENGINES"
-"""The environment variable that says where environments are."""
 MARKER = "gridbench-installed.txt"
 """Written last into an environment: the requirements that it was made from."""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -41,18 +37,6 @@ _PROGRAMS = {"mpi": ("mpiexec", "install Open MPI (Debian: apt-get install openm
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Whether an environment can be used."""
-
-    kind: Literal["installed", "missing", "half installed", "other version"]
-    version: str = ""
-    """That of the engine's own package, where there is one."""
-    what: str = ""
-    """What is wrong, unless it is installed."""
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Requirement:
     """A package in exactly one version."""
 
@@ -60,17 +44,15 @@ class Requirement:
     version: str
 
 
-class Environment:
+class Environment(Installable):
     """The environment of one engine, be it installed or not."""
 
+    commands = "gridbench engines"
+    kind = "environment"
+
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.root = environments_folder()
-        self.folder = self.root / name
-        self.log = self.root / f"{name}.log"
-        """What making it has printed."""
+        super().__init__(environments_folder(), name)
         self.requirements = _REQUIREMENTS / f"{name}.txt"
-        self._lock = self.root / f".{name}.lock"
 
     def required(self) -> list[Requirement]:
         """The packages that are asked for; the engine's own is the first."""
@@ -99,16 +81,9 @@ class Environment:
             }
         )
 
-    def state(self) -> State:
-        """Whether it can be used, as far as can be seen without running anything."""
-        if self._is_locked():
-            what = "is being installed or removed by another process"
-            return State("half installed", what=what, remedy="wait until that process has ended")
-        return self.state_unlocked()
-
     def state_unlocked(self) -> State:
         """As `state`, for who keeps others from changing it."""
-        remedy = f"run `gridbench engines install {self.name}`"
+        remedy = self.remedy
         if not self.folder.exists():
             return State("missing", what="is not installed", remedy=remedy)
         wanted = self.required()
@@ -128,42 +103,22 @@ class Environment:
             return State("half installed", version, what, how)
         return State("installed", version)
 
-    def require(self) -> None:
-        """Raise InputError unless it is installed."""
-        state = self.state()
-        if state.kind != "installed":
-            raise InputError(f"the engine `{self.name}` {state.what}", remedy=state.remedy)
+    def require_tools(self) -> None:
+        """Raise InputError if a program of the system is missing."""
+        missing = self.missing_program()
+        if missing is not None:
+            program, remedy = missing
+            raise InputError(
+                f"the engine `{self.name}` needs the program `{program}`, which this machine"
+                " does not have",
+                remedy=remedy,
+            )
 
     def missing_program(self) -> tuple[str, str] | None:
         """A program that the machine has to have and has not, and what to do."""
         if self.name in _PROGRAMS and shutil.which(_PROGRAMS[self.name][0]) is None:
             return _PROGRAMS[self.name]
         return None
-
-    @contextlib.contextmanager
-    def locked(self, *, wait: bool) -> Iterator[int | None]:
-        """Keep others from changing it; a descriptor that processes can inherit to go on with that.
-
-        None if another process has it and `wait` is not wanted. OSError if there can be no file.
-        """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with self._lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                yield None
-            else:
-                yield file.fileno()
-
-    def _is_locked(self) -> bool:
-        try:
-            with self._lock.open() as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except OSError:  # no file: nobody has ever installed it
-            return False
-        return False
 
     def _not_whole(self, found: dict[str, str]) -> str:
         """Why it is not whole, if it is not."""
@@ -181,12 +136,6 @@ class Environment:
             with contextlib.suppress(KeyError):  # its metadata are damaged
                 return str(one.version)
         return ""
-
-
-def environments_folder() -> Path:
-    """Where all environments are."""
-    default = Path(sys.prefix, "share", "gridbench", "engines")
-    return Path(os.environ.get(PLACE) or default).absolute()
 
 
 def environment(name: str) -> Environment | None:

@@ -1,0 +1,59 @@
+"""The commands `gridbench data engines`. What they need is imported when they are called."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.printing import json_option, quiet_option
+
+
+@click.group(invoke_without_command=True)
+@click.option("--where", is_flag=True, help="Show where each data grid is, instead of what it is.")
+@json_option
+@click.pass_context
+def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
+    """List the data grids, and which of them are installed.
+
+    They are built by Maven for Java 17 or newer, into the folder datagrid of $GRIDBENCH_ENGINES, by
+    default of share/gridbench/engines of this Python.
+    """
+    if context.invoked_subcommand is None:
+        from gridbench.datagrid.engines.commands import list_engines
+
+        list_engines(where=where, as_json=as_json)
+
+
+@engines.command(
+    cls=CommandWithExamples,
+    examples=(
+        "gridbench data engines install hazelcast geode",
+        "gridbench data engines install --all",
+    ),
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--all", "everything", is_flag=True, help="All data grids that come with gridbench.")
+@quiet_option
+def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
+    """Build data grids, or repair what is there.
+
+    Those that are up to date are not touched.
+    """
+    from gridbench.datagrid.engines.commands import install_engines
+
+    sys.exit(install_engines(names, everything=everything, quiet=quiet))
+
+
+@engines.command(cls=CommandWithExamples, examples=("gridbench data engines remove geode",))
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@quiet_option
+def remove(names: tuple[str, ...], *, quiet: bool) -> None:
+    """Remove what was built of data grids.
+
+    What Maven has fetched stays in its own repository, ~/.m2.
+    """
+    from gridbench.datagrid.engines.commands import remove_engines
+
+    sys.exit(remove_engines(names, quiet=quiet))
