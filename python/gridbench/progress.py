@@ -106,6 +106,7 @@ class Steps(_Bar):
         self._number = 0
         self._what = self._note = ""
         self._expected = 0.0  # of the step that goes on
+        self._share: float | None = None  # of it that is done, where that is counted
         self._seconds = seconds  # of those that have not ended
         self._planned = self._took = 0.0  # of those that have
         self._began = time.monotonic()
@@ -137,7 +138,7 @@ class Steps(_Bar):
         """A step begins that is expected to take so long. `seconds`: all from here on, if that is
         known better now; `note`: what else there is to say of it."""
         self._number += 1
-        self._what, self._note, self._expected = what, note, expected
+        self._what, self._note, self._expected, self._share = what, note, expected, None
         if seconds is not None:
             self._seconds, self._took, self._planned = seconds, 0.0, 0.0
         self._began = time.monotonic()
@@ -152,7 +153,9 @@ class Steps(_Bar):
         inside = time.monotonic() - self._began
         state = _joined(f"{self._what}: {clock(int(inside))}", self._note, self._end())
         done = self._number - 1.0
-        if self._expected:
+        if self._share is not None:
+            done += min(self._share, 1.0)
+        elif self._expected:
             done += min(inside / self._expected, 1.0)
         self._draw(self._title(), state, done, self.steps)
 
@@ -160,6 +163,13 @@ class Steps(_Bar):
         """What there is to say of the step now."""
         self._note = note
         self.glance()
+
+    def count(self, what: str, done: int, of: int, share: float) -> None:
+        """So many of something have been done inside the step, which is `share` of all of it."""
+        self._share = share
+        self.note(f"{what} {done:,} of {of:,}")
+        if self._line_is_due():
+            self.say(_joined(f"{self._title()}: {self._what}", self._note, self._end()))
 
     def skip(self) -> None:
         """A step is left out."""

@@ -173,6 +173,8 @@ class Case:
     clients_in: float = 0.0
     """Seconds until all client processes were connected; 0: they were there."""
     loading: Loading | None = None
+    cold: tuple[float, ...] = ()
+    """Seconds of the first task of each client, right after it had connected."""
     warm_up: WarmUp | None = None
     seconds: float = 0.0
     """From the agreed instant to the last end of a task."""

@@ -1,6 +1,7 @@
-"""Our side of a process that runs one of gridbench's modules: starting, waiting, ending.
+"""Our side of a process that is talked to: starting, waiting, ending.
 
-The module is given the descriptor of a socket as its first argument (`gridbench.process.inside`).
+One that runs a module of gridbench's is given the descriptor of a socket as its first argument
+(`gridbench.process.inside`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
@@ -46,20 +48,58 @@ class Child:
         """`launch`: the Python that has the module; None: this one. `channel`: what messages are;
         the module uses the same."""
         launch = launch or Launch([sys.executable], dict(os.environ))
+
+        def command(theirs: int) -> list[str]:
+            return [*launch.command, "-m", module, str(theirs), *arguments]
+
+        self._start(command, launch.variables, channel)
+
+    @classmethod
+    def of_program(
+        cls, command: Sequence[str], variables: Mapping[str, str], *, folder: Path
+    ) -> Self:
+        """A program that is not of gridbench's, in this folder: it has the socket as its standard
+        input and output, with a line of JSON for each message. OSError if it cannot be executed."""
+        child = cls.__new__(cls)
+        child._start(lambda _: list(command), variables, Lines, folder=folder)
+        return child
+
+    def _start(
+        self,
+        command: Callable[[int], list[str]],
+        variables: Mapping[str, str],
+        channel: type[Lines] | type[Objects],
+        *,
+        folder: Path | None = None,
+    ) -> None:
+        """`command`: of the descriptor of its socket. `folder`: of a program, which has the socket
+        as its standard input and output."""
         self._log = Log()
         ours, theirs = socket.socketpair()
         self._channel = channel(ours.detach())
         with theirs:
-            self.process = subprocess.Popen(
-                [*launch.command, "-m", module, str(theirs.fileno()), *arguments],
-                env=launch.variables,
-                stdin=subprocess.DEVNULL,
-                stdout=self._log.file,
-                stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            number, standard = theirs.fileno(), folder is not None
+            try:
+                self.process = subprocess.Popen(
+                    command(number),
+                    env=variables,
+                    cwd=folder,
+                    stdin=number if standard else subprocess.DEVNULL,
+                    stdout=number if standard else self._log.file,
+                    stderr=self._log.file,
+                    pass_fds=() if standard else [number],
+                    start_new_session=True,
+                )
+            except OSError:
+                self._channel.close()
+                self._log.close()
+                raise
         self._exit = os.pidfd_open(self.process.pid)
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """To wait for: that of its messages, and that of its end."""
+        return self._channel.fileno(), self._exit
 
     def send(self, message: Any) -> None:
         """Send a message; that the process has ended is noticed by who receives."""

@@ -38,12 +38,12 @@ def name_of(pid: int) -> str:
     return ""
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at, all different."""
+def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
+    """Ports of an interface that nobody listens at, all different."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
-            one.bind(("127.0.0.1", 0))
+            one.bind((address, 0))
         return [one.getsockname()[1] for one in sockets]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gridbench.default_folder import default_folder
 from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
@@ -23,7 +24,7 @@ from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
-from gridbench.run.folders import default_folder, prepare
+from gridbench.run.folders import prepare
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import REPORT, complete
 from gridbench.run.runner import Options, Verdict, run_engine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,16 +11,6 @@ from gridbench.run.recorder import LOG, RECORD, REPORT
 from gridbench.run.rows import JOURNAL, TIMELINE
 
 _FILES = (RECORD, LOG, REPORT, JOURNAL, TIMELINE)
-
-
-def default_folder() -> Path:
-    """A folder below `runs` named after the local time, that does not exist yet."""
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-    folder, number = Path("runs", stamp), 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs", f"{stamp}-{number}")
-    return folder
 
 
 def prepare(

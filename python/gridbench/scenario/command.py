@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from gridbench.default_folder import default_folder
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
@@ -55,7 +55,7 @@ def run_scenarios(request: Request) -> int:
     if request.dry_run:
         _list_cases(request, grids, judge)
         return 0
-    base = request.folder or _default_folder(request.scenarios)
+    base = request.folder or default_folder(_name(request.scenarios))
     folders = {n: base if len(grids) == 1 else base / f"scenario-{n}" for n in grids}
     console = request.printing.progress()
     settle(request.policy, console)
@@ -156,11 +156,5 @@ def _document(base: Path, folders: Sequence[Path]) -> dict[str, object]:
     return {"results": base, "cases": cases}
 
 
-def _default_folder(scenarios: Sequence[int]) -> Path:
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-    name = f"scenario-{scenarios[0]}" if len(scenarios) == 1 else "scenarios"
-    folder, number = Path("runs", f"{name}-{stamp}"), 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs", f"{name}-{stamp}-{number}")
-    return folder
+def _name(scenarios: Sequence[int]) -> str:
+    return f"scenario-{scenarios[0]}" if len(scenarios) == 1 else "scenarios"

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import click
 
+from gridbench.default_folder import default_folder
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
-from gridbench.run.folders import default_folder, prepare
+from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import parse_size
 from gridbench.simulate.account import Account, account

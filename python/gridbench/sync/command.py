@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 
+from gridbench.default_folder import default_folder
 from gridbench.errors import InputError
 from gridbench.hosts.place import Place, open_place
 from gridbench.machine.quiet import settle
@@ -28,7 +28,7 @@ def run_sync(request: Request) -> int:
     0: all tasks of all rounds went well. 1: one did not. 3: other programs disturbed all rounds,
     and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
     """
-    folder = request.folder or _default_folder(request.task)
+    folder = request.folder or default_folder(f"sync-{Path(request.task).name}")
     console = request.printing.progress()
     settle(request.policy, console)
     header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
@@ -98,13 +98,3 @@ def _tell(folder: Path, request: Request) -> int:
         print(f"gridbench: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _default_folder(task: str) -> Path:
-    stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
-    name = f"sync-{Path(task).name}-{stamp}"
-    folder, number = Path("runs", name), 1
-    while folder.exists():
-        number += 1
-        folder = Path("runs", f"{name}-{number}")
-    return folder

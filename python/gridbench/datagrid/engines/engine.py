@@ -40,6 +40,11 @@ class Engine:
     """Whether it comes with gridbench, and is built by it."""
 
     @property
+    def known_as(self) -> str:
+        """What `find_engine` finds it by."""
+        return self.name if self.own else str(self.file.absolute())
+
+    @property
     def build(self) -> Build:
         """What has to be built for it: itself, or the core that runs a user's own."""
         return build_of(self.name) if self.own else Build(CORE)

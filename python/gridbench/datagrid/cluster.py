@@ -1,0 +1,195 @@
+"""The members of a data grid, from the start of the first to the end of all."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from gridbench.datagrid.engines.engine import Engine
+from gridbench.datagrid.keeper import Start
+from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.errors import InputError
+from gridbench.formats import counted
+
+_TRIES = 3
+"""Starts, when a port that was free is taken meanwhile."""
+_TO_TELL = 60.0
+"""Seconds that a member has to say how it is: it may collect garbage for that."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A member."""
+
+    name: str
+    host: str
+    joined_in: float = 0.0
+    """Seconds from its start until it worked with all others."""
+    killed_at: float | None = None
+    """Of the monotonic clock."""
+
+
+@dataclass(slots=True)
+class Cluster:
+    """All members, or none for an engine that needs none."""
+
+    engine: Engine
+    backups: int
+    members: list[Running]
+    settings: dict[str, Any]
+    """For members and clients, but for the folder of their host."""
+    seconds: float = 0.0
+    """From the start of the first member until all worked together."""
+    _processes: Processes = field(repr=False, kw_only=True)
+
+    def settings_on(self, folder: str) -> dict[str, Any]:
+        """As a process gets them, on a host that has this folder for its files."""
+        return {**self.settings, "folder": folder}
+
+    @property
+    def whole(self) -> bool:
+        """Whether no member has been killed."""
+        return all(member.killed_at is None for member in self.members)
+
+    @property
+    def alive(self) -> list[Running]:
+        """Those that have not been killed."""
+        return [member for member in self.members if member.killed_at is None]
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """What each member says of itself."""
+        names = [member.name for member in self.alive]
+        for name in names:
+            self._processes.send(name, {"do": "state"})
+        return self._processes.answers(names, "state", time.monotonic() + _TO_TELL)
+
+    def resident(self, member: Running) -> int:
+        """Bytes of memory of the processes that hold its data."""
+        return self._processes.memory(member.name, self.engine.described.storage).resident
+
+    def kill(self, indices: tuple[int, ...]) -> float:
+        """Kill members at once, without a word; when, by the monotonic clock of this machine."""
+        at = time.monotonic()
+        for index in indices:
+            self._processes.kill(self.members[index].name)
+            self.members[index].killed_at = at
+        return at
+
+    def end(self) -> None:
+        """End all members."""
+        self._processes.end(member.name for member in self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A cluster that is asked for."""
+
+    engine: Engine
+    count: int
+    """Of members; an engine that has none gets none."""
+    hosts: tuple[str, ...]
+    """Where they are, one after the other."""
+    backups: int
+    """Copies of each object, as far as there are members for them."""
+    memory: int
+    """Bytes of heap of each member."""
+    patience: float
+    """Seconds until all work together."""
+
+
+@contextmanager
+def running_cluster(processes: Processes, wanted: Wanted) -> Iterator[Cluster]:
+    """The cluster while it is active. InputError if its members do not come together in time."""
+    cluster = _started(processes, wanted)
+    try:
+        yield cluster
+    finally:
+        cluster.end()
+
+
+def _started(processes: Processes, wanted: Wanted) -> Cluster:
+    for left in reversed(range(_TRIES)):
+        cluster = _placed(processes, wanted)
+        try:
+            _start(processes, cluster, wanted)
+            return cluster
+        except ProcessError as error:
+            cluster.end()
+            if not error.port or not left:
+                raise InputError(
+                    f"{wanted.engine.described.title} does not start: {error}",
+                    remedy=_remedy(error),
+                ) from error
+        except BaseException:
+            cluster.end()
+            raise
+    raise AssertionError
+
+
+def _placed(processes: Processes, wanted: Wanted) -> Cluster:
+    engine, hosts = wanted.engine, wanted.hosts
+    count = wanted.count if engine.described.members else 0
+    where = [hosts[index % len(hosts)] for index in range(count)]
+    each = engine.described.ports
+    # All of a host together, as ports that are free are not yet taken.
+    ports = {host: processes.free_ports(host, each * where.count(host)) for host in set(where)}
+    places = []
+    for host in where:
+        ours, ports[host] = ports[host][:each], ports[host][each:]
+        places.append({"address": processes.address(host), "ports": ours})
+    backups = min(wanted.backups, max(count - 1, 0))
+    name = f"gridbench-{secrets.token_hex(4)}"
+    return Cluster(
+        engine,
+        backups,
+        [Running(f"member {index}", host) for index, host in enumerate(where)],
+        {"name": name, "backups": backups, "members": places},
+        _processes=processes,
+    )
+
+
+def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> None:
+    """Start its members, and wait until they work together."""
+    began = time.monotonic()
+    first = 1 if wanted.engine.described.alone else len(cluster.members)
+    for wave in (cluster.members[:first], cluster.members[first:]):
+        for member in wave:
+            settings = {
+                "engine": wanted.engine.described.class_name,
+                "cluster": cluster.settings_on(processes.facts[member.host].folder),
+                "index": cluster.members.index(member),
+                "memory": wanted.memory,
+            }
+            processes.start(
+                Start(member.name, wanted.engine.known_as, "member", wanted.memory, settings),
+                member.host,
+            )
+        joined = _joined(processes, wave, began + wanted.patience, wanted.patience)
+        for member in wave:
+            member.joined_in = joined[member.name]["seconds"]
+    if cluster.members:
+        cluster.seconds = time.monotonic() - began
+
+
+def _joined(
+    processes: Processes, wave: list[Running], until: float, patience: float
+) -> dict[str, Any]:
+    try:
+        return processes.answers([member.name for member in wave], "joined", until)
+    except TimeoutError as error:
+        first, *others = str(error).split(", ")
+        more = f", nor have {counted(len(others), 'other')}" if others else ""
+        what = f"has not joined within {patience:g} s{more}"
+        raise ProcessError(first, what, processes.log(first)) from None
+
+
+def _remedy(error: ProcessError) -> str:
+    if error.port:
+        return "end what uses the port, or run it again: free ports are looked for anew"
+    if "not joined" in error.what:
+        return "--start-timeout S waits longer; fewer members, or --member-memory, need less"
+    return "the lines above are what it printed last"

@@ -1,0 +1,238 @@
+"""The keeper of a host: a remote object that starts members and clients there, and passes on what
+is said to them and by them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import select
+import shutil
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from gridbench.datagrid.engines.engine import CLIENT, MEMBER, find_engine
+from gridbench.errors import InputError
+from gridbench.process.child import Child, Ended
+from gridbench.process.children import descendants_of
+from gridbench.process.children import end as end_processes
+from gridbench.process.daemons import free_ports
+
+Role = Literal["member", "client"]
+_MAINS = {"member": MEMBER, "client": CLIENT}
+_TAIL = 25
+"""Lines of a process's log that are shown."""
+_TO_END = 2.0
+"""Seconds that processes have to end by themselves, when their input has ended."""
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A host."""
+
+    host: str
+    """Its own name of itself."""
+    cores: int
+    memory: int
+    """Bytes available."""
+    address: str
+    """Of an interface that other hosts reach; the loopback device's if it has no other."""
+    folder: str
+    """For files of members and clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A process that is to be started."""
+
+    name: str
+    engine: str
+    """Its name, or the path of its file."""
+    role: Role
+    memory: int
+    """Bytes of heap."""
+    settings: dict[str, Any]
+    """What it is told first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a process has said, or how it ended."""
+
+    name: str
+    message: dict[str, Any] | None
+    """None: it has ended."""
+    ended: str = ""
+    """In words."""
+    log: tuple[str, ...] = ()
+    """The last lines of what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of a process and all that it has started."""
+
+    resident: int
+    most: int
+    """The most that was resident at a time."""
+
+
+class Keeper:
+    """Members and clients by their names, until it is closed."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="gridbench-data-"))
+        self._children: dict[str, Child] = {}
+
+    def facts(self) -> Facts:
+        """About the host."""
+        return Facts(
+            platform.node(),
+            len(os.sched_getaffinity(0)),
+            psutil.virtual_memory().available,
+            _address(),
+            str(self._folder),
+        )
+
+    def clock(self) -> int:
+        """The time, as members and clients see it."""
+        return time.monotonic_ns()
+
+    def free_ports(self, address: str, count: int) -> list[int]:
+        """Ports of an interface that nobody listens at."""
+        return free_ports(count, address)
+
+    def start(self, wanted: Start) -> str:
+        """Start a process; why that cannot be, or nothing."""
+        name = wanted.name
+        folder = self._folder / name
+        folder.mkdir()
+        try:
+            command = find_engine(wanted.engine).command(_MAINS[wanted.role], wanted.memory)
+            # What products write to their current folder stays here.
+            child = Child.of_program(command, dict(os.environ), folder=folder)
+        except InputError as error:
+            return str(error)
+        except OSError as error:
+            return f"`{error.filename}` cannot be executed: {error.strerror}"
+        self._children[name] = child
+        child.send(wanted.settings)
+        return ""
+
+    def send(self, name: str, message: dict[str, Any]) -> None:
+        """Say something to a process; that it has ended is told by `poll`."""
+        if name in self._children:
+            self._children[name].send(message)
+
+    def poll(self, seconds: float) -> list[Said]:
+        """What processes have said by now; if it is nothing, what they say within `seconds`."""
+        owners = {
+            descriptor: name
+            for name, child in self._children.items()
+            for descriptor in child.descriptors
+        }
+        if not (found := self._said(set(self._children))):
+            ready, _, _ = select.select(owners, [], [], seconds)
+            found = self._said({owners[descriptor] for descriptor in ready})
+        return found
+
+    def log(self, name: str) -> list[str]:
+        """The last lines of what a process has printed."""
+        return self._children[name].last_lines(_TAIL) if name in self._children else []
+
+    def memory(self, name: str, process: str = "") -> Memory:
+        """What a member or client uses. `process`: only what those of this name use, which it has
+        started."""
+        pids = self._tree(name)
+        if process:
+            pids = [pid for pid in pids if _status(pid).get("Name") == process]
+        told = [_status(pid) for pid in pids]
+        return Memory(sum(_bytes(one, "VmRSS") for one in told),
+                      sum(_bytes(one, "VmHWM") for one in told))  # fmt: skip
+
+    def kill(self, name: str) -> int:
+        """Kill a process, with all that it has started, and without a word; when it was."""
+        at = time.monotonic_ns()
+        if name in self._children:
+            self._kill([name])
+        return at
+
+    def end(self, names: list[str]) -> None:
+        """End processes: they do so when their input ends, or are killed."""
+        children = [self._children.pop(name) for name in names if name in self._children]
+        pids = [child.process.pid for child in children]
+        below = {pid: descendants_of(pid) for pid in pids}
+        for child in children:
+            child.close()
+        end_processes(pids, _TO_END)
+        for pid in pids:
+            end_processes(below[pid], 0.0)
+        for child in children:
+            child.process.wait()
+        for name in names:
+            shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def close(self) -> None:
+        """End all, and remove the files."""
+        self.end(list(self._children))
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _said(self, names: set[str]) -> list[Said]:
+        found = []
+        for name in sorted(names):
+            child = self._children[name]
+            with contextlib.suppress(TimeoutError):
+                try:
+                    while True:
+                        found.append(Said(name, child.receive(0.0)))
+                except Ended:
+                    log = tuple(child.last_lines(_TAIL))
+                    found.append(Said(name, None, child.ending(), log))
+                    self.end([name])
+                except ValueError as error:
+                    log = tuple(child.last_lines(_TAIL))
+                    found.append(Said(name, None, f"said what is no JSON: {error}", log))
+                    self.end([name])
+        return found
+
+    def _tree(self, name: str) -> list[int]:
+        if name not in self._children:
+            return []
+        pid = self._children[name].process.pid
+        return [pid, *descendants_of(pid)]
+
+    def _kill(self, names: list[str]) -> None:
+        for name in names:
+            child = self._children[name]
+            below = descendants_of(child.process.pid)
+            child.process.kill()
+            end_processes(below, 0.0)
+            child.process.wait()
+
+
+def _address() -> str:
+    """The first of the host's addresses that is not the loopback device's."""
+    for addresses in psutil.net_if_addrs().values():
+        for one in addresses:
+            if one.family == socket.AF_INET and not one.address.startswith("127."):
+                return str(one.address)
+    return _LOOPBACK
+
+
+def _status(pid: int) -> dict[str, str]:
+    """/proc/PID/status; nothing if it has gone."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    return {}
+
+
+def _bytes(status: dict[str, str], name: str) -> int:
+    return int(status[name].split()[0]) << 10 if name in status else 0
