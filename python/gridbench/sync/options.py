@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.hosts.options import hosts_options, hosts_timeout_option
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
-from gridbench.run.options import grid_option, servers_option
 
 
 @click.command(
@@ -54,25 +54,7 @@ from gridbench.run.options import grid_option, servers_option
     help='Values for {parameter}, one round each, such as 4k,8k or \'["a b", "c"]\'.',
 )
 @click.option("--arguments", metavar="TEXT", help="The arguments as one text, instead of words.")
-@click.option(
-    "--hosts",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Hosts with their cores, a line each: `node1 8`. They are reached by ssh.",
-)
-@grid_option
-@servers_option
-@click.option(
-    "--emulate",
-    type=click.Choice(["ssh", "slurm", "gridengine"]),
-    help="Workers on a cluster that gridbench starts on this machine; needs root.",
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(1, 250),
-    metavar="K",
-    help="Hosts of the cluster of --emulate. [default: 4]",
-)
+@hosts_options
 @click.option(
     "--placement",
     type=click.Choice(["spread", "fill"]),
@@ -104,12 +86,7 @@ from gridbench.run.options import grid_option, servers_option
     metavar="NAME",
     help="Tell the processor time of programs with this name, such as gfmd or redis-server.",
 )
-@click.option(
-    "--start-timeout",
-    type=float,
-    metavar="S",
-    help="Seconds until all hosts have to be there. [default: 180]",
-)
+@hosts_timeout_option
 @click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the rounds and the commands, and exit.")
 @load_options

@@ -1,0 +1,168 @@
+"""The cases that are asked for, in their order, and which of them are missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gridbench.datagrid.record import Case, Loop, Updates
+from gridbench.datagrid.request import Offered, Request
+from gridbench.datagrid.workload import Workload
+from gridbench.formats import counted
+from gridbench.hosts.place import near
+
+if TYPE_CHECKING:
+    from gridbench.datagrid.engines.engine import Engine
+
+MOST_PROCESSES = 4
+_CLOSED = Offered()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A case that is asked for."""
+
+    engine: str
+    """Its name."""
+    workload: Workload
+    repeat: int
+    """From 0."""
+    loop: Loop = "closed"
+    rate: float | None = None
+    """Operations per second that are offered (open loop); None: it depends on `share`."""
+    share: float | None = None
+    """Of the throughput of the closed loop; see `with_rate`."""
+    updates: Updates = "plain"
+    kill: tuple[int, ...] = ()
+    processes: int = 1
+    """Client processes."""
+
+    @property
+    def members(self) -> int:
+        """Of the cluster that it needs."""
+        return self.workload.parameters.mnodes
+
+    @property
+    def cluster(self) -> tuple[str, int]:
+        """Cases after each other with the same one can share a cluster."""
+        return self.engine, self.members
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """As that of its record; with a share that of no record, until its rate is known."""
+        own = self.workload
+        mix = None if own.mix is None else tuple(sorted(own.mix.items()))
+        parameters = tuple(sorted(own.parameters.to_dict().items()))
+        rate = self.rate if self.share is None else (self.rate, self.share)
+        how = self.loop, rate, self.updates, mix, self.kill
+        return self.engine, own.label, own.scenario, parameters, how, self.repeat
+
+    def told(self) -> str:
+        """In words, on one line."""
+        parts = [self.engine, self.workload.told()]
+        if self.rate is not None:
+            parts.append(f"open loop, {self.rate:,.6g} operations/s")
+        elif self.share is not None:
+            parts.append(f"open loop, {self.share:.4g} of the closed one's throughput")
+        if self.updates == "atomic":
+            parts.append("atomic updates")
+        if self.kill:
+            numbers = " and ".join(map(str, self.kill))
+            parts.append(f"{'members' if len(self.kill) > 1 else 'member'} {numbers} killed")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked for."""
+
+    wanted: tuple[Wanted, ...]
+    skipped: tuple[tuple[Wanted, str], ...] = ()
+    """Cases that their engine cannot have, and why."""
+
+
+def plan_of(request: Request) -> Plan:
+    """All cases.
+
+    Repeats come last, so that what changes with time meets all alike; each begins with another
+    engine. Within a repeat a cluster is started once for all cases of an engine with so many
+    members.
+    """
+    wanted: list[Wanted] = []
+    skipped: list[tuple[Wanted, str]] = []
+    by_members = sorted(request.workloads, key=lambda one: one.parameters.mnodes)
+    for repeat in range(request.repeats):
+        for engine in _turned(request.engines, repeat):
+            for workload in by_members:
+                why = why_not(request, engine, workload)
+                for offered in (_CLOSED, *request.offered):
+                    one = _wanted(request, engine, workload, offered, repeat)
+                    if not why:
+                        wanted.append(one)
+                    elif repeat == 0 and offered is _CLOSED:
+                        skipped.append((one, why))
+    return Plan(tuple(wanted), tuple(skipped))
+
+
+def why_not(request: Request, engine: Engine, workload: Workload) -> str:
+    """Why the data grid cannot have the case; empty: it can."""
+    least, members = engine.described.least_members, workload.parameters.mnodes
+    if not engine.described.members:
+        if request.kill:
+            return f"{engine.described.title} has no members that could be killed"
+        return ""
+    if members < least:
+        return f"{engine.described.title} needs {counted(least, 'member')} at least"
+    if absent := [index for index in request.kill if index >= members]:
+        return f"there is no member {absent[0]}: {counted(members, 'member')} count from 0"
+    return ""
+
+
+def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
+    """The case with the rate that it offers, of which a share may be of the throughput that its
+    closed loop had; None if that has not been measured."""
+    if wanted.share is None:
+        return wanted
+    closed = replace(wanted, loop="closed", share=None)
+    found = {case.identity: case for case in cases if case.status == "done"}
+    if (case := found.get(closed.identity)) is None or not case.seconds:
+        return None
+    rate = wanted.share * sum(case.tasks.operations) / case.seconds
+    # Three digits, as people read them; and no less than a rate can be.
+    return replace(wanted, rate=max(1e-3, float(f"{rate:.2e}")), share=None)
+
+
+def missing(wanted: Iterable[Wanted], cases: Sequence[Case]) -> list[Wanted]:
+    """Those without a record of a case that went well, with their rates as far as they are known;
+    what failed is tried again."""
+    done = {case.identity for case in cases if case.status == "done"}
+    known = [with_rate(one, cases) or one for one in wanted]
+    return [one for one in known if one.identity not in done]
+
+
+def _wanted(
+    request: Request, engine: Engine, workload: Workload, offered: Offered, repeat: int
+) -> Wanted:
+    if engine.described.members:
+        here = len(os.sched_getaffinity(0)) if near(request.where) else MOST_PROCESSES
+        processes = request.processes or min(MOST_PROCESSES, here)
+    else:  # all data are in the client's own process
+        processes = 1
+    return Wanted(
+        engine=engine.name,
+        workload=workload,
+        repeat=repeat,
+        loop="closed" if offered is _CLOSED else "open",
+        rate=offered.rate,
+        share=offered.share,
+        updates=request.updates,
+        kill=request.kill,
+        processes=min(processes, workload.parameters.nnodes),
+    )
+
+
+def _turned(engines: Sequence[Engine], by: int) -> list[Engine]:
+    at = by % len(engines)
+    return [*engines[at:], *engines[:at]]

@@ -1,0 +1,87 @@
+"""What a user asks of `gridbench data`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gridbench.datagrid.record import Updates
+from gridbench.datagrid.workload import Workload
+from gridbench.hosts.where import Where
+from gridbench.machine.policy import Policy
+from gridbench.printing import Printing
+
+if TYPE_CHECKING:
+    from gridbench.datagrid.engines.engine import Engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """How long tasks' operations are made before the measurement."""
+
+    least: float = 2.5
+    """Seconds."""
+    most: float = 20.0
+    """Seconds, if throughput does not become steady before."""
+    window: float = 0.5
+    """Seconds over which throughput is taken."""
+    within: float = 0.1
+    """So much of their mean the last windows may differ from it, to be steady."""
+
+    @classmethod
+    def of(cls, most: float) -> WarmUp:
+        """That of so many seconds at most: steady needs five windows, however short."""
+        return cls(least=min(2.5, most), most=most, window=min(0.5, most / 5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """The rate of an open loop, of all clients together; either of both."""
+
+    rate: float | None = None
+    """Operations per second."""
+    share: float | None = None
+    """Of the throughput of the closed loop, which is measured before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for."""
+
+    name: str = "data"
+    """Of the folder of results, if the user names none."""
+    engines: tuple[Engine, ...]
+    """No two of the same name."""
+    workloads: tuple[Workload, ...]
+    offered: tuple[Offered, ...] = ()
+    """Open loops, beside the closed one."""
+    updates: Updates = "plain"
+    kill: tuple[int, ...] = ()
+    """Members that are killed together, once half of the tasks have ended."""
+    warm_up: WarmUp | None = field(default_factory=WarmUp)
+    """None: what starting costs is in the measurement."""
+    processes: int | None = None
+    """Client processes; None: min(4, clients, cores), for each case."""
+    member_memory: int | None = None
+    """Bytes; None: by what the machine has, for each number of members."""
+    backups: int = 1
+    """Copies beside the first one; with few members there are fewer."""
+    where: Where = field(default_factory=Where)
+    repeats: int = 1
+    folder: Path | None = None
+    """None: one below `runs`, named after the time."""
+    fresh: bool = False
+    policy: Policy = field(default_factory=Policy)
+    """What to do if other programs use the machine."""
+    printing: Printing = field(default_factory=Printing)
+
+    def record(self) -> dict[str, object]:
+        """For the header of results: what all of their cases have in common, and no case tells."""
+        return {
+            "warm_up": None if self.warm_up is None else asdict(self.warm_up),
+            "processes": self.processes,
+            "member_memory": self.member_memory,
+            "backups": self.backups,
+            "where": self.where.record(),
+        }

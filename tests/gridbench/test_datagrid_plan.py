@@ -1,0 +1,242 @@
+"""Which cases of the data-grid benchmark are run, in which order, and which are still missing."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gridbench.datagrid.engines.engine import Engine
+from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.plan import MOST_PROCESSES, Wanted, missing, plan_of, with_rate
+from gridbench.datagrid.record import Case, Tasks
+from gridbench.datagrid.request import Offered, Request
+from gridbench.datagrid.workload import Workload
+from gridbench.hosts.hosts_file import Host
+from gridbench.hosts.where import Where
+from gridbench.records import from_record
+
+SMALL = Parameters(
+    nnodes=4, mnodes=3, ntasks=8, nrepeats=10, read_data_size=1, update_data_size=1, nobjects=100,
+    object_size=1.0,
+)  # fmt: skip
+MIX = {
+    "read": 0.5, "overwrite": 0.5, "update": 0.0, "insert": 0.0, "scan": 0.0, "keys": "zipfian",
+    "scan_length": 100, "seed": 1,
+}  # fmt: skip
+
+
+def engine(name: str, **keys: Any) -> Engine:
+    return Engine(name, Path("engine.toml"), Description(name.title(), "a.Grid", **keys), own=True)
+
+
+GRID = engine("grid")
+
+
+def request(*workloads: Workload, engines: Iterable[Engine] = (GRID,), **more: Any) -> Request:
+    return Request(
+        engines=tuple(engines), workloads=workloads or (Workload(parameters=SMALL),), **more
+    )
+
+
+def with_members(*counts: int) -> list[Workload]:
+    return [Workload(parameters=replace(SMALL, mnodes=count)) for count in counts]
+
+
+def case_of(wanted: Wanted, *, operations: int = 1000, seconds: float = 2.0, **more: Any) -> Case:
+    """The record of a case that was wanted, as it is read back from a file."""
+    found = Case(
+        engine=wanted.engine,
+        title="Grid",
+        version="1",
+        label=wanted.workload.label,
+        scenario=wanted.workload.scenario,
+        parameters=wanted.workload.parameters.to_dict(),
+        repeat=wanted.repeat,
+        loop=wanted.loop,
+        rate=wanted.rate,
+        updates=wanted.updates,
+        mix=None if wanted.workload.mix is None else dict(wanted.workload.mix),
+        kill=wanted.kill,
+        processes=wanted.processes,
+        at="2026-01-01T00:00:00",
+        status=more.pop("status", "done"),
+        seconds=seconds,
+        tasks=Tasks(operations=(operations,)),
+        **more,
+    )
+    return from_record(Case, json.loads(json.dumps(asdict(found))))
+
+
+def wanted_of(*workloads: Workload, **more: Any) -> list[Wanted]:
+    return list(plan_of(request(*workloads, **more)).wanted)
+
+
+# ---- Their order
+
+
+def test_a_cluster_serves_all_cases_of_an_engine_with_as_many_members() -> None:
+    workloads = with_members(8, 1, 8, 4)
+    found = wanted_of(*workloads, engines=[GRID, engine("other")], repeats=2)
+    clusters = [one.cluster for one in found]
+    assert clusters == [
+        *[("grid", 1), ("grid", 4), ("grid", 8), ("grid", 8)],
+        *[("other", 1), ("other", 4), ("other", 8), ("other", 8)],
+        # The second repeat begins with another engine.
+        *[("other", 1), ("other", 4), ("other", 8), ("other", 8)],
+        *[("grid", 1), ("grid", 4), ("grid", 8), ("grid", 8)],
+    ]
+    assert [one.repeat for one in found] == [0] * 8 + [1] * 8
+
+
+def test_open_loops_come_behind_the_closed_one() -> None:
+    found = wanted_of(offered=(Offered(rate=500.0), Offered(share=0.5)))
+    assert [(one.loop, one.rate, one.share) for one in found] == [
+        ("closed", None, None), ("open", 500.0, None), ("open", None, 0.5),
+    ]  # fmt: skip
+
+
+def test_client_processes_are_no_more_than_clients_cores_or_four() -> None:
+    cores = len(os.sched_getaffinity(0))
+    most = min(MOST_PROCESSES, cores)
+    assert [one.processes for one in wanted_of()] == [most]
+    one_client = Workload(parameters=replace(SMALL, nnodes=1))
+    assert [one.processes for one in wanted_of(one_client)] == [1]
+    assert [one.processes for one in wanted_of(processes=3)] == [3]
+    assert [one.processes for one in wanted_of(one_client, processes=3)] == [1]
+    away = Where(hosts=(Host("elsewhere.example", 1),))
+    assert [one.processes for one in wanted_of(where=away)] == [4]
+
+
+def test_a_map_in_the_process_of_its_clients_has_one_process() -> None:
+    found = wanted_of(engines=[engine("map", members=False)], processes=3)
+    assert [one.processes for one in found] == [1]
+
+
+# ---- What an engine cannot have
+
+
+def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
+    three = engine("cluster", least_members=3)
+    plan = plan_of(
+        request(
+            *with_members(1, 4), engines=[three, GRID], repeats=2, offered=(Offered(rate=10.0),)
+        )
+    )
+    assert {(one.engine, one.members) for one in plan.wanted} == {
+        ("cluster", 4), ("grid", 1), ("grid", 4),
+    }  # fmt: skip
+    ((skipped, why),) = plan.skipped
+    assert (skipped.cluster, why) == (("cluster", 1), "Cluster needs 3 members at least")
+
+
+@pytest.mark.parametrize(
+    ("kill", "told"),
+    [((2,), ""), ((3,), "there is no member 3: 3 members count from 0"), ((0, 9), "no member 9")],
+)
+def test_members_that_are_not_there_cannot_be_killed(kill: tuple[int, ...], told: str) -> None:
+    plan = plan_of(request(kill=kill))
+    assert len(plan.wanted) == (not told)
+    assert all(told in why for _, why in plan.skipped)
+
+
+def test_there_is_nothing_to_kill_in_a_map_without_members() -> None:
+    ((_, why),) = plan_of(request(engines=[engine("map", members=False)], kill=(0,))).skipped
+    assert "has no members that could be killed" in why
+    assert plan_of(request(engines=[engine("map", members=False)])).skipped == ()
+
+
+# ---- What is missing
+
+
+def test_a_case_has_the_identity_of_its_record() -> None:
+    workloads = [
+        Workload(parameters=SMALL),
+        Workload(parameters=SMALL, label="read", scenario=1, scaled={"NObjects": "1000"}),
+        Workload(parameters=SMALL, label="ycsb-a", mix=MIX),
+    ]
+    found = wanted_of(
+        *workloads, engines=[GRID, engine("other")], repeats=2, updates="atomic", kill=(0, 1),
+        offered=(Offered(rate=333.25),),
+    )  # fmt: skip
+    assert len(found) == 3 * 2 * 2 * 2
+    assert len({one.identity for one in found}) == len(found)
+    for one in found:
+        assert one.identity == case_of(one).identity
+
+
+def test_what_is_done_is_not_missing_and_what_failed_is() -> None:
+    found = wanted_of(*with_members(1, 2, 3))
+    cases = [case_of(found[0]), case_of(found[1], status="failed", why="no room")]
+    assert missing(found, cases) == found[1:]
+    assert missing(found, [*cases, case_of(found[1])]) == found[2:]
+    assert missing(found, map(case_of, found)) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"updates": "atomic"}, {"kill": (1,)}, {"engines": [engine("other")]}],
+    ids=["updates", "kill", "engine"],
+)
+def test_a_case_of_another_kind_is_missing(other: dict[str, Any]) -> None:
+    cases = [case_of(one) for one in wanted_of()]
+    found = wanted_of(**other)
+    assert missing(found, cases) == found
+
+
+def test_a_share_is_of_what_the_closed_loop_did() -> None:
+    closed, half = wanted_of(offered=(Offered(share=0.5),))
+    assert with_rate(half, []) is None
+    assert with_rate(half, [case_of(closed, status="failed", why="x")]) is None
+    assert with_rate(closed, []) == closed
+    case = case_of(closed, operations=24_690, seconds=2.0)
+    known = with_rate(half, [case])
+    assert known is not None
+    assert (known.rate, known.share, known.loop) == (6170.0, None, "open")
+    assert missing([closed, half], [case]) == [known]
+    assert missing([closed, half], [case, case_of(known)]) == []
+    # Before the closed loop has been measured, it is no other case's twin.
+    assert half.identity != closed.identity
+    assert missing([closed, half], []) == [closed, half]
+
+
+def test_a_share_is_of_the_same_repeat() -> None:
+    first, _, second, half = wanted_of(offered=(Offered(share=0.5),), repeats=2)
+    assert with_rate(half, [case_of(first)]) is None
+    known = with_rate(half, [case_of(first), case_of(second, operations=100, seconds=1.0)])
+    assert known is not None
+    assert (known.rate, known.repeat) == (50.0, 1)
+
+
+@given(share=st.floats(1e-3, 10), operations=st.integers(0, 10**12), seconds=st.floats(1e-6, 1e6))
+def test_the_rate_of_a_share_is_a_rate_and_stays_the_same(
+    share: float, operations: int, seconds: float
+) -> None:
+    closed, part = wanted_of(offered=(Offered(share=share),))
+    case = case_of(closed, operations=operations, seconds=seconds)
+    known = with_rate(part, [case])
+    assert known is not None
+    assert known.rate is not None
+    assert known.rate > 0
+    assert case_of(known).identity == known.identity
+    assert with_rate(part, [case, case_of(known)]) == known
+
+
+def test_a_case_is_told_in_words() -> None:
+    closed, fixed, half = wanted_of(
+        Workload(parameters=SMALL, label="read"), updates="atomic", kill=(0, 2),
+        offered=(Offered(rate=1500.0), Offered(share=0.5)),
+    )  # fmt: skip
+    told = "grid, read, 3 members, 4 clients, 8 tasks of 20 operations, 1 KB"
+    end = "atomic updates, members 0 and 2 killed"
+    assert closed.told() == f"{told}, {end}"
+    assert fixed.told() == f"{told}, open loop, 1,500 operations/s, {end}"
+    assert half.told() == f"{told}, open loop, 0.5 of the closed one's throughput, {end}"
