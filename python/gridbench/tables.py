@@ -17,3 +17,8 @@ def new_table(title: str = "", *, header: bool = True) -> Table:
         pad_edge=False,
         show_header=header,
     )
+
+
+def printable(text: str) -> str:
+    """Text from outside, such as names of tasks and hosts, that steers no terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)

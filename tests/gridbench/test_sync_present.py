@@ -13,6 +13,7 @@ from rich.console import Console
 
 from browsing import drawn, opened
 from gridbench.errors import InputError
+from gridbench.pages.evenly import evenly
 from gridbench.result_kind import Measure
 from gridbench.results.compare import compared
 from gridbench.results.kinds import kind_of
@@ -26,7 +27,6 @@ from gridbench.sync.present.notes import headline, knee_sentences, notices
 from gridbench.sync.present.page import render
 from gridbench.sync.present.pictures import (
     delays,
-    evenly,
     over_parameters,
     over_workers,
     running,

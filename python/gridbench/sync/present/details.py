@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridbench.formats import NOTHING, amount, percent, scale, size
+from gridbench.pages.evenly import evenly
 from gridbench.sync.cases import Case, disturbed
 from gridbench.sync.figures import figures_of, timed
 from gridbench.sync.naming import STATUSES, round_name
-from gridbench.sync.present.pictures import evenly
 from gridbench.sync.record import HostUse, Round, Sample, Task
 from gridbench.sync.stragglers import stragglers
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gridbench.pages.files import write_page
-from gridbench.pages.table import Cell
+from gridbench.pages.markdown import escaped, table_lines
 from gridbench.sync.cases import cases_of
 from gridbench.sync.limited import limits as limits_of
 from gridbench.sync.present.limiting import Limits, remembered
@@ -14,8 +14,6 @@ from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import cases_table
 from gridbench.sync.present.terminal import NO_COUNT
 from gridbench.sync.record import Round
-
-_SIGNS = frozenset("\\`*_[]<>|&#~")
 
 
 def write_markdown(path: Path, rounds: Sequence[Round], *, limits: Limits = limits_of) -> None:
@@ -32,23 +30,11 @@ def _lines(rounds: Sequence[Round], limits: Limits) -> Iterator[str]:
     cases = cases_of(rounds)
     limits = remembered(limits)
     for line in headline(cases, limits):
-        yield from (_escaped(line), "")
-    yield from (f"- {_escaped(line)}" for line in notices(cases))
+        yield from (escaped(line), "")
+    yield from (f"- {escaped(line)}" for line in notices(cases))
     if not cases:
         return
-    made = cases_table(cases, limits)
-    yield from ("", f"| {' | '.join(made.head)} |", f"|---:{'|---:' * (len(made.head) - 1)}|")
-    for _, name, cells in made.lines():
-        yield f"| {' | '.join(map(_cell, [name, *cells]))} |"
+    yield ""
+    yield from table_lines(cases_table(cases, limits))
     if not all(case.counts for case in cases):
-        yield from ("", _escaped(NO_COUNT))
-
-
-def _cell(cell: Cell) -> str:
-    lines = "<br>".join(_escaped(line) for line in cell.text.split("\n"))
-    return f"{lines} ({_escaped(cell.note)})" if cell.note else lines
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in " ".join(text.split()))
+        yield from ("", escaped(NO_COUNT))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridbench.formats import counted, scale
+from gridbench.pages.curves import Curve, Line, Place, Point
+from gridbench.pages.evenly import evenly
 from gridbench.statistics.interval import Interval
 from gridbench.sync.cases import Case, phases_of_all, rate_of
 from gridbench.sync.figures import Numbers, Parallelism, PhaseFigures, parallelism
 from gridbench.sync.naming import STARTS, case_name
 from gridbench.sync.parameters import in_order, numbers_of
-from gridbench.sync.present.curves import Curve, Line, Place, Point
 
 _MOST_LINES = 10
 _MOST_PHASES = 8
@@ -30,7 +31,6 @@ _STEPS = 2_000
 """Points of a line of tasks running."""
 
 Value = Callable[[Case], Interval | None]
-T = TypeVar("T")
 
 _RATE = (
     "All that the tasks did over the time of the slowest of them, as IOR and mdtest report it."
@@ -234,13 +234,6 @@ def delays(cases: Sequence[Case]) -> dict[str, Any] | None:
         kept = np.unique(np.linspace(0, ordered.size - 1, _DELAYS).round().astype(int))
         lines.append(_line(name, ordered[kept], share[kept]))
     return {"unit": unit.suffix, "lines": lines}
-
-
-def evenly(items: Sequence[T], most: int) -> list[T]:
-    """At most so many of them, the first and the last among them."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(n * (len(items) - 1) / (most - 1))] for n in range(most)]
 
 
 def _shortened(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from gridbench.sync.present.limiting import Limits, remembered
 from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import NOT_COUNTED, cases_table
 from gridbench.sync.record import Round
-from gridbench.tables import new_table
+from gridbench.tables import new_table, printable
 
 NO_COUNT = f"{NOT_COUNTED} No round of this case counts: its figures are of all rounds."
 _RANGES = 160
@@ -55,14 +55,9 @@ def _table(made: Table, console: Console) -> rich.table.Table:
 
 
 def _text(cell: Cell, *, note: bool) -> Text:
-    text = Text(_printable(cell.text), style="red" if cell.style == "bad" else "")
-    return text.append(f"\n{_printable(cell.note)}", style="dim") if note and cell.note else text
+    text = Text(printable(cell.text), style="red" if cell.style == "bad" else "")
+    return text.append(f"\n{printable(cell.note)}", style="dim") if note and cell.note else text
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(_printable(line), soft_wrap=True, markup=False, highlight=False)
-
-
-def _printable(text: str) -> str:
-    """What tasks and hosts call themselves may steer no terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+    console.print(printable(line), soft_wrap=True, markup=False, highlight=False)

@@ -39,6 +39,11 @@ class Line:
 
     name: str
     points: Sequence[Point]
+    engine: str = ""
+    """Whose colour it has; empty: that of its place among the lines."""
+    dash: str = ""
+    """Of a limit, an expectation or another's figures, which have no marks; empty: it is measured.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class Curve:
         rows = [
             [line.name, point.place.text, amount(point.value.value, self.unit), self._range(point)]
             for line in self.lines
+            if not line.dash
             for point in line.points
         ]
         head = ["line", self.x_title, self.y_title, "range"]
@@ -125,6 +131,8 @@ class Curve:
         return {
             "name": line.name,
             "index": self.lines.index(line),
+            **({"engine": line.engine} if line.engine else {}),
+            **({"dash": line.dash} if line.dash else {}),
             "x": [point.place.x for point in line.points],
             "y": [point.value.value for point in line.points],
             "low": [low for low, _ in ends],
