@@ -1,4 +1,4 @@
-"""What is kept of a case: one line of cases.jsonl.
+"""What is kept of a case: one line of datagrid.jsonl.
 
 Times are seconds; those within a case count from the agreed instant at which all clients began.
 """
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from gridbench.record_file import Form
 
-FILE = "cases.jsonl"
+FILE = "datagrid.jsonl"
 
 Loop = Literal["closed", "open"]
 Updates = Literal["plain", "atomic"]

@@ -1,0 +1,251 @@
+"""What a case shows. Times are seconds; what is not known is NaN or None."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gridbench.datagrid.correctness import Correctness, correctness
+from gridbench.datagrid.latency import Quantiles, merged, quantiles
+from gridbench.datagrid.record import Case, Counted
+from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
+from gridbench.formats import amount, counted, percent
+from gridbench.machine.words import DISTURBED
+
+NOT_KNOWN = math.nan
+KB = 1024
+KEPT_UP = 0.95
+"""The share of an offered rate that has to be done."""
+
+Verdict = Literal["valid", "invalid", "failed"]
+"""`invalid`: it is shown, but nothing is claimed from it. `failed`: it did not come to its end, or
+the data were not right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long tasks took."""
+
+    tasks: int
+    median: float
+    shortest: float
+    longest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What members took for the data, and how evenly they have it."""
+
+    members: int
+    each: tuple[int, ...]
+    """Bytes resident, of the members of which it is known."""
+    used: tuple[int, ...]
+    """Bytes of their heaps in use."""
+    entries: tuple[int, ...]
+    """Objects that each was responsible for; empty if it is not known of all."""
+    data: int
+    """Bytes of all objects, without copies; 0: not known."""
+
+    @property
+    def imbalance(self) -> float:
+        """The most entries of a member over the mean: 1 is even."""
+        mean = sum(self.entries) / len(self.entries) if self.entries else 0.0
+        return max(self.entries) / mean if mean > 0 else NOT_KNOWN
+
+    @property
+    def variation(self) -> float:
+        """The standard deviation of the entries over their mean."""
+        mean = sum(self.entries) / len(self.entries) if self.entries else 0.0
+        return statistics.pstdev(self.entries) / mean if mean > 0 else NOT_KNOWN
+
+    @property
+    def mean(self) -> float:
+        """Bytes resident of a member."""
+        return sum(self.each) / len(self.each) if self.each else NOT_KNOWN
+
+    @property
+    def times_data(self) -> float:
+        """Bytes resident of all members over those of the objects; a backup alone makes it 2."""
+        if not self.data or len(self.each) != self.members:
+            return NOT_KNOWN
+        return sum(self.each) / self.data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Figures of one case."""
+
+    operations: int
+    """That ended well."""
+    throughput: float
+    """Operations per second."""
+    bandwidth: float
+    """Bytes of objects per second: read or written, and both for an update. NaN with scans."""
+    with_start_up: Times | None
+    """All tasks; a client's first one with the time in which the clients were connected."""
+    without_start_up: Times | None
+    """Tasks after the warm-up, without the first one of each client, or with it if there are no
+    others."""
+    latencies: dict[tuple[str, Counted], Quantiles]
+    steadiness: Steadiness
+    dip: Dip | None
+    memory: Memory | None
+    correctness: Correctness
+    verdict: Verdict
+    reasons: tuple[str, ...]
+
+    def latency(self, operation: str, counted: Counted = "service") -> Quantiles | None:
+        """Of an operation; None if there are none of it."""
+        return self.latencies.get((operation, counted))
+
+
+def figures_of(case: Case) -> Figures:
+    """All figures of a case."""
+    known = {(one.operation, one.counted): quantiles(one) for one in merged(case.latencies)}
+    judged, reasons = verdict(case)
+    return Figures(
+        operations=operations(case),
+        throughput=throughput(case),
+        bandwidth=bandwidth(case),
+        with_start_up=with_start_up(case),
+        without_start_up=without_start_up(case),
+        latencies={key: found for key, found in known.items() if found is not None},
+        steadiness=steadiness(case),
+        dip=dip(case),
+        memory=memory(case),
+        correctness=correctness(case),
+        verdict=judged,
+        reasons=tuple(reasons),
+    )
+
+
+def operations(case: Case) -> int:
+    """Operations that ended well."""
+    made = case.counts
+    return made.reads + made.updates + made.inserts + made.overwrites + made.scans + made.shared
+
+
+def throughput(case: Case) -> float:
+    """Operations per second, all clients together."""
+    return operations(case) / case.seconds if case.seconds > 0 else NOT_KNOWN
+
+
+def bandwidth(case: Case) -> float:
+    """Bytes of objects per second; an update reads and writes its object. Not known with scans, as
+    the objects that these found are not counted."""
+    made = case.counts
+    size = case.parameters.get("ObjectSize", NOT_KNOWN) * KB
+    if not case.seconds > 0 or made.scans:
+        return NOT_KNOWN
+    moved = made.reads + made.shared + made.inserts + made.overwrites + 2 * made.updates
+    return moved * size / case.seconds
+
+
+def operations_of_task(case: Case) -> float:
+    """Operations that the parameters give a task."""
+    p = case.parameters
+    each = sum(p.get(f"{kind}DataSize", 0) for kind in ("Read", "Update", "Write"))
+    return p.get("NRepeats", 1) * each + p.get("SharedDataSize", 0)
+
+
+def with_start_up(case: Case) -> Times | None:
+    """As the sources measured it: the start-up of a client is part of its first task."""
+    first = _first_tasks(case)
+    return _times(
+        [time + (case.clients_in if at in first else 0.0) for at, time in _durations(case)]
+    )
+
+
+def without_start_up(case: Case) -> Times | None:
+    """Of clients that are warm. If each client has a single task, it counts if there was a warm-up;
+    else nothing is known."""
+    first = _first_tasks(case)
+    later = [time for at, time in _durations(case) if at not in first]
+    if not later and case.warm_up is not None:
+        later = [time for _, time in _durations(case)]
+    return _times(later)
+
+
+def memory(case: Case) -> Memory | None:
+    """Of the members after loading; None if there are none."""
+    if not case.members:
+        return None
+    entries = tuple(one.entries for one in case.members)
+    return Memory(
+        members=len(case.members),
+        each=tuple(one.memory for one in case.members if one.memory > 0),
+        used=tuple(one.used for one in case.members if one.used > 0),
+        entries=entries if min(entries) >= 0 else (),
+        data=case.loading.bytes if case.loading else 0,
+    )
+
+
+def disturbed(case: Case) -> bool:
+    """Whether other programs disturbed it, by the rule for all that is measured."""
+    return (case.load or {}).get("judgement") == DISTURBED
+
+
+def verdict(case: Case) -> tuple[Verdict, list[str]]:
+    """Whether a claim may rest on the case, and why not."""
+    if case.status == "failed":
+        return "failed", [case.why or "it did not come to its end"]
+    data = correctness(case)
+    if data.outcome == "wrong":
+        return "failed", list(data.told)
+    reasons = list(_invalid(case))
+    return ("invalid" if reasons else "valid"), reasons
+
+
+def _invalid(case: Case) -> list[str]:
+    found = []
+    if disturbed(case):
+        found.append("other programs disturbed it")
+    if case.warm_up is None:
+        found.append("there was no warm-up")
+    elif not case.warm_up.steady:
+        found.append(
+            f"throughput was not steady after a warm-up of {amount(case.warm_up.seconds, 's')}"
+        )
+    if case.kill:
+        # What a killed member does to throughput is what is looked at.
+        return found
+    steady = steadiness(case)
+    if steady.steady is False:
+        way = "rose" if steady.change > 0 else "fell"
+        found.append(
+            f"throughput {way} by {percent(abs(steady.change), 0)} from the first half of the run"
+            " to the second"
+        )
+    if errors := sum(case.errors.values()):
+        found.append(f"{counted(errors, 'operation')} failed")
+    if case.rate is not None and throughput(case) < KEPT_UP * case.rate:
+        found.append(
+            f"of {amount(case.rate, 'operations/s')} offered only"
+            f" {amount(throughput(case), 'operations/s')} were done, so that latencies grow with"
+            " the length of the run"
+        )
+    return found
+
+
+def _durations(case: Case) -> list[tuple[int, float]]:
+    """Place and time of each task."""
+    both = zip(case.tasks.began, case.tasks.ended, strict=True)
+    return [(at, ended - began) for at, (began, ended) in enumerate(both)]
+
+
+def _first_tasks(case: Case) -> set[int]:
+    """The places of the tasks that a client began with."""
+    first: dict[int, int] = {}
+    for at, client in enumerate(case.tasks.client):
+        if client not in first or case.tasks.began[at] < case.tasks.began[first[client]]:
+            first[client] = at
+    return set(first.values())
+
+
+def _times(seconds: Sequence[float]) -> Times | None:
+    if not seconds:
+        return None
+    return Times(len(seconds), statistics.median(seconds), min(seconds), max(seconds))

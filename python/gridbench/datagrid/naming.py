@@ -1,0 +1,82 @@
+"""What cases and their parts are called."""
+
+from __future__ import annotations
+
+from gridbench.datagrid.figures import KB
+from gridbench.datagrid.record import Case, Counted
+from gridbench.formats import amount, counted, size
+
+_LABELS = {"write": "insert"}
+"""Where a label is not the word for what is done."""
+COUNTED: dict[Counted, str] = {
+    "service": "from when it began",
+    "intended": "from when it should have begun",
+}
+SCENARIOS = {
+    1: "object size",
+    2: "clients",
+    3: "data nodes",
+}
+"""What each scenario varies."""
+
+
+def label_shown(label: str) -> str:
+    """`read`, `insert`, `YCSB A`."""
+    if label.startswith("ycsb-"):
+        return f"YCSB {label.removeprefix('ycsb-').upper()}"
+    return _LABELS.get(label, label)
+
+
+def size_shown(kilobytes: float) -> str:
+    """An object's size: `1 KB`, `10 MB`."""
+    return size(kilobytes * KB)
+
+
+def clients_of(case: Case) -> int:
+    """Threads that process tasks."""
+    return int(case.parameters.get("NNodes", 0))
+
+
+def members_of(case: Case) -> int:
+    """Storage members; 0: the data are in the client's own process."""
+    return len(case.members) or int(case.parameters.get("MNodes", 0))
+
+
+def variant(case: Case) -> str:
+    """What is not usual about it: `open loop at 500/s, atomic updates, member 0 killed`."""
+    at = f" at {amount(case.rate, '/s')}" if case.rate is not None else ""
+    parts = [
+        f"open loop{at}" if case.loop == "open" else "",
+        "atomic updates" if case.updates == "atomic" else "",
+        killed_words(case),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def killed_words(case: Case) -> str:
+    """`member 0 killed`, `members 0 and 2 killed`; empty: none was to be."""
+    if not case.kill:
+        return ""
+    names = [str(index) for index in case.kill]
+    if len(names) == 1:
+        return f"member {names[0]} killed"
+    return f"members {', '.join(names[:-1])} and {names[-1]} killed"
+
+
+def case_name(case: Case) -> str:
+    """`Hazelcast, read, 1 KB, 10 clients, 3 members`."""
+    return f"{case.title}, {what_of(case)}"
+
+
+def what_of(case: Case) -> str:
+    """The same without the product."""
+    members = members_of(case)
+    parts = [
+        f"scenario {case.scenario}" if case.scenario is not None else "",
+        label_shown(case.label),
+        size_shown(case.parameters.get("ObjectSize", 0)),
+        counted(clients_of(case), "client"),
+        counted(members, "member") if members else "",
+        variant(case),
+    ]
+    return ", ".join(part for part in parts if part)
