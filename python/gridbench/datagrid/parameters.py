@@ -210,13 +210,14 @@ def _check_limits(name: str, value: Any) -> None:
     if not low <= value <= high:
         raise InputError(
             f"{name} must be from {low:g} to {high:,.0f}, not {value:,}",
-            remedy=_remedy(name),
+            remedy=remedy_of(name),
         )
 
 
-def _remedy(name: str) -> str:
+def remedy_of(name: str) -> str:
+    """What to do if the value of a parameter is refused."""
     return {
         "MNodes": "a data grid has at least one member: give MNodes, such as 3",
         "ObjectSize": "it is in KB: 1 MB is 1024; each object needs 32 bytes to be checked",
         "SleepTime": "it is in seconds",
-    }.get(name, f"give {name} within these bounds")
+    }.get(name, "write a whole number within these bounds, such as 100")
