@@ -14,7 +14,10 @@ public interface Store extends AutoCloseable {
     /** The object, in memory of the caller's own; null if there is none. */
     byte[] get(long key) throws Exception;
 
-    /** Stores an object, in place of one that may be there. Returns when its copies are stored too. */
+    /**
+     * Stores an object, in place of one that may be there. Returns when its copies are stored too; the
+     * array is then the caller's again, who writes the next object into it.
+     */
     void put(long key, byte[] value) throws Exception;
 
     /** Replaces an object if it still is {@code expected}; whether it was. */

@@ -1,0 +1,15 @@
+package gridbench.datagrid.run;
+
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What the warm-up of a process was like.
+ *
+ * @param steady whether the rate became steady
+ * @param operations that were answered
+ * @param rates operations per second in each window
+ * @param errors by their texts
+ */
+public record Warmed(
+        double seconds, boolean steady, long operations, List<Double> rates, Map<String, Long> errors) {}
