@@ -193,16 +193,26 @@ public abstract class EngineContract {
     @Test
     @Order(2)
     void aPortThatIsTakenIsToldAsSuch() throws Exception {
-        var other = cluster(1);
-        var place = other.members().get(0);
-        try (var taken = new ServerSocket()) {
-            taken.bind(new InetSocketAddress(place.address(), place.ports().get(0)));
-            try (var member = new MemberUnderTest(engine, other, 0, MEMORY)) {
+        var started = new ArrayList<AutoCloseable>();
+        var alone = new ArrayList<MemberUnderTest>();
+        try {
+            for (var port = 0; port < engine.ports(); port++) {
+                var other = cluster(MEMBERS);
+                var place = other.members().get(0);
+                var taken = new ServerSocket();
+                taken.bind(new InetSocketAddress(place.address(), place.ports().get(port)));
+                var member = new MemberUnderTest(engine, other, 0, MEMORY);
+                started.addAll(0, List.of(member, taken, () -> remove(other.folder())));
+                alone.add(member);
+            }
+            for (var member : alone) {
                 var failure = member.failed();
                 assertTrue(failure.get("port").getAsBoolean(), failure::toString);
             }
         } finally {
-            remove(other.folder());
+            for (var one : started) {
+                one.close();
+            }
         }
     }
 
