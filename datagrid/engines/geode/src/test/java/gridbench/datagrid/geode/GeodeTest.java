@@ -1,0 +1,5 @@
+package gridbench.datagrid.geode;
+
+import gridbench.datagrid.engine.EngineContract;
+
+class GeodeTest extends EngineContract {}
