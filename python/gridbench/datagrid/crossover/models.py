@@ -1,0 +1,277 @@
+"""What each side is predicted to take, from costs that are fitted to its measurements.
+
+Compute grid, n readers of S bytes:   t = start + each n + (once + reader n) S
+
+as in gridbench's model of an engine: `once` is what the client does with the data, whoever many
+need it, `reader` what it takes for each of them, and `each` what a task costs by itself.
+
+Data grid:   t = put_start + S / load_rate   +   read_start + max(n S / total_rate, S / client_rate)
+
+One reader gets no more than `client_rate`, and all together no more than `total_rate`; the first
+two terms are of the loading, and are not there if the data is there already.
+
+Both are fitted so that the sum of the squares of relative errors is least, with no cost below 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from scipy import optimize
+
+from gridbench.analysis.columns import Floats
+
+_STEPS = 60
+"""Places tried, on a logarithmic scale, for how many readers fill the data grid."""
+_SPARE = 1
+"""Cases that there must be beyond the number of costs."""
+
+Times = Mapping[tuple[int, int], float]
+"""Seconds by readers and bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A time that grows evenly with the size."""
+
+    start: float
+    """Seconds."""
+    slope: float
+    """Seconds for each byte."""
+
+    def at(self, size: float) -> float:
+        """Seconds for so many bytes."""
+        return self.start + self.slope * size
+
+
+class Predicting(Protocol):
+    """A model of either side."""
+
+    def line(self, readers: float) -> Line:
+        """What so many readers take, over the size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeModel:
+    """Of an engine; seconds, and seconds for each byte."""
+
+    start: float
+    each: float
+    once: float
+    reader: float
+
+    def line(self, readers: float) -> Line:
+        """What so many readers take, over the size."""
+        return Line(self.start + self.each * readers, self.once + self.reader * readers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridModel:
+    """Of a data grid; seconds, and bytes per second, infinite where nothing limits."""
+
+    put_start: float
+    load_rate: float
+    read_start: float
+    total_rate: float
+    client_rate: float
+
+    def line(self, readers: float) -> Line:
+        """What putting the data and so many readers take, over the size."""
+        reading = self.reading(readers)
+        return Line(self.put_start + reading.start, 1 / self.load_rate + reading.slope)
+
+    def reading(self, readers: float, reads: float | None = None) -> Line:
+        """The same if the data is there already; so many `reads` of all of it, if readers read more
+        than once."""
+        reads = readers if reads is None else reads
+        each = math.ceil(reads / readers)
+        return Line(self.read_start, max(reads / self.total_rate, each / self.client_rate))
+
+    @property
+    def there(self) -> _There:
+        """With the data there already."""
+        return _There(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _There:
+    model: GridModel
+
+    def line(self, readers: float) -> Line:
+        return self.model.reading(readers)
+
+
+M = TypeVar("M", bound=Predicting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """How wrong a model is about cases that it was not fitted to."""
+
+    what: str
+    errors: tuple[float, ...]
+    """Predicted less measured, as a share of the measured."""
+
+    @property
+    def typical(self) -> float:
+        """The median of their sizes."""
+        return float(np.median(np.abs(self.errors)))
+
+    @property
+    def largest(self) -> float:
+        """Of their sizes."""
+        return float(np.abs(self.errors).max())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted(Generic[M]):
+    """A model with what it rests on."""
+
+    model: M
+    cases: int
+    readers: tuple[int, int]
+    """The fewest and the most that were measured."""
+    bytes: tuple[int, int]
+    held_out: tuple[HeldOut, ...] = field(default=())
+
+
+def fit_compute(times: Times) -> ComputeModel | None:
+    """From the times of an engine; None if there are too few cases for the costs that vary.
+
+    Where all cases have the same number of readers, or the same size, costs of another number or
+    size are not known, and are in `once` and `start`.
+    """
+    keys = [np.ones(len(times)), *_varying(times)]
+    if len(times) < len(keys) + _SPARE:
+        return None
+    found = dict(zip(_names(times), _least_squares(keys, _values(times)), strict=True))
+    return ComputeModel(**dict.fromkeys(("start", "each", "once", "reader"), 0.0) | found)
+
+
+def fit_grid(loading: Times, reading: Times) -> GridModel | None:
+    """From the times of putting the data and of reading it; None if there are too few cases."""
+    sizes = _sizes(loading)
+    if len(loading) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
+        return None
+    put_start, per_byte = _least_squares([np.ones(len(sizes)), sizes], _values(loading))
+    read = _fit_reading(reading)
+    if read is None:
+        return None
+    read_start, total_rate, client_rate = read
+    return GridModel(
+        put_start=put_start,
+        load_rate=_rate(per_byte),
+        read_start=read_start,
+        total_rate=total_rate,
+        client_rate=client_rate,
+    )
+
+
+def _fit_reading(times: Times) -> tuple[float, float, float] | None:
+    """Start, rate of all together, and rate of one reader."""
+    readers, sizes, values = _readers(times), _sizes(times), _values(times)
+    if len(times) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
+        return None
+    most = float(readers.max())
+    if readers.min() == most:
+        start, per_byte = _least_squares([np.ones(len(sizes)), sizes], values)
+        return start, math.inf, _rate(per_byte)
+    # With so many readers all that the data grid has to give is used; fewer get what one gets.
+    best = (math.inf, 0.0, 0.0, 1.0)
+    for filled in np.geomspace(1.0, most, _STEPS):
+        columns = [np.ones(len(sizes)), sizes * np.maximum(readers, filled)]
+        start, per_byte = _least_squares(columns, values)
+        errors = (start + per_byte * columns[1]) / values - 1
+        best = min(best, (float(errors @ errors), start, per_byte, float(filled)))
+    _, start, per_byte, filled = best
+    total = _rate(per_byte)
+    return start, total, total / filled
+
+
+def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[HeldOut, ...]:
+    """How wrong `fit` is about each case if it is fitted to all others, and about all of the
+    largest size if it is fitted to the smaller ones; without a way that has too few cases."""
+    largest = max(size for _, size in times)
+    ways = [
+        ("each case in turn", [[key] for key in times]),
+        ("all of the largest size", [[key for key in times if key[1] == largest]]),
+    ]
+    found = []
+    for what, parts in ways:
+        errors: list[float] = []
+        for part in parts:
+            model = fit({key: value for key, value in times.items() if key not in part})
+            if model is None:
+                errors = []
+                break
+            errors += [model.line(n).at(size) / times[n, size] - 1 for n, size in part]
+        if errors:
+            found.append(HeldOut(what=what, errors=tuple(errors)))
+    return tuple(found)
+
+
+def crossing_size(compute: Predicting, grid: Predicting, readers: float) -> float:
+    """The bytes from which on the data grid is faster, for so many readers; 0: always, infinite:
+    never."""
+    ours, theirs = compute.line(readers), grid.line(readers)
+    if ours.slope <= theirs.slope:
+        return math.inf
+    return max(0.0, (theirs.start - ours.start) / (ours.slope - theirs.slope))
+
+
+def crossing_readers(
+    compute: Predicting, grid: Predicting, size: float, most: int = 10_000
+) -> float:
+    """The fewest readers from which on the data grid is faster for so many bytes, up to `most`;
+    infinite: it is not faster with `most`."""
+    fewest = math.inf
+    for readers in range(most, 0, -1):
+        if compute.line(readers).at(size) <= grid.line(readers).at(size):
+            break
+        fewest = readers
+    return fewest
+
+
+def _varying(times: Times) -> list[Floats]:
+    readers, sizes = _readers(times), _sizes(times)
+    columns = {"each": readers, "once": sizes, "reader": readers * sizes}
+    return [columns[name] for name in _names(times)[1:]]
+
+
+def _names(times: Times) -> list[str]:
+    """Of the costs that can be told apart."""
+    several_readers = len({n for n, _ in times}) > 1
+    several_sizes = len({size for _, size in times}) > 1
+    found = ["start"]
+    found += ["each"] if several_readers else []
+    found += ["once"] if several_sizes else []
+    return found + (["reader"] if several_readers and several_sizes else [])
+
+
+def _least_squares(columns: Sequence[Floats], values: Floats) -> list[float]:
+    """Coefficients, none below 0, for the least sum of squares of relative errors."""
+    matrix = np.stack(columns, axis=1) / values[:, None]
+    # Bytes and seconds are many powers of ten apart.
+    scale = np.linalg.norm(matrix, axis=0)
+    found, _ = optimize.nnls(matrix / scale, np.ones(len(values)))
+    return [float(one) for one in found / scale]
+
+
+def _readers(times: Times) -> Floats:
+    return np.array([n for n, _ in times], dtype=np.float64)
+
+
+def _sizes(times: Times) -> Floats:
+    return np.array([size for _, size in times], dtype=np.float64)
+
+
+def _values(times: Times) -> Floats:
+    return np.array(list(times.values()), dtype=np.float64)
+
+
+def _rate(per_byte: float) -> float:
+    return 1 / per_byte if per_byte > 0 else math.inf
