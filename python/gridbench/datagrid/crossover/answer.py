@@ -30,12 +30,12 @@ class Pair:
     compute: Curve
     grid: Curve
     over_size: Mapping[int, Crossing]
-    """By readers: the bytes from which on the data grid is faster."""
+    """By readers: at which bytes the data grid is faster."""
     over_readers: Mapping[int, Crossing]
-    """By bytes: the readers."""
-    predicted_sizes: Mapping[int, float]
-    """As `over_size`, by the models; 0: always, infinite: never. None without both models."""
-    predicted_readers: Mapping[int, float]
+    """By bytes: for how many readers."""
+    predicted_sizes: Mapping[int, Crossing]
+    """As `over_size`, by the models; none without both models."""
+    predicted_readers: Mapping[int, Crossing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,8 @@ def _pair(known: Answer, compute: Curve, grid: Curve) -> Pair:
     readers, sizes = sorted({n for n, _ in both}), sorted({size for _, size in both})
     over_size = {n: crossing(_of_readers(ours, n), _of_readers(theirs, n)) for n in readers}
     over_readers = {size: crossing(_of_size(ours, size), _of_size(theirs, size)) for size in sizes}
-    predicted_sizes, predicted_readers = {}, {}
+    predicted_sizes: dict[int, Crossing] = {}
+    predicted_readers: dict[int, Crossing] = {}
     one, other = known.predicting(compute), known.predicting(grid)
     if one is not None and other is not None:
         predicted_sizes = {n: crossing_size(one, other, n) for n in readers}

@@ -100,8 +100,8 @@ def curves_of(found: Iterable[Sharing]) -> list[Curve]:
         if side == "compute grid":
             curves.append(Curve(side, engine, title, there=False, cases=cases))
         else:
-            curves.append(Curve(side, engine, f"{title}, put and read", there=False, cases=cases))
-            curves.append(Curve(side, engine, f"{title}, there already", there=True, cases=cases))
+            curves.append(Curve(side, engine, f"{title} (put and read)", there=False, cases=cases))
+            curves.append(Curve(side, engine, f"{title} (there already)", there=True, cases=cases))
     return curves
 
 

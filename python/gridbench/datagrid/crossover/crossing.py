@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 from gridbench.statistics.interval import Interval
 
+Kind = Literal["always", "never", "from", "up to"]
+
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From where on, over size or readers, the data grid is faster than the compute grid."""
+    """Where, over size or readers, the data grid is faster than the compute grid."""
 
-    kind: Literal["always", "never", "at"]
-    """`always`: wherever it was measured; `never`: not at the largest that was measured."""
+    kind: Kind
+    """`always`: at all places; `never`: not at the largest of them; `from`: at all from one on; `up
+    to`: at all up to one, and none beyond."""
     at: float = math.nan
-    """For `at`: from there on it is faster."""
+    """For `from` and `up to`."""
     low: float = math.nan
-    """As the times spread, it may be from there on; 0: wherever it was measured."""
+    """The least that this may be, as the times spread; 0: it may be at all places, or at none."""
     high: float = math.nan
-    """Or only from there; infinite: not even at the largest that was measured."""
+    """The most; infinite: beyond the largest place."""
     several: bool = False
-    """Below, the data grid is faster in places, too."""
+    """It is faster in other places, too."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is the same however the times spread; the place apart."""
+        if self.kind == "always":
+            return self.high == 0
+        if self.kind == "never":
+            return self.low == math.inf
+        return self.low > 0 and self.high < math.inf
 
 
 def crossing(compute: Mapping[int, Interval], grid: Mapping[int, Interval]) -> Crossing | None:
-    """Where the line of the data grid comes to lie below that of the compute grid, and stays there.
+    """Where the line of the data grid lies below that of the compute grid.
 
     Both are times in seconds over sizes or readers, as far as both were measured at them. Between
     two of these, the ratio of the times is taken to change evenly over the ratio of the places: in
@@ -38,42 +50,50 @@ def crossing(compute: Mapping[int, Interval], grid: Mapping[int, Interval]) -> C
     places = sorted(compute.keys() & grid.keys())
     if len(places) < 2:
         return None
-    kind, at, several = _cross(
-        {one: math.log(compute[one].value / grid[one].value) for one in places}
-    )
-    earliest = _cross({one: _log(compute[one].high / grid[one].low) for one in places})
-    latest = _cross({one: _log(compute[one].low / grid[one].high) for one in places})
-    return Crossing(
-        kind,
-        at,
-        low=_end(earliest),
-        high=_end(latest),
-        several=several,
-    )
+
+    def cross(ratio: Mapping[int, float]) -> Crossing:
+        return _cross(places, [math.log(max(ratio[one], 1e-300)) for one in places])
+
+    found = cross({one: compute[one].value / grid[one].value for one in places})
+    # With the slowest runs of the compute grid and the fastest of the data grid, and the opposite.
+    best = cross({one: compute[one].high / grid[one].low for one in places})
+    worst = cross({one: compute[one].low / grid[one].high for one in places})
+    if found.kind == "up to":
+        return replace(found, low=_up_to(worst), high=_up_to(best))
+    return replace(found, low=_from(best), high=_from(worst))
 
 
-_Found = tuple[Literal["always", "never", "at"], float, bool]
+def kind_of(faster: Sequence[bool]) -> tuple[Kind, int, bool]:
+    """What it is, by whether the data grid is faster at each place; for `from` and `up to` before
+    which place it changes; and whether it is faster in other places too."""
+    changes = [number for number, (a, b) in enumerate(pairwise(faster), 1) if a != b]
+    if not changes:
+        return ("always" if faster[0] else "never"), 0, False
+    if faster[-1]:
+        return "from", changes[-1], len(changes) > 1
+    if len(changes) == 1:
+        return "up to", changes[0], False
+    return "never", 0, True
 
 
-def _cross(ahead: Mapping[int, float]) -> _Found:
-    """`ahead`: the logarithm of the time of the compute grid by that of the data grid, by place."""
-    places = sorted(ahead)
-    faster = [ahead[one] > 0 for one in places]
-    several = sum(a != b for a, b in pairwise(faster)) > 1
-    if all(faster):
-        return "always", math.nan, False
-    if not faster[-1]:
-        return "never", math.nan, any(faster)
-    behind = max(number for number, one in enumerate(faster) if not one)
-    below, above = places[behind], places[behind + 1]
-    share = -ahead[below] / (ahead[above] - ahead[below])
-    return "at", below * (above / below) ** share, several
+def _cross(places: Sequence[int], ahead: Sequence[float]) -> Crossing:
+    """`ahead`: the logarithm of the time of the compute grid by that of the data grid."""
+    kind, number, several = kind_of([one > 0 for one in ahead])
+    if kind in {"always", "never"}:
+        return Crossing(kind, several=several)
+    before, after = ahead[number - 1], ahead[number]
+    below, above = places[number - 1], places[number]
+    at = below * (above / below) ** (before / (before - after))
+    return Crossing(kind, at, several=several)
 
 
-def _log(ratio: float) -> float:
-    return math.log(ratio) if ratio > 0 else -math.inf
+def _from(found: Crossing) -> float:
+    """The place from which on it is faster."""
+    ends = {"always": 0.0, "never": math.inf, "up to": math.inf, "from": found.at}
+    return ends[found.kind]
 
 
-def _end(found: _Found) -> float:
-    kind, place, _ = found
-    return {"always": 0.0, "never": math.inf, "at": place}[kind]
+def _up_to(found: Crossing) -> float:
+    """The place up to which it is."""
+    ends = {"always": math.inf, "never": 0.0, "up to": found.at, "from": math.inf}
+    return ends[found.kind]

@@ -24,11 +24,18 @@ import numpy as np
 from scipy import optimize
 
 from gridbench.analysis.columns import Floats
+from gridbench.datagrid.crossover.crossing import Crossing, kind_of
 
 _STEPS = 60
 """Places tried, on a logarithmic scale, for how many readers fill the data grid."""
 _SPARE = 1
 """Cases that there must be beyond the number of costs."""
+
+EACH, LARGEST = "each case in turn", "all of the largest size"
+"""Ways of holding cases out."""
+
+MOST_READERS = 1000
+"""Up to which it is looked for."""
 
 Times = Mapping[tuple[int, int], float]
 """Seconds by readers and bytes."""
@@ -197,8 +204,8 @@ def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[H
     largest size if it is fitted to the smaller ones; without a way that has too few cases."""
     largest = max(size for _, size in times)
     ways = [
-        ("each case in turn", [[key] for key in times]),
-        ("all of the largest size", [[key for key in times if key[1] == largest]]),
+        (EACH, [[key] for key in times]),
+        (LARGEST, [[key for key in times if key[1] == largest]]),
     ]
     found = []
     for what, parts in ways:
@@ -214,26 +221,31 @@ def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[H
     return tuple(found)
 
 
-def crossing_size(compute: Predicting, grid: Predicting, readers: float) -> float:
-    """The bytes from which on the data grid is faster, for so many readers; 0: always, infinite:
-    never."""
+def crossing_size(compute: Predicting, grid: Predicting, readers: float) -> Crossing:
+    """For which bytes the data grid is faster, with so many readers."""
     ours, theirs = compute.line(readers), grid.line(readers)
-    if ours.slope <= theirs.slope:
-        return math.inf
-    return max(0.0, (theirs.start - ours.start) / (ours.slope - theirs.slope))
+    start, slope = theirs.start - ours.start, ours.slope - theirs.slope
+    at = start / slope if slope else math.nan
+    if slope > 0:
+        return Crossing("from", at, at, at) if start > 0 else Crossing("always", low=0, high=0)
+    if start < 0:
+        return Crossing("up to", at, at, at) if slope else Crossing("always", low=0, high=0)
+    return Crossing("never", low=math.inf, high=math.inf)
 
 
 def crossing_readers(
-    compute: Predicting, grid: Predicting, size: float, most: int = 10_000
-) -> float:
-    """The fewest readers from which on the data grid is faster for so many bytes, up to `most`;
-    infinite: it is not faster with `most`."""
-    fewest = math.inf
-    for readers in range(most, 0, -1):
-        if compute.line(readers).at(size) <= grid.line(readers).at(size):
-            break
-        fewest = readers
-    return fewest
+    compute: Predicting, grid: Predicting, size: float, most: int = MOST_READERS
+) -> Crossing:
+    """For how many readers, up to `most`, it is, with so many bytes."""
+    kind, number, several = kind_of(
+        [grid.line(n).at(size) < compute.line(n).at(size) for n in range(1, most + 1)]
+    )
+    if kind == "always":
+        return Crossing(kind, low=0, high=0)
+    if kind == "never":
+        return Crossing(kind, low=math.inf, high=math.inf, several=several)
+    at = number + 1 if kind == "from" else number
+    return Crossing(kind, at, at, at, several)
 
 
 def _varying(times: Times) -> list[Floats]:

@@ -1,0 +1,48 @@
+"""The crossover as tables in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rich.table
+from rich.console import Console
+from rich.text import Text
+
+from gridbench.datagrid.crossover.answer import Answer
+from gridbench.datagrid.crossover.present.notes import examples, headline, notices
+from gridbench.datagrid.crossover.present.rows import crossings_table, times_table
+from gridbench.datagrid.crossover.record import Sharing
+from gridbench.pages.table import Cell, Table
+from gridbench.tables import new_table, printable
+
+CROSSINGS = "At these sizes the data grid is faster"
+
+
+def print_table(console: Console, answer: Answer, found: Sequence[Sharing]) -> None:
+    """The times, the sizes from which on the data grid is faster, and both in sentences."""
+    if answer.curves:
+        made = times_table(answer)
+        rows = [[Cell(cell.text) for cell in (first, *cells)] for _, first, cells in made.lines()]
+        console.print(_table("Until the last reader has the data", Table(made.head, rows)))
+    if answer.pairs:
+        console.print(_table(CROSSINGS, crossings_table(answer)))
+    for line in [*headline(answer), *examples(answer), *notices(answer, found)]:
+        console.print(printable(line), soft_wrap=True, markup=False, highlight=False)
+
+
+def _table(title: str, made: Table) -> rich.table.Table:
+    table = new_table(title)
+    for number, name in enumerate(made.head):
+        if number == 0 or (made.style == "crossings" and number == 1):
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right")
+    for _, first, cells in made.lines():
+        table.add_row(*map(_text, (first, *cells)))
+    return table
+
+
+def _text(cell: Cell) -> Text:
+    text = Text(printable(cell.text))
+    notes = printable(cell.note).replace("; ", "\n")
+    return text.append(f"\n{notes}", style="dim") if notes else text

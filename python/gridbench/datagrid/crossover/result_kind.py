@@ -1,0 +1,41 @@
+"""Results of the crossover, as `gridbench.result_kind.ResultKind`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gridbench.datagrid.crossover.results import holds_results, read_results
+from gridbench.errors import InputError
+from gridbench.result_kind import Measure, Quantity
+
+compares = True
+holds = holds_results
+
+
+def measures(source: Path) -> dict[Quantity, Measure]:
+    """The times of each way to the data, of the repeats that count."""
+    from gridbench.datagrid.crossover.cases import curves_of
+    from gridbench.formats import counted, size
+
+    return {
+        (
+            curve.name,
+            f"{size(case.bytes)} for {counted(case.readers, 'reader')}",
+        ): Measure(tuple(map(curve.of, case.counting)))
+        for curve in curves_of(read_results(source)[1])
+        for case in curve.cases
+        if case.counts
+    }
+
+
+def write_report(sources: Sequence[Path], out: Path) -> None:
+    """The page of one."""
+    from gridbench.datagrid.crossover.present import write_report as write
+
+    if len(sources) > 1:
+        raise InputError(
+            "the results of `gridbench data crossover` cannot be in one report with others",
+            remedy="make a report of them alone, or compare two of them",
+        )
+    write(sources[0], out)
