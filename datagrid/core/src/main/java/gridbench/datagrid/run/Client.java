@@ -31,11 +31,28 @@ final class Client {
         return new Recorder(open, windows, Math.toIntExact(tasks()));
     }
 
+    /** Does its first task, which leaves no trace; how many nanoseconds it took. */
+    long first(Task task, Recorder recorder, BooleanSupplier over) throws Exception {
+        var steps = new FirstTask(
+                operations(new ClosedLoop(clock), recorder),
+                store,
+                over,
+                clock,
+                plan.clients().all(),
+                number,
+                size());
+        var began = clock.now();
+        task.run(number, steps);
+        var took = clock.now() - began - steps.removing();
+        steps.removeInserted();
+        return took;
+    }
+
     /** Does the tasks' operations again and again, until told that it is over, and leaves no trace. */
     void warm(Task task, Recorder recorder, BooleanSupplier over) throws Exception {
         var pace = new ClosedLoop(clock);
         var steps = new Warming(
-                operations(pace, recorder), store, over, plan.clients().all(), number, size());
+                operations(pace, recorder), store, over, clock, plan.clients().all(), number, size());
         while (!over.getAsBoolean()) {
             for (var id = (long) number; id < all() && !over.getAsBoolean(); id += step()) {
                 task.run(id, steps);

@@ -1,18 +1,13 @@
 package gridbench.datagrid.run;
 
 import gridbench.datagrid.task.Steps;
-import java.util.Random;
 
 /** The steps of tasks that are measured. */
 final class Measured implements Steps {
     private final Operations operations;
     private final Recorder recorder;
-    private final Clock clock;
     private final boolean open;
-    // Of this client alone: Math.random() would let clients wait for each other.
-    private final Random random = new Random(0);
-    // Nobody asks for it, but without it the compiler would leave out the calls.
-    private double drawn;
+    private final Load load;
 
     /**
      * @param open whether a schedule says when operations begin, in place of sleep and load
@@ -20,8 +15,8 @@ final class Measured implements Steps {
     Measured(Operations operations, Recorder recorder, Clock clock, boolean open) {
         this.operations = operations;
         this.recorder = recorder;
-        this.clock = clock;
         this.open = open;
+        load = new Load(clock);
     }
 
     @Override
@@ -58,20 +53,15 @@ final class Measured implements Steps {
 
     @Override
     public void compute(long calls) {
-        if (open) {
-            return;
+        if (!open) {
+            load.compute(calls);
         }
-        var sum = 0.0;
-        for (var i = 0L; i < calls; i++) {
-            sum += random.nextDouble();
-        }
-        drawn += sum;
     }
 
     @Override
     public void sleep(double seconds) {
-        if (seconds > 0 && !open) {
-            clock.sleepUntil(clock.now() + Math.round(seconds * 1e9));
+        if (!open) {
+            load.sleep(seconds);
         }
     }
 }

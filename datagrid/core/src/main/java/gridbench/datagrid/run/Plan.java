@@ -45,7 +45,7 @@ public record Plan(
      * How long operations are made before the measurement.
      *
      * @param least seconds
-     * @param most seconds; 0 for no warm-up
+     * @param most seconds; 0 for no warm-up, and no first task before it
      * @param window seconds of which a rate is determined
      * @param within how far rates may differ from their mean, as a fraction of it
      */

@@ -7,9 +7,11 @@ import gridbench.datagrid.task.SpecifiedTask;
 import gridbench.datagrid.task.Task;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.TreeMap;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -37,6 +39,8 @@ public final class Run {
     private final List<Recorder> recorders = new ArrayList<>();
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
     private final CompletableFuture<Long> go = new CompletableFuture<>();
+    private final Queue<Long> firstTasks = new ConcurrentLinkedQueue<>();
+    private final CountDownLatch cold;
     private final CountDownLatch warm;
     private final CountDownLatch finished;
     private final CountDownLatch leave = new CountDownLatch(1);
@@ -51,21 +55,25 @@ public final class Run {
             tasks.add(newTask.get());
             clients.add(new Client(store, plan, clock, plan.clients().first() + i));
         }
+        cold = new CountDownLatch(count);
         warm = new CountDownLatch(count);
         finished = new CountDownLatch(count);
     }
 
     /**
-     * Starts the clients, and makes the tasks' operations until their rate is steady.
+     * Starts the clients, has each do its first task, and makes the tasks' operations until their rate
+     * is steady.
      *
      * @throws ExecutionException if a client broke off; the run is then given up
      */
     public Warmed warm() throws InterruptedException, ExecutionException {
-        var began = clock.now();
-        clients.forEach(client -> recorders.add(client.recorder(false, began)));
+        var started = clock.now();
+        clients.forEach(client -> recorders.add(client.recorder(false, started)));
         for (var i = 0; i < clients.size(); i++) {
             start(clients.get(i), i);
         }
+        cold.await();
+        var began = clock.now();
         var rates = new ArrayList<Double>();
         var steady = hasWarmUp() && awaitSteadiness(began, rates);
         warmUpOver = true;
@@ -76,7 +84,8 @@ public final class Run {
         }
         var errors = new TreeMap<String, Long>();
         recorders.forEach(recorder -> recorder.errors.addTo(errors));
-        return new Warmed(seconds(clock.now() - began), steady, answered(), rates, errors);
+        var first = firstTasks.stream().map(Run::seconds).toList();
+        return new Warmed(first, seconds(clock.now() - began), steady, answered(), rates, errors);
     }
 
     /**
@@ -125,11 +134,14 @@ public final class Run {
     private void warm(Client client, int index) {
         try {
             if (hasWarmUp() && client.hasOperations()) {
+                firstTasks.add(client.first(tasks.get(index), recorders.get(index), this::hasFailed));
+                cold.countDown();
                 client.warm(tasks.get(index), recorders.get(index), () -> warmUpOver || hasFailed());
             }
         } catch (Throwable e) {
             failure.compareAndSet(null, e);
         } finally {
+            cold.countDown();
             warm.countDown();
         }
     }

@@ -8,9 +8,10 @@ import java.util.function.BooleanSupplier;
 
 /**
  * The steps of tasks before the measurement: the same operations, but they leave no trace. Updates
- * write back what they read, and insertions go to keys below 0 and are removed again.
+ * write back what they read, and insertions go to keys below 0 and are removed again. The load
+ * between them is left out: programs are not compiled sooner for it.
  */
-final class Warming implements Steps {
+class Warming implements Steps {
     private static final int MOST_INSERTED = 1000;
     // Of all clients together.
     private static final long MOST_BYTES = 64 << 20;
@@ -21,16 +22,27 @@ final class Warming implements Steps {
     private final long clients;
     private final long most;
     private final List<Long> inserted = new ArrayList<>();
+    private final Clock clock;
     private long next;
+    private long removing;
 
     /**
      * @param over tells when no further operation is to begin
+     * @param clock tells how long objects are removed
      * @param clients how many there are in all processes
      * @param client which one this is, from 0
      * @param size bytes of each value
      */
-    Warming(Operations operations, Store store, BooleanSupplier over, long clients, long client, int size) {
+    Warming(
+            Operations operations,
+            Store store,
+            BooleanSupplier over,
+            Clock clock,
+            long clients,
+            long client,
+            int size) {
         this.operations = operations;
+        this.clock = clock;
         this.store = store;
         this.over = over;
         this.clients = clients;
@@ -94,7 +106,7 @@ final class Warming implements Steps {
 
     @Override
     public void compute(long calls) {
-        // The load is no operation: programs are not compiled sooner for it.
+        // See above.
     }
 
     @Override
@@ -105,8 +117,15 @@ final class Warming implements Steps {
     /** Removes what was inserted. */
     void removeInserted() throws Exception {
         if (!inserted.isEmpty()) {
+            var began = clock.now();
             store.remove(inserted);
+            removing += clock.now() - began;
             inserted.clear();
         }
+    }
+
+    /** Nanoseconds that removing has taken so far. */
+    long removing() {
+        return removing;
     }
 }
