@@ -17,9 +17,10 @@ from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import MOST_PROCESSES, Wanted, missing, plan_of, with_rate
-from gridbench.datagrid.record import Case, Tasks
+from gridbench.datagrid.record import Case, Counts
 from gridbench.datagrid.request import Offered, Request
 from gridbench.datagrid.workload import Workload
+from gridbench.errors import InputError
 from gridbench.hosts.hosts_file import Host
 from gridbench.hosts.where import Where
 from gridbench.records import from_record
@@ -42,9 +43,8 @@ GRID = engine("grid")
 
 
 def request(*workloads: Workload, engines: Iterable[Engine] = (GRID,), **more: Any) -> Request:
-    return Request(
-        engines=tuple(engines), workloads=workloads or (Workload(parameters=SMALL),), **more
-    )
+    chosen = workloads or (Workload(parameters=SMALL),)
+    return Request(engines=tuple(engines), workloads=chosen, available=1 << 33, **more)
 
 
 def with_members(*counts: int) -> list[Workload]:
@@ -70,7 +70,7 @@ def case_of(wanted: Wanted, *, operations: int = 1000, seconds: float = 2.0, **m
         at="2026-01-01T00:00:00",
         status=more.pop("status", "done"),
         seconds=seconds,
-        tasks=Tasks(operations=(operations,)),
+        counts=Counts(reads=operations),
         **more,
     )
     return from_record(Case, json.loads(json.dumps(asdict(found))))
@@ -140,18 +140,30 @@ def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
 
 @pytest.mark.parametrize(
     ("kill", "told"),
-    [((2,), ""), ((3,), "there is no member 3: 3 members count from 0"), ((0, 9), "no member 9")],
+    [
+        ((3,), "there is no member 3 to kill: there are 0 to 2"),
+        ((0, 9), "there is no member 9 to kill"),
+        ((0, 1, 2), "all members would be killed, and none be left to answer"),
+    ],
 )
 def test_members_that_are_not_there_cannot_be_killed(kill: tuple[int, ...], told: str) -> None:
-    plan = plan_of(request(kill=kill))
-    assert len(plan.wanted) == (not told)
-    assert all(told in why for _, why in plan.skipped)
+    with pytest.raises(InputError) as caught:
+        plan_of(request(kill=kill))
+    assert told in caught.value.what
+    assert "more members" in caught.value.remedy
+    four = plan_of(request(*with_members(3, 10), kill=kill))
+    assert [one.members for one in four.wanted] == [10]
+    assert [told in why for _, why in four.skipped] == [True]
+    assert len(plan_of(request(kill=(2,))).wanted) == 1
 
 
-def test_there_is_nothing_to_kill_in_a_map_without_members() -> None:
-    ((_, why),) = plan_of(request(engines=[engine("map", members=False)], kill=(0,))).skipped
-    assert "has no members that could be killed" in why
-    assert plan_of(request(engines=[engine("map", members=False)])).skipped == ()
+def test_a_map_without_members_starts_no_cluster_and_none_can_be_killed() -> None:
+    maps = [engine("map", members=False, least_members=3)]
+    found = wanted_of(*with_members(1, 4), engines=maps)
+    assert {one.cluster for one in found} == {("map", 0)}
+    assert "map, 0 members, 4 clients" in found[0].told()
+    with pytest.raises(InputError, match="has no members that could be killed"):
+        plan_of(request(engines=maps, kill=(0,)))
 
 
 # ---- What is missing

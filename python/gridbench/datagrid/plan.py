@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gridbench.datagrid.figures import throughput
 from gridbench.datagrid.record import Case, Loop, Updates
 from gridbench.datagrid.request import Offered, Request
 from gridbench.datagrid.workload import Workload
+from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.hosts.place import near
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 4
 _CLOSED = Offered()
+_REMEDY = "ask for more members, by MNodes of the set-up or by --members, or for another data grid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +40,10 @@ class Wanted:
     """Of the throughput of the closed loop; see `with_rate`."""
     updates: Updates = "plain"
     kill: tuple[int, ...] = ()
-    processes: int = 1
+    members: int
+    """Of the cluster that it needs; 0: its data grid has none, whatever MNodes is."""
+    processes: int
     """Client processes."""
-
-    @property
-    def members(self) -> int:
-        """Of the cluster that it needs."""
-        return self.workload.parameters.mnodes
 
     @property
     def cluster(self) -> tuple[str, int]:
@@ -61,7 +62,7 @@ class Wanted:
 
     def told(self) -> str:
         """In words, on one line."""
-        parts = [self.engine, self.workload.told()]
+        parts = [self.engine, self.workload.told(members=self.members)]
         if self.rate is not None:
             parts.append(f"open loop, {self.rate:,.6g} operations/s")
         elif self.share is not None:
@@ -88,7 +89,7 @@ def plan_of(request: Request) -> Plan:
 
     Repeats come last, so that what changes with time meets all alike; each begins with another
     engine. Within a repeat a cluster is started once for all cases of an engine with so many
-    members.
+    members. InputError if there is none that its data grid can have.
     """
     wanted: list[Wanted] = []
     skipped: list[tuple[Wanted, str]] = []
@@ -103,6 +104,8 @@ def plan_of(request: Request) -> Plan:
                         wanted.append(one)
                     elif repeat == 0 and offered is _CLOSED:
                         skipped.append((one, why))
+    if not wanted:
+        raise InputError(skipped[0][1], remedy=_REMEDY)
     return Plan(tuple(wanted), tuple(skipped))
 
 
@@ -116,7 +119,9 @@ def why_not(request: Request, engine: Engine, workload: Workload) -> str:
     if members < least:
         return f"{engine.described.title} needs {counted(least, 'member')} at least"
     if absent := [index for index in request.kill if index >= members]:
-        return f"there is no member {absent[0]}: {counted(members, 'member')} count from 0"
+        return f"there is no member {absent[0]} to kill: there are 0 to {members - 1}"
+    if len(request.kill) == members:
+        return "all members would be killed, and none be left to answer"
     return ""
 
 
@@ -127,11 +132,12 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
         return wanted
     closed = replace(wanted, loop="closed", share=None)
     found = {case.identity: case for case in cases if case.status == "done"}
-    if (case := found.get(closed.identity)) is None or not case.seconds:
+    case = found.get(closed.identity)
+    if case is None or not math.isfinite(done := throughput(case)):
         return None
-    rate = wanted.share * sum(case.tasks.operations) / case.seconds
     # Three digits, as people read them; and no less than a rate can be.
-    return replace(wanted, rate=max(1e-3, float(f"{rate:.2e}")), share=None)
+    rate = max(1e-3, float(f"{wanted.share * done:.2e}"))
+    return replace(wanted, rate=rate, share=None)
 
 
 def missing(wanted: Iterable[Wanted], cases: Sequence[Case]) -> list[Wanted]:
@@ -145,7 +151,8 @@ def missing(wanted: Iterable[Wanted], cases: Sequence[Case]) -> list[Wanted]:
 def _wanted(
     request: Request, engine: Engine, workload: Workload, offered: Offered, repeat: int
 ) -> Wanted:
-    if engine.described.members:
+    members = workload.parameters.mnodes if engine.described.members else 0
+    if members:
         here = len(os.sched_getaffinity(0)) if near(request.where) else MOST_PROCESSES
         processes = request.processes or min(MOST_PROCESSES, here)
     else:  # all data are in the client's own process
@@ -159,6 +166,7 @@ def _wanted(
         share=offered.share,
         updates=request.updates,
         kill=request.kill,
+        members=members,
         processes=min(processes, workload.parameters.nnodes),
     )
 

@@ -15,6 +15,12 @@ from gridbench.printing import Printing
 if TYPE_CHECKING:
     from gridbench.datagrid.engines.engine import Engine
 
+MB = 1 << 20
+LEAST_MEMORY, MOST_MEMORY = 128 * MB, 2048 * MB
+"""Of a member, if the user says nothing."""
+_SHARE = 4  # a quarter of what is available is for members
+_ELSEWHERE = 1024 * MB  # of a member on hosts whose memory nobody has told
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
@@ -64,7 +70,9 @@ class Request:
     processes: int | None = None
     """Client processes; None: min(4, clients, cores), for each case."""
     member_memory: int | None = None
-    """Bytes; None: by what the machine has, for each number of members."""
+    """Bytes; None: see `memory_of`."""
+    available: int
+    """Bytes of memory of this machine that could be used when it was asked for."""
     backups: int = 1
     """Copies beside the first one; with few members there are fewer."""
     where: Where = field(default_factory=Where)
@@ -76,6 +84,17 @@ class Request:
     """What to do if other programs use the machine."""
     printing: Printing = field(default_factory=Printing)
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the members are on hosts whose memory is not this machine's."""
+        return bool(self.where.hosts or self.where.grid or self.where.names)
+
+    def memory_of(self, members: int) -> int:
+        """Bytes of each of so many members: what the user says, or else what the machine has."""
+        if self.member_memory is not None:
+            return self.member_memory
+        return _ELSEWHERE if self.elsewhere else default_member_memory(self.available, members)
+
     def record(self) -> dict[str, object]:
         """For the header of results: what all of their cases have in common, and no case tells."""
         return {
@@ -85,3 +104,11 @@ class Request:
             "backups": self.backups,
             "where": self.where.record(),
         }
+
+
+def default_member_memory(available: int, members: int) -> int:
+    """Bytes of each of so many members if the user says nothing: the largest power of two that
+    leaves three quarters of what is available, from 128 MB to 2 GB. A case that goes on later finds
+    the same, unless the machine has changed much."""
+    share = available // _SHARE // max(1, members)
+    return min(MOST_MEMORY, max(LEAST_MEMORY, 1 << max(0, share.bit_length() - 1)))

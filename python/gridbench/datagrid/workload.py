@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.parameters import BYTES_PER_KB, Parameters
 from gridbench.formats import counted, size
 
 Mix = Mapping[str, Any]
@@ -51,16 +51,26 @@ class Workload:
         changes = self.mix["update"] + self.mix["overwrite"] > 0
         return bool(changes) and self.parameters.busy_clients > 1
 
-    def told(self) -> str:
-        """In words, on one line."""
+    def told(self, *, members: int | None = None) -> str:
+        """In words, on one line. `members`: those that there really are."""
         own = self.parameters
         parts = [
-            counted(own.mnodes, "member"),
+            "" if self.scenario is None else f"scenario {self.scenario}",
+            self.label,
+            counted(own.mnodes if members is None else members, "member"),
             counted(own.nnodes, "client"),
             f"{counted(own.ntasks, 'task')} of {counted(own.operations_of_task, 'operation')}",
             size(own.object_bytes),
         ]
-        return ", ".join([self.label, *parts] if self.label else parts)
+        return ", ".join(filter(None, parts))
+
+    def scaled_told(self) -> list[str]:
+        """What is not as the scenario has it: `NObjects is 250 in place of 1,000`."""
+        values = self.parameters.to_dict()
+        return [
+            f"{name} is {_shown(name, values[name])} in place of {own}"
+            for name, own in self.scaled.items()
+        ]
 
     def cautions(self) -> list[str]:
         """What a user may not have meant, in whole sentences."""
@@ -77,3 +87,7 @@ class Workload:
                 " touches some of them more than once."
             )
         return found
+
+
+def _shown(name: str, value: float) -> str:
+    return size(value * BYTES_PER_KB) if name == "ObjectSize" else f"{value:,}"

@@ -29,12 +29,6 @@ _nodes = click.option(
     metavar="K",
     help="Hosts of the cluster of --emulate. [default: 4]",
 )
-hosts_timeout_option = click.option(
-    "--start-timeout",
-    type=float,
-    metavar="S",
-    help="Seconds until all hosts have to be there. [default: 180]",
-)
 
 
 def hosts_options(command: C) -> C:

@@ -50,7 +50,7 @@ grid_option = click.option(
     "--grid",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the workers on the servers of this grid.toml instead of on this machine.",
+    help="Use the servers of this grid.toml instead of this machine.",
 )
 servers_option = click.option(
     "--server",

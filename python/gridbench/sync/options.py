@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
-from gridbench.hosts.options import hosts_options, hosts_timeout_option
+from gridbench.hosts.options import hosts_options
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
@@ -86,7 +86,12 @@ from gridbench.printing import Printing, printing_options
     metavar="NAME",
     help="Tell the processor time of programs with this name, such as gfmd or redis-server.",
 )
-@hosts_timeout_option
+@click.option(
+    "--start-timeout",
+    type=float,
+    metavar="S",
+    help="Seconds until all hosts have to be there. [default: 180]",
+)
 @click.option("--tasks", "list_tasks", is_flag=True, help="List gridbench's own tasks, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the rounds and the commands, and exit.")
 @load_options

@@ -1,0 +1,117 @@
+"""What a case needs of memory: each member, each client process, and the machine.
+
+A member holds its part of all objects and of their copies, what the product adds to each of them,
+and what is under way between it and clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.plan import Wanted
+from gridbench.errors import InputError
+from gridbench.formats import counted, size
+
+MB = 1 << 20
+_KEY = 8  # bytes
+_ROOM = 1.25  # members' parts are not quite the same, and a heap that is full collects all the time
+_UNDER_WAY = 2  # an object that a client works on is in a member as what came, and as what goes
+_IN_CLIENT = 6  # and in the client as what was read and changed, and in the product's buffers
+_CLIENT = 256 * MB  # of the heap of a client process, without objects
+_OUTSIDE = 64 * MB  # of each Java process, outside of its heap
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a case needs, bytes."""
+
+    member: int
+    """Of each member; 0: there are none."""
+    client: int
+    """Of the heap of each client process."""
+
+
+def need_of(wanted: Wanted, described: Description, backups: int) -> Need:
+    """What a case needs at most. `backups`: copies beside the first one, as asked for."""
+    workload = wanted.workload
+    own = workload.parameters
+    held = _ROOM * workload.at_most * _bytes_of_object(own, described)
+    threads = -(-own.nnodes // wanted.processes)
+    client = _CLIENT + _IN_CLIENT * threads * own.object_bytes
+    if not wanted.members:
+        return Need(0, round(client + held))
+    left = wanted.members - len(wanted.kill)  # they come to hold what the others held
+    data = held * copies(left, backups) / left
+    return Need(round(_fixed(own, described) + data), client)
+
+
+def copies(members: int, backups: int) -> int:
+    """Of each object, the first one included: on one member there is no other."""
+    return 1 + min(backups, members - 1)
+
+
+def capacity(own: Parameters, described: Description, backups: int, memory: int) -> int:
+    """How many objects of this size fit into members of so many bytes; without members, into so
+    many bytes of the client's own process."""
+    data: float = memory
+    if described.members:
+        data = (memory - _fixed(own, described)) * own.mnodes / copies(own.mnodes, backups)
+    return max(0, int(data / _ROOM / _bytes_of_object(own, described)))
+
+
+def check_members(wanted: Wanted, described: Description, backups: int, memory: int) -> None:
+    """InputError if members of so many bytes cannot hold what the case has in the end."""
+    need = need_of(wanted, described, backups).member
+    if need <= memory:
+        return
+    own = wanted.workload.parameters
+    left = wanted.members - len(wanted.kill)
+    held = copies(left, backups)
+    objects = f"{wanted.workload.at_most:,} objects of {size(own.object_bytes)}"
+    raise InputError(
+        f"{objects} do not fit into {counted(left, 'member')} of {described.title}"
+        f"{', which are left' if wanted.kill else ''}: each would need {size(need)}, with"
+        f" {'1 copy' if held == 1 else f'{held} copies'} of each object, and has {size(memory)}",
+        remedy=f"give members more by --member-memory {-(-need // MB)}MB, have more of them, or"
+        " make NObjects, ObjectSize, or what tasks insert, smaller",
+    )
+
+
+def check_machine(
+    wanted: Wanted, described: Description, backups: int, memory: int, available: int
+) -> None:
+    """InputError if so many bytes are too few for all processes of the case. `memory`: bytes of a
+    member."""
+    total = machine_need(wanted, described, backups, memory)
+    if total > available:
+        members = f"{counted(wanted.members, 'member')} of {size(memory)} and "
+        raise InputError(
+            f"{described.title}: {members if wanted.members else ''}"
+            f"{_processes(wanted.processes)} would need"
+            f" {size(total)} in all, and {size(available)} is available",
+            remedy="make --member-memory, the number of members, or the objects smaller, or end"
+            " other programs",
+        )
+
+
+def machine_need(wanted: Wanted, described: Description, backups: int, memory: int) -> int:
+    """Bytes of all processes of a case together, members having so many each."""
+    members = wanted.members * (memory + _OUTSIDE)
+    client = need_of(wanted, described, backups).client
+    return members + wanted.processes * (client + _OUTSIDE)
+
+
+def _bytes_of_object(own: Parameters, described: Description) -> int:
+    return own.object_bytes + _KEY + described.object_overhead
+
+
+def _fixed(own: Parameters, described: Description) -> int:
+    """Of a member without data: itself, and what clients have under way with it."""
+    under_way = _UNDER_WAY * own.busy_clients * own.object_bytes // own.mnodes
+    return described.member_overhead * MB + under_way
+
+
+def _processes(count: int) -> str:
+    return f"{count} client {'process' if count == 1 else 'processes'}"
