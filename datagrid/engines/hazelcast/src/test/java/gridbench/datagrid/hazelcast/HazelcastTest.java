@@ -1,0 +1,5 @@
+package gridbench.datagrid.hazelcast;
+
+import gridbench.datagrid.engine.EngineContract;
+
+final class HazelcastTest extends EngineContract {}
