@@ -1,0 +1,5 @@
+package gridbench.datagrid.ignite;
+
+import gridbench.datagrid.engine.EngineContract;
+
+final class IgniteTest extends EngineContract {}
