@@ -1,0 +1,5 @@
+package gridbench.datagrid.redis;
+
+import gridbench.datagrid.engine.EngineContract;
+
+final class RedisTest extends EngineContract {}
