@@ -18,6 +18,7 @@ _RATES = {"/s": 1.0, "k/s": 1e3, "M/s": 1e6, "G/s": 1e9}
 _SHOWN = {"us": "µs", "x": "×"}
 _ALL_DIGITS = 17  # of a float
 _KB = 1024
+_HOUR, _DAY = 3600.0, 86400.0
 
 
 def duration(seconds: float) -> str:
@@ -39,6 +40,15 @@ def about(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{round(seconds / 60)} min"
+
+
+def age(seconds: float) -> str:
+    """How long something is ago: `40 s`, `5 hours`, `3 days`."""
+    if seconds >= 2 * _DAY:
+        return f"{seconds / _DAY:,.0f} days"
+    if seconds >= 2 * _HOUR:
+        return f"{seconds / _HOUR:,.0f} hours"
+    return about(max(1.0, seconds))
 
 
 def clock(seconds: float) -> str:

@@ -22,10 +22,10 @@ EACH = ComputeModel(start=2e-3, each=1e-3, once=0.0, reader=1e-9)
 #: Loads 100 MB/s and reads 4 GB/s, of which a single reader gets 500 MB/s.
 GRID = GridModel(
     put_start=50e-3,
-    load_rate=100.0 * MB,
+    put=1 / (100 * MB),
     read_start=2e-3,
-    total_rate=4000.0 * MB,
-    client_rate=500.0 * MB,
+    all=1 / (4000 * MB),
+    one=1 / (500 * MB),
 )
 
 

@@ -143,11 +143,11 @@ def test_rates_of_a_data_grid_are_recovered() -> None:
     found = fit_grid(loading, reading)
     assert found is not None
     assert found.put_start == pytest.approx(50e-3, rel=1e-6)
-    assert found.load_rate == pytest.approx(100 * MB, rel=1e-6)
+    assert 1 / found.put == pytest.approx(100 * MB, rel=1e-6)
     # The number of readers that fill it is one of 60 places between 1 and 16.
     assert found.read_start == pytest.approx(2e-3, rel=0.05)
-    assert found.total_rate == pytest.approx(4000 * MB, rel=0.05)
-    assert found.client_rate == pytest.approx(500 * MB, rel=0.05)
+    assert 1 / found.all == pytest.approx(4000 * MB, rel=0.05)
+    assert 1 / found.one == pytest.approx(500 * MB, rel=0.05)
 
 
 def test_what_does_not_vary_has_no_cost_of_its_own() -> None:
@@ -195,9 +195,7 @@ def test_models_cross_where_their_lines_do() -> None:
     assert up_to.kind == "up to"
     assert ONCE.line(1).at(up_to.at) == pytest.approx(GRID.there.line(1).at(up_to.at))
     # Without any costs of its own the data grid is always faster.
-    free = GridModel(
-        put_start=0.0, load_rate=math.inf, read_start=0.0, total_rate=math.inf, client_rate=1e12
-    )
+    free = GridModel(put_start=0.0, put=0.0, read_start=0.0, all=0.0, one=1e-12)
     assert crossing_size(EACH, free, 1).kind == "always"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gridbench.advise.costs import Costs
 from gridbench.advise.expected import predict, total_of
+from gridbench.advise.from_where import FromWhere
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
 from gridbench.advise.search import Split, best_split, tasks_shown
@@ -80,6 +81,8 @@ class Advice:
     """How many cores end the work within a time, if that was asked for."""
     origin: str = ""
     """Where the model comes from, in a sentence, if it was not made for this."""
+    from_where: FromWhere | None = None
+    """What was measured of shared data through the engine and from data grids."""
 
     @property
     def limit(self) -> tuple[str, float]:

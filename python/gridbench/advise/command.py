@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +16,7 @@ from gridbench.advise.advice import Advice, advise
 from gridbench.advise.calibration import calibrate
 from gridbench.advise.costs import Costs
 from gridbench.advise.effort import Effort
+from gridbench.advise.from_where import crossover_here, crossover_in, from_where
 from gridbench.advise.kept import Kept, forget, kept_path, load_kept
 from gridbench.advise.limits_map import LimitsMap, limits_map
 from gridbench.advise.next_run import covers
@@ -25,6 +26,7 @@ from gridbench.advise.record import to_record
 from gridbench.advise.terminal import print_advice, print_trial
 from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
+from gridbench.datagrid.crossover.kept import Kept as Crossover
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
@@ -65,6 +67,8 @@ class Request:
     """Show what limits over task time and data, for each model of `source`."""
     renew: bool = False
     """Measure anew, whatever model was kept."""
+    data_grid: Path | None = None
+    """A folder of `gridbench data crossover`; None: what was kept of this machine, if anything."""
 
 
 def give_advice(request: Request) -> int:
@@ -108,7 +112,9 @@ def _advise(request: Request, folder: Path) -> int:
     participant = participant_of(model) if request.effort else None
     if request.effort:
         settle(request.policy, console)
+    kept = _crossover(request, model)
     advice = advise(model, work, origin, request.within)
+    advice = replace(advice, from_where=from_where(kept, place, work, advice.split))
     maps = _maps(request, advice)
     save_models([model], folder / "model.json")
     write_advice(advice, folder / _PAGE, maps=maps)
@@ -134,6 +140,13 @@ def _advise(request: Request, folder: Path) -> int:
     return request.policy.exit_status(claims=claims)
 
 
+def _crossover(request: Request, model: Model) -> Crossover | None:
+    """What is known of shared data from data grids."""
+    if request.data_grid is not None:
+        return crossover_in(request.data_grid, request.work, model.name)
+    return crossover_here(model.fit.place)
+
+
 def _maps(request: Request, advice: Advice) -> list[LimitsMap]:
     """Of all models in the file that was given, if it was one, else of what the advice is of."""
     if not request.maps:
@@ -152,6 +165,7 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
         "--from": request.source,
         "--renew": request.renew,
         "--try": request.effort,
+        "--data-grid": request.data_grid,
     }
     for option, value in given.items():
         if value:

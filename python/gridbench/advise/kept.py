@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
-from gridbench.formats import about, counted
+from gridbench.formats import age, counted
+from gridbench.kept_files import kept_file
 from gridbench.model.model import Model
 from gridbench.model.observation import Measured, Observation, Place, Situation
 from gridbench.model.saved import models_of, to_record
@@ -29,7 +28,6 @@ from gridbench.records import RecordError, from_record
 
 _KIND = "gridbench kept model"
 _FORMAT = 1
-_HOUR, _DAY = 3600.0, 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Kept:
         return (
             f"This is from a model that was kept: of {place.engine} {place.version} on"
             f" {place.host}, fitted to {counted(self.model.fit.runs, 'case')}, the last of which"
-            f" was run {_age(now - self.made)} ago. --renew measures anew."
+            f" was run {age(now - self.made)} ago. --renew measures anew."
         )
 
 
@@ -82,12 +80,7 @@ class _File:
 
 def kept_path(engine: str, version: str, host: str, processors: int) -> Path:
     """Where the model of an engine on a machine lies, if there is one."""
-    cache = os.environ.get("XDG_CACHE_HOME", "")
-    # The standard says that a path which is not absolute is to be ignored.
-    home = Path(cache) if os.path.isabs(cache) else Path.home() / ".cache"
-    parts = (engine, version, host, str(processors))
-    name = "@".join(re.sub(r"[^\w.+-]+", "_", part) for part in parts)
-    return home / "gridbench" / "models" / f"{name}.json"
+    return kept_file("models", engine, version, host, str(processors))
 
 
 def path_of(place: Place) -> Path:
@@ -160,11 +153,3 @@ def _observation(number: int, place: Place, run: _Run) -> Observation:
         most_outstanding=math.inf if run.most_outstanding is None else run.most_outstanding,
     )
     return Observation(f"kept run {number}", place, situation, run.measured, others=0.0)
-
-
-def _age(seconds: float) -> str:
-    if seconds >= 2 * _DAY:
-        return f"{seconds / _DAY:,.0f} days"
-    if seconds >= 2 * _HOUR:
-        return f"{seconds / _HOUR:,.0f} hours"
-    return about(max(1.0, seconds))

@@ -119,6 +119,13 @@ from gridbench.workload.body_option import parse_body, work_option
     " or a profile (.toml).",
 )
 @click.option(
+    "--data-grid",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="DIR",
+    help="Results of `gridbench data crossover`, to say whether shared data is better in a data"
+    " grid. [default: those that were measured last on this machine]",
+)
+@click.option(
     "--renew", is_flag=True, help="Calibrate the engine anew, whatever model of it was kept."
 )
 @click.option(
@@ -175,6 +182,7 @@ def advise(
     engine: str | None,
     source: Path | None,
     profile: str | None,
+    data_grid: Path | None,
     maps: bool,
     renew: bool,
     trying: bool,
@@ -195,6 +203,9 @@ def advise(
 
     With --work-from, the job is the tasks of an earlier run: the advice is how many of them to put
     together, in their order. Times are what tasks slept, or else from calc-in to calc-out.
+
+    Of shared data the advice also says whether it would be there sooner from a data grid, if that
+    was measured by `gridbench data crossover`.
 
     With --profile, the advice is for a system that is not here. Its workers have a processor each,
     and nothing is measured.
@@ -238,6 +249,7 @@ def advise(
                 within=None if within is None else parse_time("--within", within),
                 source=source,
                 profile=profile,
+                data_grid=data_grid,
                 maps=maps,
                 renew=renew,
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),

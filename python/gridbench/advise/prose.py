@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
 
 from gridbench.advise.advice import COMPUTING, DIFFERENCES, Advice, Point
 from gridbench.advise.digits import longer, rough
+from gridbench.advise.from_where import LARGE, FromWhere
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.recorded import Recorded
-from gridbench.formats import NOTHING, counted, duration, percent, size
+from gridbench.formats import NOTHING, age, counted, duration, percent, size
 from gridbench.machine.words import disturbed_count, no_claim
 from gridbench.model.model import Model, Prediction
 
+_CLOSE = 1.1
+"""Ratio of two times up to which neither is the better one."""
 _WORTH = 0.02
 """Part of the total from which on a change is worth a sentence."""
 
@@ -26,7 +30,7 @@ def sentences(advice: Advice) -> list[str]:
         _limit(advice),
         _others(advice),
     ]
-    found += [_shared(advice), _help(advice), _uneven(advice), advice.origin]
+    found += [_shared(advice), _from_where(advice), _help(advice), _uneven(advice), advice.origin]
     return [text for text in found if text]
 
 
@@ -203,6 +207,45 @@ def _shared(advice: Advice) -> str:
             f" {shared} instead of {each}."
         )
     return f"Sending the {data} that each task gets as shared data would bring nothing: {shared}."
+
+
+def _from_where(advice: Advice) -> str:
+    """Whether shared data is better in a data grid, as far as that was measured."""
+    found = advice.from_where
+    if found is None:
+        return ""
+    data = size(found.size)
+    if not found.grids:
+        if found.size < LARGE:
+            return ""
+        return (
+            f"Whether the {data} of shared data would be there sooner from a data grid was not"
+            " measured: `gridbench data crossover` does it."
+        )
+    ways = [
+        f"from {one.title} {rough(one.put_and_read)} ({rough(one.there_already)} if it is there"
+        " already)"
+        for one in found.grids
+    ]
+    tasks, cores = counted(found.tasks, "task"), counted(found.cores, "core")
+    beyond = "; this is more than that, and may be far off" if found.beyond else ""
+    return (
+        f"Shared data of {data} for {tasks} on {cores}: through {found.engine}"
+        f" {rough(found.through)}; {'; '.join(ways)}: {_verdict(found)}. It was measured on"
+        f" {found.host} {age(time.time() - found.made)} ago, with up to {size(found.most_bytes)}"
+        f" for {counted(found.most_readers, 'reader')}{beyond}."
+    )
+
+
+def _verdict(found: FromWhere) -> str:
+    best = found.grids[0]
+    if max(found.through, best.put_and_read) < _CLOSE * min(found.through, best.put_and_read):
+        return "either will do"
+    if best.put_and_read < found.through:
+        return f"take it from {best.title}"
+    there = min(one.there_already for one in found.grids)
+    unless = ", unless it is in the data grid anyway" if there * _CLOSE < found.through else ""
+    return f"keep it as shared data{unless}"
 
 
 def _help(advice: Advice) -> str:

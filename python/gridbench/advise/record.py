@@ -31,6 +31,7 @@ def to_record(
         "points": [{"tasks": one.tasks} | asdict(one.prediction) for one in advice.points],
         "helps": [asdict(one) for one in advice.helps],
         "sharing": asdict(advice.sharing) if advice.sharing else None,
+        "from_where": asdict(advice.from_where) if advice.from_where else None,
         "sentences": sentences(advice),
         "warnings": warnings(advice),
         "maps": [one.to_dict() for one in maps],

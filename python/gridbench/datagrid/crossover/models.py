@@ -5,10 +5,10 @@ Compute grid, n readers of S bytes:   t = start + each n + (once + reader n) S
 as in gridbench's model of an engine: `once` is what the client does with the data, whoever many
 need it, `reader` what it takes for each of them, and `each` what a task costs by itself.
 
-Data grid:   t = put_start + S / load_rate   +   read_start + max(n S / total_rate, S / client_rate)
+Data grid:   t = put_start + put S   +   read_start + max(all n S, one S)
 
-One reader gets no more than `client_rate`, and all together no more than `total_rate`; the first
-two terms are of the loading, and are not there if the data is there already.
+One reader gets no more than a byte in `one` seconds, and all together no more than one in `all`;
+the first two terms are of the loading, and are not there if the data is there already.
 
 Both are fitted so that the sum of the squares of relative errors is least, with no cost below 0.
 """
@@ -78,25 +78,27 @@ class ComputeModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridModel:
-    """Of a data grid; seconds, and bytes per second, infinite where nothing limits."""
+    """Of a data grid; seconds, and seconds for each byte, 0 where nothing limits."""
 
     put_start: float
-    load_rate: float
+    put: float
     read_start: float
-    total_rate: float
-    client_rate: float
+    all: float
+    """That all readers together read."""
+    one: float
+    """That one of them does."""
 
     def line(self, readers: float) -> Line:
         """What putting the data and so many readers take, over the size."""
         reading = self.reading(readers)
-        return Line(self.put_start + reading.start, 1 / self.load_rate + reading.slope)
+        return Line(self.put_start + reading.start, self.put + reading.slope)
 
     def reading(self, readers: float, reads: float | None = None) -> Line:
         """The same if the data is there already; so many `reads` of all of it, if readers read more
         than once."""
         reads = readers if reads is None else reads
         each = math.ceil(reads / readers)
-        return Line(self.read_start, max(reads / self.total_rate, each / self.client_rate))
+        return Line(self.read_start, max(reads * self.all, each * self.one))
 
     @property
     def there(self) -> _There:
@@ -164,29 +166,28 @@ def fit_grid(loading: Times, reading: Times) -> GridModel | None:
     sizes = _sizes(loading)
     if len(loading) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
         return None
-    put_start, per_byte = _least_squares([np.ones(len(sizes)), sizes], _values(loading))
+    put_start, put = _least_squares([np.ones(len(sizes)), sizes], _values(loading))
     read = _fit_reading(reading)
     if read is None:
         return None
-    read_start, total_rate, client_rate = read
     return GridModel(
         put_start=put_start,
-        load_rate=_rate(per_byte),
-        read_start=read_start,
-        total_rate=total_rate,
-        client_rate=client_rate,
+        put=put,
+        read_start=read[0],
+        all=read[1],
+        one=read[2],
     )
 
 
 def _fit_reading(times: Times) -> tuple[float, float, float] | None:
-    """Start, rate of all together, and rate of one reader."""
+    """Start, and seconds for each byte of all together and of one reader."""
     readers, sizes, values = _readers(times), _sizes(times), _values(times)
     if len(times) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
         return None
     most = float(readers.max())
     if readers.min() == most:
         start, per_byte = _least_squares([np.ones(len(sizes)), sizes], values)
-        return start, math.inf, _rate(per_byte)
+        return start, 0.0, per_byte
     # With so many readers all that the data grid has to give is used; fewer get what one gets.
     best = (math.inf, 0.0, 0.0, 1.0)
     for filled in np.geomspace(1.0, most, _STEPS):
@@ -195,8 +196,7 @@ def _fit_reading(times: Times) -> tuple[float, float, float] | None:
         errors = (start + per_byte * columns[1]) / values - 1
         best = min(best, (float(errors @ errors), start, per_byte, float(filled)))
     _, start, per_byte, filled = best
-    total = _rate(per_byte)
-    return start, total, total / filled
+    return start, per_byte, per_byte * filled
 
 
 def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[HeldOut, ...]:
@@ -283,7 +283,3 @@ def _sizes(times: Times) -> Floats:
 
 def _values(times: Times) -> Floats:
     return np.array(list(times.values()), dtype=np.float64)
-
-
-def _rate(per_byte: float) -> float:
-    return 1 / per_byte if per_byte > 0 else math.inf

@@ -95,9 +95,9 @@ def costs(fitted: Fitted[ComputeModel] | Fitted[GridModel]) -> str:
     start = model.put_start + model.read_start
     parts = [
         amount(start, "s") if start else "",
-        f"putting at {_rate(model.load_rate)}",
-        f"reading at {_rate(model.client_rate)} for one reader"
-        + (f", {_rate(model.total_rate)} for all" if math.isfinite(model.total_rate) else ""),
+        f"putting at {_rate(model.put)}",
+        f"reading at {_rate(model.one)} for one reader"
+        + (f", {_rate(model.all)} for all" if model.all else ""),
     ]
     return " + ".join(part for part in parts if part)
 
@@ -161,8 +161,8 @@ def _errors(fitted: Fitted[ComputeModel] | Fitted[GridModel]) -> list[str]:
 
 def _per_byte(cost: float, what: str) -> str:
     """Seconds for each byte as a rate."""
-    return f"data at {_rate(1 / cost)} {what}" if cost > 0 else ""
+    return f"data at {_rate(cost)} {what}" if cost > 0 else ""
 
 
-def _rate(rate: float) -> str:
-    return amount(rate, "bytes/s") if math.isfinite(rate) else "any rate"
+def _rate(per_byte: float) -> str:
+    return amount(1 / per_byte, "bytes/s") if per_byte > 0 else "any rate"
