@@ -126,7 +126,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope
 	--reruns $(RERUNS) --reruns-delay 2 -r fER --timeout 600
 
 .PHONY: test
-test: test-rust test-model test-fuzz test-python ## run all tests
+test: test-rust test-model test-fuzz test-java test-python ## run all tests
 
 .PHONY: test-quick
 test-quick: compilers install $(STAMPS)/test-packages ## the essential tests: pure crates, calls, modules, losses, documents
@@ -147,6 +147,12 @@ test-model: ## try the hand-over of the reader's role, and of answers, in all or
 test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	@# Side by side: fuzzing takes one processor, and what one compiles others wait for or share.
 	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
+
+# Of all that Maven tells, warnings and what the tests' own part of it says.
+.PHONY: test-java
+test-java: jdk ## unit tests of the data-grid benchmark's clients and members
+	MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' \
+		mvn -B -ntp -f datagrid/pom.xml test
 
 .PHONY: test-python
 test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines ## end to end, with real processes, a browser, and the packages
@@ -220,6 +226,10 @@ postgres: ## see that PostgreSQL's server is there
 redis: ## see that Redis is there
 	@scripts/ensure-redis
 
+.PHONY: jdk
+jdk: ## see that a JDK and Maven are there, which data grids are measured with
+	@scripts/ensure-jdk
+
 .PHONY: mpi
 mpi: ## see that Open MPI is there
 	@scripts/ensure-mpi
@@ -245,7 +255,7 @@ engines: install mpi ## install the engines that gridrpc is measured beside
 	@$(BIN)/gridbench engines install --all
 
 .PHONY: lint
-lint: lint-rust lint-python lint-types ## check format, style and types (with -k: all of them)
+lint: lint-rust lint-python lint-types lint-java ## check format, style and types (with -k: all of them)
 
 .PHONY: lint-rust
 lint-rust: $(STAMPS)/venv
@@ -262,6 +272,11 @@ lint-types: install $(STAMPS)/test-packages $(STAMPS)/lint-packages
 	$(BIN)/mypy --strict python/gridrpc python/gridbench
 	$(BIN)/python -m mypy.stubtest gridrpc._native \
 		--allowlist scripts/stubtest-allowlist --ignore-unused-allowlist
+
+# All warnings of the compiler are errors.
+.PHONY: lint-java
+lint-java: jdk
+	mvn -q -B -ntp -f datagrid/pom.xml test-compile
 
 .PHONY: format
 format: $(STAMPS)/lint-packages ## bring all sources into the common format

@@ -41,7 +41,7 @@ final class Requests {
                 conversation.answer("cleared", true);
             }
             case "size" -> conversation.answer("size", store.size());
-            case "clock" -> conversation.answer("clock", System.nanoTime());
+            case "clock" -> clock();
             case "end" -> end();
             default -> throw new BadRequest("a client cannot do `" + request.text("do")
                     + "`, but load, run, check, bare, remove, clear, size, clock and end");
@@ -87,17 +87,31 @@ final class Requests {
         conversation.answer("warm", run.warm());
         long at;
         try {
-            var next = conversation.next();
-            if (next.word("do", List.of("go", "end")).equals("end")) {
-                end();
-            }
-            at = next.whole("at", Long.MIN_VALUE + 1);
+            at = awaitGo();
         } catch (BadRequest e) {
             run.giveUp();
             throw e;
         }
         var ran = run.go(at, conversation::progress);
         conversation.answer("ran", ran);
+    }
+
+    /** When the clients of all processes begin. */
+    private long awaitGo() throws InterruptedException {
+        while (true) {
+            var request = conversation.next();
+            switch (request.word("do", List.of("go", "clock", "end"))) {
+                case "clock" -> clock();
+                case "end" -> end();
+                default -> {
+                    return request.whole("at", Long.MIN_VALUE + 1);
+                }
+            }
+        }
+    }
+
+    private void clock() {
+        conversation.answer("clock", System.nanoTime());
     }
 
     private void end() {
