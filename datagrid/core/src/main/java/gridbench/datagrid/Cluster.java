@@ -1,5 +1,9 @@
 package gridbench.datagrid;
 
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -18,5 +22,16 @@ public record Cluster(String name, int backups, List<Place> members, Path folder
      * @param address of the interface that it binds to
      * @param ports that it may listen at, as many as the engine's file asks for
      */
-    public record Place(String address, List<Integer> ports) {}
+    public record Place(String address, List<Integer> ports) {
+        /** Throws BindException, with the port in its text, if another process has it: products tell that in many ways. */
+        public void requireFree(int port) throws IOException {
+            try (var socket = new ServerSocket(port, 1, InetAddress.getByName(address))) {
+                socket.getLocalPort();
+            } catch (BindException taken) {
+                var told = new BindException("port " + port + " of " + address + " is in use by another process");
+                told.initCause(taken);
+                throw told;
+            }
+        }
+    }
 }

@@ -2,10 +2,7 @@ package gridbench.datagrid.geode;
 
 import gridbench.datagrid.Cluster;
 import gridbench.datagrid.Member;
-import java.io.IOException;
-import java.net.BindException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
 import org.apache.geode.cache.Cache;
 import org.apache.geode.cache.CacheFactory;
 import org.apache.geode.cache.PartitionAttributesFactory;
@@ -27,11 +24,10 @@ final class GeodeMember implements Member {
 
     static GeodeMember join(Cluster cluster, int index) throws Exception {
         var place = cluster.members().get(index);
-        var address = InetAddress.getByName(place.address());
         var ports = Ports.of(cluster, index);
-        // Geode would try others of the range for its membership, and tell the rest in its own words.
+        // For its membership, Geode would try others of the range.
         for (var port : new int[] {ports.server(), ports.peers(), ports.membership()}) {
-            requireFree(address, port);
+            place.requireFree(port);
         }
         var factory = new CacheFactory()
                 .set("name", "member-" + index)
@@ -50,11 +46,11 @@ final class GeodeMember implements Member {
                 .set("statistic-sampling-enabled", "false")
                 .set("log-level", "warning");
         if (index == 0) {
-            requireFree(address, ports.locator());
+            place.requireFree(ports.locator());
             factory.set("start-locator", locator(cluster));
         }
         Cache cache;
-        var others = ports.takeOthers(address);
+        var others = ports.takeOthers(InetAddress.getByName(place.address()));
         var workFolder = System.setProperty("user.dir", cluster.folder().toString());
         try {
             cache = factory.create();
@@ -83,16 +79,6 @@ final class GeodeMember implements Member {
 
     private static String locator(Cluster cluster) {
         return cluster.members().get(0).address() + "[" + Ports.of(cluster, 0).locator() + "]";
-    }
-
-    private static void requireFree(InetAddress address, int port) throws IOException {
-        try (var socket = new ServerSocket(port, 1, address)) {
-            socket.getLocalPort();
-        } catch (BindException taken) {
-            var told = new BindException("port " + port + " of " + address.getHostAddress() + " is in use");
-            told.initCause(taken);
-            throw told;
-        }
     }
 
     /** Has the last member assign buckets to all, once all have the region, and others wait until that is done. */

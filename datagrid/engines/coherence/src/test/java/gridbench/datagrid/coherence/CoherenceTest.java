@@ -1,0 +1,5 @@
+package gridbench.datagrid.coherence;
+
+import gridbench.datagrid.engine.EngineContract;
+
+class CoherenceTest extends EngineContract {}
