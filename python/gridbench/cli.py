@@ -18,6 +18,7 @@ from gridbench.bench.areas.options import bench
 from gridbench.bench.micro.options import micro
 from gridbench.check.options import check
 from gridbench.completion import completion
+from gridbench.datagrid.options import data
 from gridbench.encodings import replace_missing_signs
 from gridbench.engines.options import engines
 from gridbench.errors import InputError
@@ -37,6 +38,7 @@ _COMMANDS = (
     bench,
     check,
     completion,
+    data,
     engines,
     links,
     list_times,

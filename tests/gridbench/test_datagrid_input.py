@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbench.cli import cli
+from gridbench.datagrid import options
+from gridbench.datagrid.asked import parse_kill, parse_rates
 from gridbench.datagrid.parameters import LIMITS, NAMES, NEEDED, REALS, Parameters
+from gridbench.datagrid.plan import plan_of
+from gridbench.datagrid.presets import FIRST_LOOK, MIXES
+from gridbench.datagrid.request import Offered, Request, WarmUp
+from gridbench.datagrid.setup_file import EXAMPLE, read_setup
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
+from running import REPOSITORY, Run
 
 PLAIN = Parameters(
     nnodes=2, mnodes=3, ntasks=6, nrepeats=10, read_data_size=3, update_data_size=2,
@@ -203,3 +214,262 @@ def test_what_may_not_be_meant_is_said() -> None:
     assert few == "NTasks is 6 and NNodes 10: only 6 clients will have a task."
     (same,) = Workload(parameters=replace(PLAIN, nobjects=4)).cautions()
     assert "touches some of them more than once" in same
+
+
+# ---- The options
+
+SETUP = str(REPOSITORY / EXAMPLE)
+Ask = Callable[..., Request]
+
+
+@pytest.fixture
+def ask(monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """What is asked for by words behind `gridbench data`; none of it is run."""
+    found: list[Request] = []
+
+    def instead(one: Request, *, dry_run: bool) -> None:
+        assert not dry_run
+        found.append(one)
+
+    monkeypatch.setattr(options, "_run_or_list", instead)
+    # However much memory the machine has that the tests run on.
+    monkeypatch.setattr("gridbench.datagrid.asked.available_memory", lambda: 16 << 30)
+
+    def asked(*words: str) -> Request:
+        cli.main(["data", *words], standalone_mode=False)
+        return found.pop()
+
+    return asked
+
+
+def test_the_first_look_needs_no_words(ask: Ask) -> None:
+    found = ask()
+    assert found.workloads == (FIRST_LOOK,)
+    assert [one.name for one in found.engines] == ["embedded"]
+    assert (found.name, found.folder, found.repeats, found.backups) == ("data", None, 1, 1)
+    assert (found.updates, found.kill, found.offered) == ("plain", (), ())
+    assert found.warm_up == WarmUp()
+    assert (found.processes, found.member_memory) == (None, None)
+    assert ask("--rounds", "2") == replace(found, repeats=2)
+    assert ask("run") == found
+
+
+def test_a_setup_file_needs_no_command(ask: Ask) -> None:
+    found = ask(SETUP)
+    assert found.workloads == (Workload(parameters=read_setup(REPOSITORY / EXAMPLE)),)
+    assert found.name == "data-setup"
+    assert ask("run", SETUP) == found
+    assert ask("--engine", "embedded", SETUP) == found
+    assert ask(SETUP, "--engine", "embedded") == found
+
+
+def test_every_option_is_asked_for(ask: Ask, tmp_path: Path) -> None:
+    found = ask(
+        SETUP, "--engine", "null", "--engine", "embedded", "--open", "1000,2e3", "--open", "50%",
+        "--updates", "atomic", "--warm", "1", "--processes", "2", "--member-memory", "300MB",
+        "--backups", "2", "--rounds", "4", "--out", str(tmp_path), "--fresh", "--accept-load",
+        "--json", "--quiet", "--start-timeout", "7", "--emulate", "ssh", "--nodes", "3",
+    )  # fmt: skip
+    assert [one.name for one in found.engines] == ["null", "embedded"]
+    assert found.offered == (Offered(rate=1000.0), Offered(rate=2000.0), Offered(share=0.5))
+    assert (found.updates, found.backups, found.repeats) == ("atomic", 2, 4)
+    assert found.warm_up == WarmUp(least=1.0, most=1.0, window=0.2)
+    assert (found.processes, found.member_memory) == (2, 300 << 20)
+    assert (found.folder, found.fresh, found.policy.accept) == (tmp_path, True, True)
+    assert (found.printing.as_json, found.printing.quiet) == (True, True)
+    where = found.where
+    assert (where.emulated, where.nodes, where.patience) == ("ssh", 3, 7.0)
+    assert ask(SETUP, "--no-warm").warm_up is None
+    assert ask(SETUP, "--server", "ssh://a,ssh://b").where.names == ("ssh://a,ssh://b",)
+    # What is in the header of results is JSON.
+    assert json.loads(json.dumps(found.record()))["warm_up"] == asdict(found.warm_up)
+
+
+def test_members_to_kill_are_in_order(ask: Ask, tmp_path: Path) -> None:
+    engine = tmp_path / "mine" / "engine.toml"
+    (tmp_path / "mine" / "classes").mkdir(parents=True)
+    engine.write_text('title = "Mine"\nclass = "a.Mine"\nclasspath = ["classes"]\n')
+    found = ask(SETUP, "--engine", str(engine), "--kill-node", "2,0")
+    assert [one.name for one in found.engines] == ["mine"]
+    assert found.kill == (0, 2)
+    (one,) = plan_of(found).wanted
+    assert (one.engine, one.members, one.kill) == ("mine", 3, (0, 2))
+    with pytest.raises(InputError, match="there is no member 3 to kill"):
+        ask(SETUP, "--engine", str(engine), "--kill-node", "3")
+    with pytest.raises(InputError, match="Embedded map has no members that could be killed"):
+        ask(SETUP, "--kill-node", "0")
+    # Another one of the same name could not be told apart.
+    (tmp_path / "other" / "mine").mkdir(parents=True)
+    other = tmp_path / "other" / "mine" / "engine.toml"
+    other.write_text(f'title = "Other"\nclass = "a.B"\nclasspath = ["{tmp_path}/mine/classes"]\n')
+    with pytest.raises(InputError, match="two data grids are called `mine`"):
+        ask(SETUP, "--engine", str(engine), "--engine", str(other))
+    assert len(ask(SETUP, "--engine", str(engine), "--engine", str(engine.parent)).engines) == 1
+
+
+def test_scenarios_are_asked_for(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gridbench.datagrid.asked.available_memory", lambda: 1 << 40)
+    found = ask("scenario", "3", "1", "--full")
+    assert found.name == "data-scenario-3-1"
+    assert [one.scenario for one in found.workloads] == [3] * 9 + [1] * 12
+    assert [one.scaled for one in found.workloads] == [{}] * 21
+    found = ask(
+        "scenario", "2", "--members", "1,2", "--clients", "3", "--object-sizes", "512B, 2KB",
+        "--operations", "10", "--tasks-per-client", "2",
+    )  # fmt: skip
+    own = [one.parameters for one in found.workloads[::3]]
+    assert [(one.mnodes, one.nnodes, one.object_size) for one in own] == [
+        (1, 3, 0.5), (1, 3, 2.0), (2, 3, 0.5), (2, 3, 2.0),
+    ]  # fmt: skip
+    assert {(one.nrepeats, one.ntasks) for one in own} == {(10, 6)}
+    assert all("MNodes" in one.scaled for one in found.workloads)
+
+
+def test_scenarios_fit_into_what_memory_there_is(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "mine" / "classes").mkdir(parents=True)
+    engine = tmp_path / "mine" / "engine.toml"
+    engine.write_text('title = "Mine"\nclass = "a.Mine"\nclasspath = ["classes"]\n')
+    words = ("scenario", "1", "--engine", str(engine))
+    smaller = [one for one in ask(*words).workloads if one.scaled]
+    assert {one.parameters.object_size for one in smaller} == {1024.0, 10_240.0}
+    assert all(one.parameters.apart for one in smaller)
+    with pytest.raises(InputError, match="3,000 objects of 1 MB do not fit into 8 members of Mine"):
+        ask(*words, "--full")
+    monkeypatch.setattr("gridbench.datagrid.asked.available_memory", lambda: 1 << 40)
+    full = ask(*words, "--full", "--member-memory", "12GB")
+    assert all(not one.scaled for one in full.workloads)
+
+
+def test_workloads_of_ycsb_are_asked_for(ask: Ask) -> None:
+    found = ask("ycsb", "A", "f", "--records", "500", "--clients", "1,2")
+    assert found.name == "data-ycsb-af"
+    assert [(one.label, one.parameters.nnodes) for one in found.workloads] == [
+        ("ycsb-a", 1), ("ycsb-a", 2), ("ycsb-f", 1), ("ycsb-f", 2),
+    ]  # fmt: skip
+    assert {one.parameters.nobjects for one in found.workloads} == {500}
+    assert len(ask("ycsb", "all").workloads) == len(MIXES)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("scenaro", "1"), "`scenaro` is neither a file nor a command"),
+        (("nothing.xml",), "cannot read the set-up file"),
+        ((SETUP, "--engine", "embeded"), "unknown data grid `embeded`"),
+        ((SETUP, "--engine", "./none.toml"), "none.toml"),
+        ((SETUP, "--open", "fast"), "--open: `fast` is no rate"),
+        ((SETUP, "--open", "0"), "--open: `0` is no rate"),
+        ((SETUP, "--open", "-5"), "--open: `-5` is no rate"),
+        ((SETUP, "--open", "nan%"), "--open: `nan%` is no rate"),
+        ((SETUP, "--open", "1,,2"), "--open is a list of values"),
+        ((SETUP, "--kill-node", "one"), "--kill-node: a value must be a whole number"),
+        ((SETUP, "--kill-node", "-1"), "--kill-node: a value must be from 0 to 999"),
+        ((SETUP, "--warm", "0"), "--warm must be a number of seconds above 0"),
+        ((SETUP, "--warm", "nan"), "--warm must be a number of seconds above 0"),
+        ((SETUP, "--warm", "3", "--no-warm"), "--warm and --no-warm contradict each other"),
+        ((SETUP, "--member-memory", "lots"), "--member-memory: `lots` is not a size"),
+        ((SETUP, "--member-memory", "1MB"), "--member-memory: 1MB is too little"),
+        ((SETUP, "--nodes", "2"), "--nodes is of the cluster that --emulate starts"),
+        ((SETUP, "--emulate", "ssh", "--grid", "a.toml"), "both say which hosts are used"),
+        ((SETUP, "--hosts", "nothing.txt"), "nothing.txt"),
+        (("scenario", "4"), "unknown scenario `4`"),
+        (("scenario", "1", "--members", "0"), "--members: a value must be from 1 to 1,000"),
+        (("scenario", "1", "--clients", "many"), "--clients: a value must be a whole number"),
+        (("scenario", "1", "--object-sizes", "1"), "--object-sizes: 1 is not from 32 bytes to"),
+        (("scenario", "1", "--object-sizes", "1GB"), "--object-sizes: 1GB is not from 32 bytes"),
+        (("ycsb", "g"), "unknown workload of YCSB `g`"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(ask: Ask, words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ask(*words)
+    assert told in str(caught.value)
+    assert caught.value.remedy
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--backups", "-1"), ("--rounds", "0"), ("--processes", "0"), ("--updates", "none"),
+        ("--emulate", "cloud"), ("--frsh",), ("one.xml", "two.xml"), ("scenario",), ("ycsb",),
+        ("scenario", "1", "--operations", "0"), ("ycsb", "a", "--records", "0"),
+        ("scenario", "1", "--tasks-per-client", "0"), ("run", "--members", "3"),
+    ],
+)  # fmt: skip
+def test_words_that_are_no_options_are_told(ask: Ask, words: tuple[str, ...]) -> None:
+    with pytest.raises(click.UsageError):
+        ask(*words)
+
+
+def test_a_file_may_be_called_almost_like_a_command(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("scenari").write_text((REPOSITORY / EXAMPLE).read_text())
+    assert ask("scenari").name == "data-scenari"
+
+
+@given(st.text(max_size=12))
+def test_no_rate_ends_in_anything_but_a_message(text: str) -> None:
+    try:
+        found = parse_rates([text])
+    except InputError as error:
+        assert error.remedy  # noqa: PT017
+    else:
+        for one in found:
+            assert ((one.rate or 0) > 0) != ((one.share or 0) > 0)
+
+
+@given(st.sets(st.integers(0, 999), min_size=1))
+def test_members_to_kill_are_read_in_any_order(members: set[int]) -> None:
+    assert parse_kill(" ,".join(map(str, members))) == tuple(sorted(members))
+
+
+# ---- The listing
+
+
+def test_a_dry_run_lists_cases_and_starts_nothing(gridbench: Run) -> None:
+    words = ("data", SETUP, "--open", "50%", "--rounds", "2", "--dry-run")
+    done = gridbench(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [(one["loop"], one["share"], one["repeat"]) for one in told["cases"]] == [
+        ("closed", None, 0), ("open", 0.5, 0), ("closed", None, 1), ("open", 0.5, 1),
+    ]  # fmt: skip
+    own = read_setup(REPOSITORY / EXAMPLE)
+    first = told["cases"][0]
+    assert first["parameters"] == own.to_dict()
+    assert (first["objects"], first["bytes"]) == (own.at_end, own.at_end * own.object_bytes)
+    assert first["member_memory"] == 0
+    assert told["skipped"] == []
+    shown = gridbench(*words, env={"COLUMNS": "80"})
+    assert "open loop, 0.5 of the closed" in " ".join(shown.stdout.split())
+    assert "4 cases, 0 starts of a cluster" in shown.stdout
+    assert [line for line in shown.stdout.splitlines() if len(line) > 80] == []
+
+
+def test_a_dry_run_says_what_is_smaller_and_what_may_not_be_meant(
+    gridbench: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "mine" / "classes").mkdir(parents=True)
+    (tmp_path / "mine" / "engine.toml").write_text(
+        'title = "Mine"\nclass = "a.Mine"\nclasspath = ["classes"]\nleast_members = 3\n'
+    )
+    words = ("--engine", "mine/", "--member-memory", "256MB", "--dry-run")
+    grid = ("--object-sizes", "10MB", "--members", "2,3", "--clients", "2")
+    done = gridbench("data", "scenario", "1", *grid, *words, "--backups", "0", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert len(told["cases"]) == 3
+    for one in told["cases"]:
+        assert "MNodes is 3 in place of 8" in one["notes"]
+        assert any(note.startswith("NRepeats is ") for note in one["notes"])
+        assert one["member_needs"] <= one["member_memory"] == 256 << 20
+    assert [one["skipped"] for one in told["skipped"]] == ["Mine needs 3 members at least"] * 3
+    setup = (REPOSITORY / EXAMPLE).read_text().replace("40 ", "2 ")
+    (tmp_path / "few.xml").write_text(setup)
+    done = gridbench("data", "few.xml", "--dry-run", env={"COLUMNS": "80"})
+    assert "only 2 clients will have a task." in " ".join(done.stdout.split())

@@ -31,6 +31,9 @@ COMMANDS = dict(_commands(cli, "gridbench"))
 WITHOUT_JSON = {
     "gridbench",
     "gridbench completion",
+    "gridbench data",
+    "gridbench data engines install",
+    "gridbench data engines remove",
     "gridbench engines install",
     "gridbench engines remove",
     "gridbench list-times",
@@ -42,6 +45,8 @@ WITHOUT_PROGRESS = {
     "gridbench",
     "gridbench check",
     "gridbench completion",
+    "gridbench data",
+    "gridbench data engines",
     "gridbench engines",
     "gridbench list-times",
     "gridbench published",
@@ -117,6 +122,8 @@ def test_lists_are_there_for_programs(gridbench: Run) -> None:
         ("published", "5.5.4"),
         ("simulate", "--cores", "4", "--sleep", "1"),
         ("scenario", "3", "--dry-run"),
+        ("data", "scenario", "1", "2", "3", "--dry-run"),
+        ("data", "ycsb", "all", "--dry-run"),
         ("engines",),
     ],
 )
@@ -133,6 +140,8 @@ def test_a_pipe_gets_text_of_80_columns(gridbench: Run, words: tuple[str, ...]) 
     [
         ("gridbench ", {"run", "scenario", "completion"}),
         ("gridbench engines ", {"install", "remove"}),
+        ("gridbench data ", {"run", "scenario", "ycsb", "engines"}),
+        ("gridbench data setup.xml --ki", {"--kill-node"}),
         ("gridbench run --sta", {"--start", "--start-timeout"}),
         ("gridbench completion ", {"bash", "zsh", "fish"}),
     ],
