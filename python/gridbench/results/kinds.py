@@ -10,7 +10,12 @@ from typing import cast
 from gridbench.result_kind import ResultKind
 
 SCENARIO, RUNS = "gridbench.scenario", "gridbench.report"
-_PACKAGES = ("gridbench.bench.micro", SCENARIO, "gridbench.sync")
+_PACKAGES = (
+    "gridbench.bench.micro",
+    SCENARIO,
+    "gridbench.sync",
+    "gridbench.datagrid.crossover",
+)
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""
 
 

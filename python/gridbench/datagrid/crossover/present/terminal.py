@@ -32,7 +32,7 @@ def print_table(console: Console, answer: Answer, found: Sequence[Sharing]) -> N
 
 def _table(title: str, made: Table) -> rich.table.Table:
     table = new_table(title)
-    for number, name in enumerate(made.head):
+    for number, name in enumerate(map(printable, made.head)):
         if number == 0 or (made.style == "crossings" and number == 1):
             table.add_column(name, overflow="fold")
         else:
