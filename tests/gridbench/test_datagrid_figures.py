@@ -334,7 +334,8 @@ def test_what_the_closed_loop_leaves_out() -> None:
     ("more", "outcome", "told"),
     [
         ({}, "right", ""),
-        ({"updates": 52, "in_doubt": 2, "found": 1002}, "right", ""),
+        ({"updates": 52, "in_doubt": 4, "doubtful": 2, "found": 1002}, "right", ""),
+        ({"in_doubt": 4, "doubtful": 2, "found": 1001}, "wrong", "1 of 1,000 objects lost"),
         ({"updates": 53, "in_doubt": 2}, "wrong", "1 update more in the values than were made"),
         ({"updates": 49}, "wrong", "1 update of 50 lost"),
         ({"wrong": 2}, "wrong", "2 values read that nobody had written"),

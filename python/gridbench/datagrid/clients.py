@@ -26,9 +26,6 @@ _LEAST_BYTES = 1 << 20
 """Bytes per second below which it does."""
 _LEAD = 50_000_000
 """Nanoseconds from when all client processes are told to begin until they do."""
-_LEAST_HEAP = 256 << 20
-_COPIES = 6
-"""Of an object that a client may have under way: read, changed, and in the product's buffers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +159,9 @@ def connected(
     *,
     clients: int,
     count: int,
-    size: int,
+    memory: int,
 ) -> Iterator[Clients]:
-    """So many clients in `count` processes on these hosts, for objects of `size` bytes.
+    """So many clients in `count` processes on these hosts, each with `memory` bytes of heap.
 
     ProcessError if one cannot connect.
     """
@@ -183,8 +180,7 @@ def connected(
                 "address": processes.address(host),
                 "clients": process.count,
             }
-            heap = _LEAST_HEAP + _COPIES * size * process.count
-            start = Start(process.name, cluster.engine.known_as, "client", heap, settings)
+            start = Start(process.name, cluster.engine.known_as, "client", memory, settings)
             processes.start(start, host)
         try:
             answers = processes.answers(found.names, "connected", time.monotonic() + _TO_ANSWER)

@@ -43,8 +43,9 @@ def correctness(case: Case) -> Correctness:
             told.append(f"{counted(case.missing, 'object')} to be read were not there")
         outcome: Outcome = "wrong" if told else "not checked"
         return Correctness(outcome, lost=case.missing, wrong=wrong, told=tuple(told))
-    lost = max(found.expected - found.found, found.missing, 0)
-    spare = found.found - found.expected - found.in_doubt
+    expected = found.expected + found.doubtful
+    lost = max(expected - found.found, found.missing, 0)
+    spare = found.found - expected
     updates = _difference(found.updates, found.updates_expected, found.in_doubt)
     excused = len(case.kill) > BACKUPS
     bad = bool(wrong)

@@ -107,6 +107,9 @@ class Checked:
     """Updates that ended well."""
     in_doubt: int = 0
     """Updates and inserts that ended in an error, and may have been done."""
+    doubtful: int = 0
+    """Objects whose insertion ended in an error, and that are there; they are not among those that
+    have to be there, nor among those that are missing."""
     may_collide: bool = False
     """Whether two tasks may have updated the same object at the same time, so that an update that
     is not atomic may be lost."""

@@ -151,6 +151,9 @@ final class Operations {
             ended = clock.now();
         } catch (Exception e) {
             failed(e, operation == Operation.INSERT);
+            if (operation == Operation.INSERT) {
+                recorder.doubtful.add(key);
+            }
             return false;
         }
         recorder.answered(operation, pace.intended(), began, ended);

@@ -12,6 +12,7 @@ import java.util.Map;
  * @param missing objects that were not there
  * @param errors operations that failed, by the texts of their errors
  * @param inDoubt updates and insertions that failed after they were sent
+ * @param doubtful keys of insertions among these
  * @param conflicts atomic updates that had to be repeated
  * @param ended when the last task has ended
  */
@@ -24,6 +25,7 @@ public record Ran(
         long missing,
         Map<String, Long> errors,
         @SerializedName("in_doubt") long inDoubt,
+        List<Long> doubtful,
         long conflicts,
         ProcessUse process,
         long ended) {

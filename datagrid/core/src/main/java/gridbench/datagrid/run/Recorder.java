@@ -3,6 +3,8 @@ package gridbench.datagrid.run;
 import gridbench.datagrid.task.Operation;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * What one client sees. No other thread writes here, and only the progress is read by others while
@@ -17,6 +19,8 @@ final class Recorder {
     final Windows windows;
     final Errors errors = new Errors();
     final TaskLog log;
+    // Keys of insertions that failed, and may have been done.
+    final List<Long> doubtful = new ArrayList<>();
     final long[] counts = new long[Operation.values().length];
     long shared;
     long wrong;

@@ -25,6 +25,7 @@ final class Report {
                 sum(recorders, recorder -> recorder.missing),
                 errors,
                 sum(recorders, recorder -> recorder.inDoubt),
+                recorders.stream().flatMap(recorder -> recorder.doubtful.stream()).toList(),
                 sum(recorders, recorder -> recorder.conflicts),
                 use,
                 Arrays.stream(tasks.ended()).max().orElse(0));
