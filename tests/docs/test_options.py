@@ -9,6 +9,7 @@ import pytest
 from blocks import pages, prose_of
 
 from gridbench.cli import cli
+from gridbench.datagrid.options import DefaultToRun
 
 #: `gridbench scenario --rounds`
 SPAN = re.compile(r"`gridbench (\w[\w-]*)([^`]*)`")
@@ -26,6 +27,8 @@ def test_pages_name_commands() -> None:
 @pytest.mark.parametrize(("name", "words"), NAMED)
 def test_command_is_there(name: str, words: list[str]) -> None:
     command = cli.commands[name]
+    if isinstance(command, DefaultToRun) and words:
+        words = command.with_command(words)
     if isinstance(command, click.Group) and words and not words[0].startswith("-"):
         command = command.commands[words.pop(0)]
     there = {option for parameter in command.params for option in parameter.opts}

@@ -66,7 +66,14 @@ def test_a_member_holds_its_part_of_all_copies() -> None:
 def test_what_is_inserted_and_shared_counts_too() -> None:
     more = replace(PLAIN, write_data_size=3, shared_data_size=760)
     assert more.at_end == 1000 + 760 + 240
-    assert member(more, 1) == 2 * member(PLAIN, 1)
+    # A warm-up inserts 1000 objects of each client, and removes them.
+    assert member(more, 1) == 6 * member(PLAIN, 1)
+    # Or as many as are 64 MB; but one at least.
+    large = replace(more, object_size=10_240.0)
+    held = large.object_bytes + 92 + 8
+    assert member(large, 0) == round(1.25 * (2000 + 4) * held / 4)
+    less = replace(large, object_size=1024.0)
+    assert member(less, 0) == round(1.25 * (2000 + 64) * (1024 * 1024 + 100) / 4)
 
 
 def test_those_that_are_left_hold_what_the_killed_ones_held() -> None:
@@ -100,19 +107,22 @@ def test_a_machine_has_all_processes() -> None:
     mnodes=st.integers(1, 20),
     nnodes=st.integers(1, 100),
     size=st.floats(1 / 32, 20_000),
+    inserts=st.booleans(),
     backups=st.integers(0, 6),
     memory=st.integers(0, 16 * GB),
 )
 def test_just_as_many_objects_as_there_is_room_for_fit(
-    mnodes: int, nnodes: int, size: float, backups: int, memory: int
+    *, mnodes: int, nnodes: int, size: float, inserts: bool, backups: int, memory: int
 ) -> None:
     own = replace(PLAIN, mnodes=mnodes, nnodes=nnodes, object_size=size)
+    if inserts:
+        own = replace(own, write_data_size=1)
     most = capacity(own, GRID, backups, memory)
-    if most > 0:
-        need = need_of(wanted(replace(own, nobjects=most)), GRID, backups).member
-        assert need <= memory + 1  # of rounding
-    need = need_of(wanted(replace(own, nobjects=most + 2)), GRID, backups).member
-    assert need > memory - 1
+    if most > own.inserted:
+        fits = replace(own, nobjects=most - own.inserted)
+        assert need_of(wanted(fits), GRID, backups).member <= memory + 1  # of rounding
+    beyond = replace(own, nobjects=most + 2)
+    assert need_of(wanted(beyond), GRID, backups).member > memory - 1
 
 
 @given(available=st.integers(0, 1 << 45), members=st.integers(1, 1000))

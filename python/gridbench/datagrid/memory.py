@@ -20,6 +20,8 @@ _ROOM = 1.25  # members' parts are not quite the same, and a heap that is full c
 _UNDER_WAY = 2  # an object that a client works on is in a member as what came, and as what goes
 _IN_CLIENT = 6  # and in the client as what was read and changed, and in the product's buffers
 _CLIENT = 256 * MB  # of the heap of a client process, without objects
+_WARMING = 64 * MB  # the most that a warm-up inserts before it removes it, but for an object each
+_MOST_WARMING = 1000  # objects of a client that it inserts
 _OUTSIDE = 64 * MB  # of each Java process, outside of its heap
 
 
@@ -37,7 +39,8 @@ def need_of(wanted: Wanted, described: Description, backups: int) -> Need:
     """What a case needs at most. `backups`: copies beside the first one, as asked for."""
     workload = wanted.workload
     own = workload.parameters
-    held = _ROOM * workload.at_most * _bytes_of_object(own, described)
+    objects = workload.at_most + (_inserted_warming(own) if workload.inserted_at_most else 0)
+    held = _ROOM * objects * _bytes_of_object(own, described)
     threads = -(-own.nnodes // wanted.processes)
     client = _CLIENT + _IN_CLIENT * threads * own.object_bytes
     if not wanted.members:
@@ -58,7 +61,8 @@ def capacity(own: Parameters, described: Description, backups: int, memory: int)
     data: float = memory
     if described.members:
         data = (memory - _fixed(own, described)) * own.mnodes / copies(own.mnodes, backups)
-    return max(0, int(data / _ROOM / _bytes_of_object(own, described)))
+    objects = int(data / _ROOM / _bytes_of_object(own, described))
+    return max(0, objects - (_inserted_warming(own) if own.write_data_size else 0))
 
 
 def check_members(wanted: Wanted, described: Description, backups: int, memory: int) -> None:
@@ -101,6 +105,12 @@ def machine_need(wanted: Wanted, described: Description, backups: int, memory: i
     members = wanted.members * (memory + _OUTSIDE)
     client = need_of(wanted, described, backups).client
     return members + wanted.processes * (client + _OUTSIDE)
+
+
+def _inserted_warming(own: Parameters) -> int:
+    """Objects that are there for the time of the warm-up only, at most."""
+    each = min(_MOST_WARMING, _WARMING // own.nnodes // own.object_bytes)
+    return own.nnodes * max(1, each)
 
 
 def _bytes_of_object(own: Parameters, described: Description) -> int:

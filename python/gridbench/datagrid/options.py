@@ -25,18 +25,25 @@ if TYPE_CHECKING:
 _DEFAULT = "run"
 
 
-class _DefaultToRun(click.Group):
+class DefaultToRun(click.Group):
     """A group whose first word may also be a set-up file, an option of `run`, or missing: then
     `run` is meant."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` before the words that are for it."""
         completing = not args and ctx.resilient_parsing
-        if not completing and (not args or args[0] not in (*self.commands, *ctx.help_option_names)):
-            if args and not args[0].startswith("-"):
-                self._refuse_misspelt(args[0])
-            args = [_DEFAULT, *args]
+        if not completing and not set(args[:1]) & set(ctx.help_option_names):
+            args = self.with_command(args)
         return super().parse_args(ctx, args)
+
+    def with_command(self, words: list[str]) -> list[str]:
+        """The words with that of a command before them, if they have none. InputError for a command
+        that is misspelt."""
+        if words and words[0] in self.commands:
+            return words
+        if words and not words[0].startswith("-"):
+            self._refuse_misspelt(words[0])
+        return [_DEFAULT, *words]
 
     def _refuse_misspelt(self, word: str) -> None:
         near = difflib.get_close_matches(word.lower(), self.commands, n=1, cutoff=0.7)
@@ -164,7 +171,7 @@ def _with(
     return decorate
 
 
-@click.group(cls=_DefaultToRun, short_help="Measure data grids: tasks read and update objects.")
+@click.group(cls=DefaultToRun, short_help="Measure data grids: tasks read and update objects.")
 def data() -> None:
     """Measure data grids: tasks read, update and insert objects of a cluster.
 
