@@ -285,6 +285,19 @@ def test_every_option_is_asked_for(ask: Ask, tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.record()))["warm_up"] == asdict(found.warm_up)
 
 
+def test_what_may_not_be_meant_is_said_once(ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "mine" / "classes").mkdir(parents=True)
+    engine = tmp_path / "mine" / "engine.toml"
+    engine.write_text('title = "Mine"\nclass = "a.Mine"\nclasspath = ["classes"]\n')
+    words = ("scenario", "2", "--members", "1,2,3", "--clients", "3", "--engine", str(engine))
+    assert ask(*words, "--backups", "2").cautions() == [
+        "On 1 member there is 1 copy of each object in all.",
+        "On 2 members there are 2 copies of each object in all.",
+    ]
+    assert ask(*words, "--backups", "0").cautions() == []
+    assert ask(*words[:-2], "--backups", "2").cautions() == []  # there are no members
+
+
 def test_members_to_kill_are_in_order(ask: Ask, tmp_path: Path) -> None:
     engine = tmp_path / "mine" / "engine.toml"
     (tmp_path / "mine" / "classes").mkdir(parents=True)
@@ -468,7 +481,8 @@ def test_a_dry_run_says_what_is_smaller_and_what_may_not_be_meant(
         assert "MNodes is 3 in place of 8" in one["notes"]
         assert any(note.startswith("NRepeats is ") for note in one["notes"])
         assert one["member_needs"] <= one["member_memory"] == 256 << 20
-    assert [one["skipped"] for one in told["skipped"]] == ["Mine needs 3 members at least"] * 3
+    assert [one["why"] for one in told["skipped"]] == ["Mine needs 3 members at least"] * 3
+    assert told["cautions"] == []
     setup = (REPOSITORY / EXAMPLE).read_text().replace("40 ", "2 ")
     (tmp_path / "few.xml").write_text(setup)
     done = gridbench("data", "few.xml", "--dry-run", env={"COLUMNS": "80"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from gridbench.datagrid.engines.engine import Engine
@@ -15,7 +17,7 @@ from gridbench.tables import new_table
 def list_cases(request: Request) -> None:
     """Print a row for each case, in the order in which they would be run: objects that there are in
     the end, what each member needs of the memory that it has, and all processes together. Below it
-    stands what is not as the scenario has it, and what may not be meant."""
+    stands what is not as the scenario has it; at the end, what may not be meant."""
     plan = plan_of(request)
     engines = {one.name: one for one in request.engines}
     rows = [_row(request, engines[one.engine], one) for one in plan.wanted]
@@ -38,14 +40,17 @@ def list_cases(request: Request) -> None:
                 table.add_row(f"  {note}")
     console = request.printing.tables()
     console.print(table, markup=False)
-    skipped = [{"case": one.told(), "skipped": why} for one, why in plan.skipped]
-    for one in skipped:
-        console.print(f"skipped: {one['case']}: {one['skipped']}", markup=False)
-    clusters = len({(one.repeat, one.cluster) for one in plan.wanted if one.members})
+    skipped = [{"case": one.told(), "why": why} for one, why in plan.skipped]
+    for left_out in skipped:
+        console.print("{case}: left out, as {why}".format(**left_out), markup=False)
+    clusters = sum(members > 0 for (_, members), _ in groupby(plan.wanted, attrgetter("cluster")))
+    cautions = request.cautions()
+    for one in cautions:
+        console.print(one, markup=False)
     console.print(
         f"{counted(len(rows), 'case')}, {counted(clusters, 'start')} of a cluster", markup=False
     )
-    request.printing.document(lambda: {"cases": rows, "skipped": skipped})
+    request.printing.document(lambda: {"cases": rows, "skipped": skipped, "cautions": cautions})
 
 
 def _row(request: Request, engine: Engine, wanted: Wanted) -> dict[str, Any]:
@@ -70,5 +75,5 @@ def _row(request: Request, engine: Engine, wanted: Wanted) -> dict[str, Any]:
         "member_needs": need.member,
         "member_memory": memory if wanted.members else 0,
         "memory": machine_need(wanted, described, request.backups, memory),
-        "notes": [*workload.scaled_told(), *workload.cautions()],
+        "notes": workload.scaled_told(),
     }

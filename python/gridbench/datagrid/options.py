@@ -312,4 +312,6 @@ def _run_or_list(request: Request, *, dry_run: bool) -> None:
         return
     from gridbench.datagrid.command import run_data
 
+    for caution in request.cautions():
+        request.printing.say(caution)
     sys.exit(run_data(request))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gridbench.datagrid.record import Updates
 from gridbench.datagrid.workload import Workload
+from gridbench.formats import counted
 from gridbench.hosts.where import Where
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing
@@ -94,6 +95,15 @@ class Request:
         if self.member_memory is not None:
             return self.member_memory
         return _ELSEWHERE if self.elsewhere else default_member_memory(self.available, members)
+
+    def cautions(self) -> list[str]:
+        """What the user may not have meant, in whole sentences, each once."""
+        found = [told for one in self.workloads for told in one.cautions()]
+        for members in sorted({one.parameters.mnodes for one in self.workloads}):
+            if members <= self.backups and any(one.described.members for one in self.engines):
+                held = "is 1 copy" if members == 1 else f"are {members} copies"
+                found.append(f"On {counted(members, 'member')} there {held} of each object in all.")
+        return list(dict.fromkeys(found))
 
     def record(self) -> dict[str, object]:
         """For the header of results: what all of their cases have in common, and no case tells."""
