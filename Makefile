@@ -150,7 +150,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 
 # Of all that Maven tells, warnings and what the tests' own part of it says.
 .PHONY: test-java
-test-java: jdk ## unit tests of the data-grid benchmark's clients and members
+test-java: jdk redis ## the data-grid benchmark: its clients and members, and each data grid with three of these
 	MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' \
 		mvn -B -ntp -f datagrid/pom.xml test
 

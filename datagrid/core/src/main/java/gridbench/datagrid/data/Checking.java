@@ -3,6 +3,7 @@ package gridbench.datagrid.data;
 import gridbench.datagrid.Store;
 import gridbench.datagrid.value.Values;
 import java.util.List;
+import java.util.function.LongConsumer;
 
 /** Reads objects after a run, and checks all of them. */
 public final class Checking {
@@ -37,11 +38,17 @@ public final class Checking {
      * @param first key
      * @param last key + 1
      * @param size bytes of a value
+     * @param progress is told how many keys were looked at, ten times a second
      */
-    public static Checked check(Store store, long first, long last, int size) throws Exception {
+    public static Checked check(Store store, long first, long last, int size, LongConsumer progress)
+            throws Exception {
         var checking = new Checking(store, size);
+        var often = new Often(progress);
         var most = Math.max(1, Math.min(MOST_AT_ONCE, BYTES_AT_ONCE / size));
-        Keys.forEach(first, last, most, checking::check);
+        Keys.forEach(first, last, most, keys -> {
+            checking.check(keys);
+            often.tell(checking.read + checking.missing);
+        });
         return new Checked(checking.read, checking.missing, checking.wrong, checking.updates);
     }
 

@@ -14,8 +14,6 @@ public final class Loading {
      */
     public record Loaded(long objects, long bytes, double seconds) {}
 
-    private static final long BETWEEN_PROGRESS = 100_000_000;
-
     private Loading() {}
 
     /**
@@ -32,7 +30,7 @@ public final class Loading {
             Store store, long first, long last, int size, long batch, LongConsumer progress)
             throws Exception {
         var began = System.nanoTime();
-        var told = began;
+        var often = new Often(progress);
         var most = Math.max(1, batch / size);
         var values = new HashMap<Long, byte[]>();
         for (var key = first; key < last; ) {
@@ -42,10 +40,7 @@ public final class Loading {
             }
             store.putAll(values);
             values.clear();
-            if (System.nanoTime() - told > BETWEEN_PROGRESS) {
-                told = System.nanoTime();
-                progress.accept(key - first);
-            }
+            often.tell(key - first);
         }
         var objects = last - first;
         return new Loaded(objects, objects * size, (System.nanoTime() - began) / 1e9);

@@ -55,13 +55,18 @@ final class Requests {
                 last(request),
                 request.wholeInt("size", Values.HEADER),
                 request.whole("batch", 1),
-                objects -> conversation.answer("done", objects));
+                this::tell);
         conversation.answer("loaded", loaded);
     }
 
     private void check(Fields request) throws Exception {
         var size = request.wholeInt("size", Values.HEADER);
-        conversation.answer("checked", Checking.check(store, first(request), last(request), size));
+        var checked = Checking.check(store, first(request), last(request), size, this::tell);
+        conversation.answer("checked", checked);
+    }
+
+    private void tell(long done) {
+        conversation.answer("done", done);
     }
 
     private void bare(Fields request) throws Exception {

@@ -21,7 +21,7 @@ class LoadingTest {
         assertEquals(1000, loaded.objects());
         assertEquals(100_000, loaded.bytes());
         assertEquals(1000, store.size());
-        assertEquals(new Checking.Checked(1000, 0, 0, 0), Checking.check(store, 10, 1010, 100));
+        assertEquals(new Checking.Checked(1000, 0, 0, 0), Checking.check(store, 10, 1010, 100, done -> {}));
     }
 
     @Test
@@ -40,10 +40,10 @@ class LoadingTest {
         var updated = Values.make(5, 100);
         Values.countUpdates(updated, 7);
         store.put(5, updated);
-        assertEquals(new Checking.Checked(9, 1, 1, 7), Checking.check(store, 0, 10, 100));
+        assertEquals(new Checking.Checked(9, 1, 1, 7), Checking.check(store, 0, 10, 100, done -> {}));
         Removal.remove(store, 4, 10);
         assertEquals(3, store.size());
-        assertEquals(new Checking.Checked(3, 7, 1, 0), Checking.check(store, 0, 10, 100));
+        assertEquals(new Checking.Checked(3, 7, 1, 0), Checking.check(store, 0, 10, 100, done -> {}));
     }
 
     private static List<Integer> batches(long count, int size, long batch) throws Exception {

@@ -20,7 +20,7 @@ class NullGridTest {
             Loading.load(store, 0, 100, 1024, 10_000, done -> {});
             assertTrue(Values.holds(17, 1024, store.get(17)));
             assertSame(store.get(1), store.get(2));
-            assertEquals(new Checking.Checked(100, 0, 0, 0), Checking.check(store, 0, 100, 1024));
+            assertEquals(new Checking.Checked(100, 0, 0, 0), Checking.check(store, 0, 100, 1024, done -> {}));
         }
     }
 

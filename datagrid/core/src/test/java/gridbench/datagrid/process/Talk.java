@@ -8,6 +8,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.Writer;
 import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 
 /** The other side of a conversation with a real process. */
@@ -26,6 +27,8 @@ final class Talk implements AutoCloseable {
                         main.getName())
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
+        // One that does not answer is not waited for for ever.
+        CompletableFuture.delayedExecutor(120, TimeUnit.SECONDS).execute(process::destroyForcibly);
         out = process.outputWriter();
         in = process.inputReader();
     }
@@ -38,6 +41,13 @@ final class Talk implements AutoCloseable {
         var line = in.readLine();
         assertTrue(line != null, "the process has ended");
         return JsonParser.parseString(line).getAsJsonObject();
+    }
+
+    /** Reads what there still is. */
+    void readToEnd() throws IOException {
+        while (in.readLine() != null) {
+            continue;
+        }
     }
 
     /** What a request is answered with at last. */
@@ -64,9 +74,8 @@ final class Talk implements AutoCloseable {
 
     /** The exit code, when the process has ended and its output with it. */
     int exitCode() throws IOException, InterruptedException {
-        assertTrue(process.waitFor(60, TimeUnit.SECONDS), "the process does not end");
         assertTrue(in.readLine() == null, "something is left in standard output");
-        return process.exitValue();
+        return process.waitFor();
     }
 
     @Override

@@ -38,12 +38,12 @@ class RunTest {
         assertTrue(warmed.operations() > 0 && !warmed.rates().isEmpty(), warmed.toString());
         assertEquals(Map.of(), warmed.errors());
         assertEquals(53, store.size());
-        assertEquals(new Checking.Checked(53, 0, 0, 0), Checking.check(store, 0, 53, Plans.SIZE));
+        assertEquals(new Checking.Checked(53, 0, 0, 0), Checking.check(store, 0, 53, Plans.SIZE, done -> {}));
 
         var ran = run.go(System.nanoTime(), (tasks, operations) -> {});
         assertEquals(new Ran.Counts(200, 100, 400, 0, 0, 60), ran.counts());
         assertEquals(453, store.size());
-        var checked = Checking.check(store, 0, 453, Plans.SIZE);
+        var checked = Checking.check(store, 0, 453, Plans.SIZE, done -> {});
         assertEquals(453, checked.read());
         assertEquals(0, checked.wrong() + checked.missing());
         assertEquals(0, ran.wrong() + ran.missing() + ran.inDoubt() + ran.conflicts());
@@ -86,7 +86,7 @@ class RunTest {
                     Arrays.toString(Arrays.stream(ran.tasks().id()).sorted().toArray()));
         }
         assertEquals(60, store.size());
-        assertEquals(60, Checking.check(store, 0, 60, Plans.SIZE).read());
+        assertEquals(60, Checking.check(store, 0, 60, Plans.SIZE, done -> {}).read());
     }
 
     @Test
@@ -104,7 +104,7 @@ class RunTest {
         var ran = run(store, plan);
         assertEquals(8000, ran.counts().updates());
         assertTrue(ran.conflicts() > 0, "no conflicts at all");
-        assertEquals(new Checking.Checked(2, 0, 0, 8000), Checking.check(store, 0, 2, Plans.SIZE));
+        assertEquals(new Checking.Checked(2, 0, 0, 8000), Checking.check(store, 0, 2, Plans.SIZE, done -> {}));
     }
 
     @Test
@@ -154,7 +154,7 @@ class RunTest {
             assertEquals(1, ran.inDoubt());
             assertEquals(2, ran.errors().size());
         }
-        assertEquals(16, Checking.check(store.map, 0, 10, Plans.SIZE).updates());
+        assertEquals(16, Checking.check(store.map, 0, 10, Plans.SIZE, done -> {}).updates());
     }
 
     @Test
@@ -199,7 +199,7 @@ class RunTest {
             assertTrue(counts.inserts() > 0 && counts.scans() > 0 && counts.overwrites() > 0);
             assertEquals(0, ran.missing() + ran.wrong());
             assertEquals(100 + counts.inserts(), store.size());
-            assertEquals(store.size(), Checking.check(store, 0, store.size(), Plans.SIZE).read());
+            assertEquals(store.size(), Checking.check(store, 0, store.size(), Plans.SIZE, done -> {}).read());
         }
     }
 
