@@ -4,6 +4,7 @@ import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import gridbench.datagrid.Cluster;
+import gridbench.datagrid.process.MemberProcess;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -32,9 +33,11 @@ final class MemberUnderTest implements AutoCloseable {
         log = cluster.folder().resolve("member-" + index + ".log");
         var command = new ArrayList<String>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-Xmx" + memory, "-XX:+DisplayVMOutputToStderr"));
+        command.addAll(List.of("-Xmx" + memory, "-XX:+DisplayVMOutputToStderr", "-XX:-UsePerfData"));
+        // They run for seconds, most of which better compilation would take.
+        command.add("-XX:TieredStopAtLevel=1");
         command.addAll(engine.jvm());
-        command.addAll(List.of("-cp", System.getProperty("java.class.path"), SimpleMember.class.getName()));
+        command.addAll(List.of("-cp", System.getProperty("java.class.path"), MemberProcess.class.getName()));
         process = new ProcessBuilder(command)
                 .directory(cluster.folder().toFile())
                 .redirectError(log.toFile())
