@@ -29,7 +29,7 @@ public final class IgniteGrid implements DataGrid {
     static final String CACHE = "objects";
     static final String REGION = "data";
 
-    private static final int JOIN_MILLISECONDS = 60_000;
+    private static final int JOIN_MILLISECONDS = 180_000;
 
     /** After so long an operation without an answer fails. */
     private static final int OPERATION_MILLISECONDS = 10_000;

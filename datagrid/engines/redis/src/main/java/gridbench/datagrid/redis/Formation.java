@@ -9,7 +9,7 @@ import redis.clients.jedis.exceptions.JedisDataException;
 
 /** How servers become a cluster, as redis-cli --cluster create does it. */
 final class Formation {
-    private static final int PATIENCE_SECONDS = 60;
+    private static final int PATIENCE_SECONDS = 180;
     private static final int POLL_MILLISECONDS = 20;
 
     private final Layout layout;
