@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Sequence
 
 from gridbench.datagrid.engines.build import Build
 from gridbench.datagrid.engines.engine import Engine, find_engine, own_engines
 from gridbench.datagrid.engines.installation import install
+from gridbench.datagrid.engines.sources import CORE
 from gridbench.engines.installing import remove
 from gridbench.engines.listing import Listed, act_on_each, none_named, print_listed
 from gridbench.errors import InputError
@@ -48,6 +51,13 @@ def install_engines(names: Sequence[str], *, everything: bool, quiet: bool = Fal
 def remove_engines(names: Sequence[str], *, quiet: bool = False) -> int:
     """Remove what was built of data grids; the exit status."""
     return act_on_each(_builds(map(_own, names)), remove, quiet=quiet)
+
+
+def print_class_path() -> None:
+    """Print where the core's interfaces are, for Java's compiler."""
+    core = find_engine(CORE)
+    core.ensure(lambda line: print(f"{CORE}: {line}", file=sys.stderr))
+    print(*core.class_path(), sep=os.pathsep)
 
 
 def _builds(engines: Iterable[Engine]) -> list[Build]:

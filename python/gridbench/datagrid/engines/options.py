@@ -57,3 +57,18 @@ def remove(names: tuple[str, ...], *, quiet: bool) -> None:
     from gridbench.datagrid.engines.commands import remove_engines
 
     sys.exit(remove_engines(names, quiet=quiet))
+
+
+@engines.command(
+    "class-path",
+    cls=CommandWithExamples,
+    examples=('javac -cp "$(gridbench data engines class-path)" -d classes mine/*.java',),
+)
+def class_path() -> None:
+    """Print the class path that a data grid of your own is compiled with.
+
+    What it names is built if that has not been done yet.
+    """
+    from gridbench.datagrid.engines.commands import print_class_path
+
+    print_class_path()
