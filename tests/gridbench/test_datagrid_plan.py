@@ -141,7 +141,7 @@ def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
 @pytest.mark.parametrize(
     ("kill", "told"),
     [
-        ((3,), "there is no member 3 to kill: there are 0 to 2"),
+        ((3,), "there is no member 3 to kill: the last one is 2"),
         ((0, 9), "there is no member 9 to kill"),
         ((0, 1, 2), "all members would be killed, and none be left to answer"),
     ],

@@ -119,7 +119,7 @@ def why_not(request: Request, engine: Engine, workload: Workload) -> str:
     if members < least:
         return f"{engine.described.title} needs {counted(least, 'member')} at least"
     if absent := [index for index in request.kill if index >= members]:
-        return f"there is no member {absent[0]} to kill: there are 0 to {members - 1}"
+        return f"there is no member {absent[0]} to kill: the last one is {members - 1}"
     if len(request.kill) == members:
         return "all members would be killed, and none be left to answer"
     return ""
