@@ -18,6 +18,7 @@ from gridbench.pages.render import as_json, environment
 from gridbench.pages.table import Cell, Table, facts
 
 TEXT, MARK = 4.5, 3.0
+DATA_GRIDS = ("hazelcast", "coherence", "geode", "ignite", "redis", "embedded")
 EVIL = "</script><b onclick='x'>&"
 
 
@@ -63,14 +64,15 @@ def test_text_can_be_read(dark: bool) -> None:
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_marks_can_be_seen(dark: bool) -> None:
     paper = theme(dark)["paper"]
-    marks = PHASES | engine_colours(engines()) | {colour: colour for colour in SERIES}
+    marks = PHASES | engine_colours([*engines(), *DATA_GRIDS])
+    marks |= {colour: colour for colour in SERIES}
     assert len(marks) > 30
     for name, colour in marks.items():
         assert contrast(colour, paper) >= MARK, name
 
 
 def test_each_engine_has_a_colour_of_its_own_and_its_variants_have_it_too() -> None:
-    colours = engine_colours(engines())
+    colours = engine_colours([*engines(), *DATA_GRIDS])
     assert len(set(colours.values())) == len(colours) > 20
     told = engine_colours(["ray", "ray on 2 hosts", "rays", "gridrpc-slurm-native (TLS)"])
     assert told["ray"] == told["ray on 2 hosts"] == colours["ray"]
@@ -88,6 +90,7 @@ def test_no_page_has_a_colour_of_its_own() -> None:
         "advise/advise.js",
         "simulate/sweep.js",
         "sync/present/sync.js",
+        "datagrid/present/datagrid.js",
         "pages/plots.js",
         "pages/curves.js",
     ]

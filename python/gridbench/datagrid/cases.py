@@ -151,8 +151,8 @@ def repeats_of(cases: Iterable[Case]) -> list[Repeats]:
             group[0].kill,
             group[0].loop,
             group[0].updates,
-            group[0].rate or 0.0,
             titles.index(group[0].title),
+            group[0].rate or 0.0,
         ),
     )
     found = []

@@ -32,6 +32,12 @@ _ENGINES = {
     "slurm-jobs": "#8a6f5a",
     "htcondor-jobs": "#7a7a3a",
     "gridengine-jobs": "#b3701a",
+    "hazelcast": "#3a84c4",
+    "coherence": "#d0532f",
+    "geode": "#2f8f4f",
+    "ignite": "#b8429a",
+    "redis": "#a8801f",
+    "embedded": "#808890",
 }
 SERIES = (
     "#2f7fd6",

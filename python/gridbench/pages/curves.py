@@ -44,6 +44,9 @@ class Line:
     dash: str = ""
     """Of a limit, an expectation or another's figures, which have no marks; empty: it is measured.
     """
+    joined: bool = True
+    """Whether a line goes from mark to mark."""
+    in_legend: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,8 @@ class Curve:
             "index": self.lines.index(line),
             **({"engine": line.engine} if line.engine else {}),
             **({"dash": line.dash} if line.dash else {}),
+            **({} if line.joined else {"marks": True}),
+            **({} if line.in_legend else {"unnamed": True}),
             "x": [point.place.x for point in line.points],
             "y": [point.value.value for point in line.points],
             "low": [low for low, _ in ends],

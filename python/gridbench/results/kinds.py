@@ -14,6 +14,7 @@ _PACKAGES = (
     "gridbench.bench.micro",
     SCENARIO,
     "gridbench.sync",
+    "gridbench.datagrid",
     "gridbench.datagrid.crossover",
 )
 """Those that have one, in the order in which they are asked; what is left are runs and logs."""

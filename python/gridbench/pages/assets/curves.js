@@ -29,7 +29,8 @@ const curves = (() => {
   });
 
   // `styled(line)`: its colour, width, dash, and the size and symbol of its marks. A line with a dash of
-  // its own is a limit or an expectation, and has no marks; hollow marks do not count.
+  // its own is a limit or an expectation, and has no marks; hollow marks do not count. What is
+  // `unnamed` is not in the legend, and where a fit goes through `marks` no line does.
   function draw(made, figure, styled) {
     const lines = made.lines.filter((line) => line.x.length);
     if (!lines.length) return null;
@@ -37,7 +38,7 @@ const curves = (() => {
       const { colour, width, size, symbol, dash = "solid" } = styled(line);
       return {
         name: plain(line.name), x: line.x, y: line.y, text: hovers(line.hover),
-        mode: line.dash ? "lines" : "lines+markers", line: { color: colour, width, dash: line.dash ?? dash },
+        mode: line.dash ? "lines" : line.marks ? "markers" : "lines+markers", showlegend: lines.length > 1 && !line.unnamed, line: { color: colour, width, dash: line.dash ?? dash },
         marker: {
           color: colour, size,
           symbol: line.hollow ? line.hollow.map((hollow) => hollow ? `${symbol}-open` : symbol) : symbol,
@@ -46,9 +47,10 @@ const curves = (() => {
         hovertemplate: "%{text}<extra></extra>",
       };
     });
-    const entry = 50 + 7 * Math.max(...lines.map((line) => line.name.length));
+    const named = lines.filter((line) => !line.unnamed);
+    const entry = 50 + 7 * Math.max(...named.map((line) => line.name.length));
     const perRow = Math.max(1, Math.floor((figure.clientWidth - 90) / (entry + 20)));
-    const legend = 30 + 20 * Math.ceil(lines.length / perRow);
+    const legend = 30 + 20 * Math.ceil(named.length / perRow);
     return {
       traces,
       layout: layout(340 + legend, scaled(made.x, made.x.title, (figure.clientWidth - 100) / 64, { zeroline: false }),

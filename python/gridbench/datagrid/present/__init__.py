@@ -1,0 +1,7 @@
+"""The results of data grids in the terminal, as Markdown, and as a page."""
+
+from gridbench.datagrid.present.markdown import write_markdown
+from gridbench.datagrid.present.page import write_report
+from gridbench.datagrid.present.terminal import print_table
+
+__all__ = ["print_table", "write_markdown", "write_report"]

@@ -1,0 +1,329 @@
+"""What is said of the cases in sentences: the outcome, and what a reader has to know besides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gridbench.datagrid.cases import Repeats
+from gridbench.datagrid.figures import Figures, disturbed
+from gridbench.datagrid.loops import compared_loops
+from gridbench.datagrid.naming import (
+    case_name,
+    clients_of,
+    killed_words,
+    label_shown,
+    members_of,
+    size_shown,
+    variant,
+)
+from gridbench.datagrid.present.cells import worst_of
+from gridbench.datagrid.present.scenario_tables import line_name, place_shown
+from gridbench.datagrid.record import Case
+from gridbench.datagrid.sweeps import Axis, sweeps_of
+from gridbench.formats import amount, counted, digits, times
+from gridbench.machine.words import disturbed_count, no_claim, sentence
+from gridbench.published.data_grid import FIT_OPERATIONS, data_grid_slides
+from gridbench.record_file import Header
+from gridbench.statistics.claims import ENOUGH
+from gridbench.statistics.interval import Interval
+
+_MOST_TOLD = 4
+"""Cases, products or reasons that are named one by one."""
+_LONGEST_REASON = 160
+_NOTABLE = 1.1
+"""By which factor a closed loop has to be wrong to be told of."""
+_NOUNS = {"read": "reads", "update": "updates", "write": "insertions"}
+
+
+def headline(groups: Sequence[Repeats]) -> list[str]:
+    """The outcome, most important first."""
+    if not groups:
+        return ["No case was measured yet."]
+    if not any(group.measured for group in groups):
+        why = next((case.why for group in groups for case in group.cases if case.why), "")
+        return [f"No case came to its end: {_shortened(why)}"]
+    found = []
+    if not any(group.counts for group in groups):
+        found.append(no_claim("no case is valid") + " As far as that tells:")
+    found += [_race(race) for race in races(groups)]
+    found.append(_data(groups))
+    found += _sizes(groups)
+    found += _contention(groups)
+    found += _kills(groups)
+    found += _loops(groups)
+    return found
+
+
+def races(groups: Sequence[Repeats]) -> list[list[Repeats]]:
+    """For each label the case that most products can be compared in, the fastest first; of several,
+    the one with the highest throughput."""
+    kept = [group for group in groups if group.measured and not group.case.kill]
+    valid = [group for group in kept if group.counts] or kept
+    found: dict[tuple[str, str], dict[object, list[Repeats]]] = {}
+    for group in valid:
+        case = group.case
+        # A comparison is of what is usual, if there is anything.
+        shapes = found.setdefault((case.label, variant(case)), {})
+        shapes.setdefault(case.identity[1:-1], []).append(group)
+    chosen = []
+    labels = {label for label, how in found if not how}
+    for (label, how), shapes in found.items():
+        if how and label in labels:
+            continue
+        best = max(shapes.values(), key=lambda own: (len(own), max(map(_rate, own))))
+        chosen.append(sorted(best, key=_rate, reverse=True))
+    return chosen
+
+
+def notices(groups: Sequence[Repeats]) -> list[str]:
+    """What could mislead someone who looks at tables and pictures only."""
+    cases = [case for group in groups for case in group.cases]
+    found = []
+    bad = [group for group in groups if worst_of(group).outcome in ("wrong", "lost")]
+    for group in bad[:_MOST_TOLD]:
+        found.append(f"{case_name(group.case)}: {'; '.join(worst_of(group).told)}.")
+    if len(bad) > _MOST_TOLD:
+        found.append(f"The data were not right in {len(bad) - _MOST_TOLD} more cases.")
+    found += _failed(cases)
+    loads = [case.load or {} for case in cases if disturbed(case)]
+    processors = next((load["processors"] for load in loads if load.get("processors")), None)
+    if told := disturbed_count(len(loads), len(cases), "runs", processors):
+        found.append(sentence(told))
+    found += _invalid(groups)
+    unchecked = sum(case.status == "done" and case.checked is None for case in cases)
+    if unchecked:
+        found.append(f"The data of {counted(unchecked, 'run')} were not checked.")
+    unknown = sum((case.load or {}).get("judgement") == "not known" for case in cases)
+    if unknown:
+        found.append(
+            f"Of {counted(unknown, 'run')} it is not known whether other programs disturbed it."
+        )
+    if groups and max(len(group.cases) for group in groups) == 1:
+        found.append("Each case was measured once: nothing tells how far its figures scatter.")
+    scaled = {name for case in cases for name in case.scaled}
+    if scaled:
+        found.append(
+            f"The scenarios are scaled down: {', '.join(sorted(scaled))}"
+            f" {'is' if len(scaled) == 1 else 'are'} not the scenarios' own."
+        )
+    return found
+
+
+def subheading(header: Header, groups: Sequence[Repeats]) -> str:
+    """Products, runs, clients, members, machine and day in a line."""
+    machine = header.machine
+    cases = [case for group in groups for case in group.cases]
+    cores = machine.get("cores")
+    parts = [
+        counted(len({case.engine for case in cases}), "data grid"),
+        counted(len(cases), "run"),
+        f"up to {counted(max(map(clients_of, cases), default=0), 'client')}",
+        f"up to {counted(max(map(members_of, cases), default=0), 'member')}",
+        ", ".join(dict.fromkeys(case.placed for case in cases)),
+        str(machine.get("processor") or ""),
+        counted(cores, "processor") if isinstance(cores, int) else "",
+        header.started[:10],
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def _race(race: Sequence[Repeats]) -> str:
+    """Who is the fastest, by how much, and whether that is certain."""
+    first = race[0]
+    case = first.case
+    noun = _NOUNS.get(case.label, f"operations of {label_shown(case.label)}" if case.label else "")
+    members = members_of(case)
+    on = f" on {counted(members, 'member')}" if members else ""
+    how = f" ({variant(case)})" if variant(case) else ""
+    what = (
+        f"{noun or 'tasks'} with objects of {size_shown(case.parameters.get('ObjectSize', 0))},"
+        f" {counted(clients_of(case), 'client')}{on}{how}"
+    )
+    rate = first.interval(_throughput)
+    told = f"{_operations(rate)}{_latency(first)}"
+    if len(race) == 1:
+        return f"{case.title} does {told}, in {what}."
+    second = race[1].interval(_throughput)
+    enough = all(len(group.figures) >= ENOUGH for group in race[:2])
+    others = ", ".join(
+        f"{group.case.title} {amount(found.value, '/s')}"
+        for group in race[1:]
+        if (found := group.interval(_throughput)) is not None
+    )
+    if rate and second and enough and rate.above(second):
+        return f"{case.title} is the fastest in {what}: {told}. Others: {others}."
+    return (
+        f"In {what}, {case.title} does {told}; others: {others}."
+        " Which of the first two is faster is not certain."
+    )
+
+
+def _operations(rate: Interval | None) -> str:
+    if rate is None:
+        return "nothing that could be measured"
+    told = f"{digits(rate.value)} operations/s"
+    if rate.low == rate.high:
+        return told
+    return f"{told} ({digits(rate.low)} to {digits(rate.high)})"
+
+
+def _latency(group: Repeats) -> str:
+    found = group.quantiles(group.main)
+    if found is None:
+        return ""
+    return f", {amount(found.p50, 's')} at the median and {amount(found.p99, 's')} at p99"
+
+
+def _data(groups: Sequence[Repeats]) -> str:
+    """Whether the data were right."""
+    outcomes = Counter(worst_of(group).outcome for group in groups if group.measured)
+    checked = outcomes.total() - outcomes["not checked"]
+    if not checked:
+        return "The data were not checked."
+    if outcomes["right"] == checked:
+        every = "the case" if checked == 1 else f"all {counted(checked, 'case')}"
+        return f"The data were right in {every}: every value, every object, every update."
+    parts = []
+    if outcomes["wrong"]:
+        bad = [g.case.title for g in groups if g.measured and worst_of(g).outcome == "wrong"]
+        names = ", ".join(dict.fromkeys(bad))
+        parts.append(f"were NOT right in {outcomes['wrong']:,} ({names})")
+    if outcomes["lost"]:
+        parts.append(f"incomplete, as was to be expected, in {outcomes['lost']:,}")
+    return f"Of {counted(checked, 'case')}, the data {' and '.join(parts)}."
+
+
+def _sizes(groups: Sequence[Repeats]) -> list[str]:
+    """Lines over object size of updates, beside the published one."""
+    updates = [
+        sweep for sweep in sweeps_of(groups, "ObjectSize") if sweep.first.case.label == "update"
+    ]
+    fits = [(sweep, fit) for sweep in updates if (fit := sweep.task_fit()) is not None]
+    if not fits:
+        return []
+    slides = data_grid_slides()
+    parts = [
+        f"{digits(fit.per_mb.value * FIT_OPERATIONS / sweep.operations)} s/MB ×"
+        f" size + {amount(fit.constant.value * FIT_OPERATIONS / sweep.operations, 's')}"
+        f" ({line_name(sweep)})"
+        for sweep, fit in fits[:_MOST_TOLD]
+    ]
+    return [
+        f"{FIT_OPERATIONS} updates take {', '.join(parts)}; the slides have"
+        f" {slides.update_per_mb.text} s/MB × size + {slides.update_constant.text} s."
+    ]
+
+
+def _contention(groups: Sequence[Repeats]) -> list[str]:
+    """What more clients and more members change, of the label that is there first."""
+    found = []
+    axes: tuple[tuple[Axis, str], ...] = (("NNodes", "with"), ("MNodes", "on"))
+    for axis, word in axes:
+        sweeps = sweeps_of(groups, axis)
+        own = [one for one in sweeps if one.first.case.label == sweeps[0].first.case.label]
+        parts = []
+        for sweep in own[:_MOST_TOLD]:
+            known = sweep.relative_times()
+            if len(known) > 1 and known[-1][1] > 0:
+                parts.append((known[0][0], *known[-1], line_name(sweep)))
+        if not parts:
+            continue
+        least, most = parts[0][:2]
+        alike = [one for one in parts if one[:2] == (least, most)]
+        # What is longer stands first.
+        shorter = alike[0][2] < 1
+        ends = (least, most) if shorter else (most, least)
+        told = [f"{times(1 / ratio if shorter else ratio)} ({name})" for _, _, ratio, name in alike]
+        label = own[0].first.case.label
+        found.append(
+            f"{word.capitalize()} {place_shown(axis, ends[0])}, a task of"
+            f" {_NOUNS.get(label, label or 'operations')} takes {', '.join(told)} as long as"
+            f" {word} {place_shown(axis, ends[1])}."
+        )
+    return found
+
+
+def _kills(groups: Sequence[Repeats]) -> list[str]:
+    """How long products took to recover, and what was lost."""
+    parts: dict[str, list[str]] = {}
+    for group in groups:
+        if not group.case.kill or not group.measured:
+            continue
+        dips = [found.dip for found in group.figures if found.dip is not None]
+        back = [dip.recovered for dip in dips if dip.recovered is not None]
+        lost = worst_of(group).lost
+        if dips and len(back) < len(dips):
+            told = f"{group.case.title} not before the end of the run"
+        elif back:
+            told = f"{group.case.title} after {amount(max(back), 's')}"
+        else:
+            continue
+        told += f", with {counted(lost, 'object')} lost" if lost else ", with nothing lost"
+        parts.setdefault(killed_words(group.case), []).append(told)
+    return [
+        f"With {what}, 90 % of the throughput is there again: {'; '.join(told[: 2 * _MOST_TOLD])}."
+        for what, told in parts.items()
+    ]
+
+
+def _loops(groups: Sequence[Repeats]) -> list[str]:
+    """The largest error of a closed loop."""
+    known = [one for one in compared_loops(groups) if one.closed and (one.factor or 0) > _NOTABLE]
+    if not known:
+        return []
+    worst = max(known, key=lambda one: one.factor or 0.0)
+    closed, intended = worst.closed_service, worst.intended
+    if closed is None or intended is None:
+        return []
+    return [
+        f"What a closed loop leaves out: its p99 of {worst.operation} is"
+        f" {amount(closed.value, 's')} on {worst.open.case.title}, and"
+        f" {amount(intended.value, 's')} if operations arrive at"
+        f" {amount(worst.open.case.rate, '/s')} whether or not earlier ones have ended."
+    ]
+
+
+def _failed(cases: Iterable[Case]) -> list[str]:
+    failed = [case for case in cases if case.status == "failed"]
+    told = [f"{case_name(case)} failed: {_shortened(case.why)}" for case in failed[:_MOST_TOLD]]
+    if len(failed) > _MOST_TOLD:
+        told.append(f"{len(failed) - _MOST_TOLD} more runs failed.")
+    return told
+
+
+def _invalid(groups: Sequence[Repeats]) -> list[str]:
+    """How many runs do not count for other reasons than those that are told already."""
+    found = [
+        figures
+        for group in groups
+        for case, figures in zip(group.cases, group.all_figures, strict=True)
+        if figures.verdict == "invalid" and not disturbed(case)
+    ]
+    if not found:
+        return []
+    reasons = Counter(figures.reasons[0] for figures in found)
+    named = [
+        f"{why} ({many})" if many > 1 else why for why, many in reasons.most_common(_MOST_TOLD)
+    ]
+    more = ", and others" if len(reasons) > _MOST_TOLD else ""
+    runs = sum(len(group.cases) for group in groups)
+    return [
+        f"{len(found):,} of {counted(runs, 'run')} {'is' if len(found) == 1 else 'are'} not valid:"
+        f" {'; '.join(named)}{more}. They count only where a case has no others."
+    ]
+
+
+def _shortened(why: str) -> str:
+    line = " ".join(why.split()) or "no reason is known"
+    short = line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON]}…"
+    return short if short.endswith((".", "…")) else f"{short}."
+
+
+def _throughput(found: Figures) -> float:
+    return found.throughput
+
+
+def _rate(group: Repeats) -> float:
+    found = group.interval(_throughput)
+    return found.value if found else 0.0

@@ -1,0 +1,550 @@
+"""What is said of data grids: terminal, Markdown, the page's texts, and comparisons."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from datagrid_cases import (
+    DISTURBED,
+    EVIL,
+    campaign,
+    four,
+    header_of,
+    killed,
+    made,
+    windows_of,
+    write_folder,
+)
+from gridbench.datagrid.cases import repeats_of
+from gridbench.datagrid.present import print_table, write_markdown, write_report
+from gridbench.datagrid.present.details import details, shown_cases
+from gridbench.datagrid.present.markdown import markdown
+from gridbench.datagrid.present.notes import headline, notices, races
+from gridbench.datagrid.present.page import render
+from gridbench.datagrid.present.pictures import balance, over, recoveries, tails
+from gridbench.datagrid.present.rows import (
+    cases_table,
+    correctness_table,
+    kills_table,
+    latency_table,
+    loading_table,
+    memory_table,
+    trouble_table,
+)
+from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
+from gridbench.datagrid.record import Case, Counts, MemberUse
+from gridbench.datagrid.sweeps import sweeps_of
+from gridbench.errors import InputError
+from gridbench.pages.table import Table
+from gridbench.published.data_grid import data_grid_slides
+from gridbench.result_kind import Measure
+from gridbench.results.compare import compared
+from gridbench.results.kinds import kind_of
+from running import Run
+
+ESCAPED = "&lt;script&gt;document.title=&#39;broken&#39;&lt;/script&gt;&lt;b&gt;bold&lt;/b&gt;"
+
+
+def printed(cases: Sequence[Case], width: int = 200) -> str:
+    out = io.StringIO()
+    print_table(Console(file=out, width=width), cases)
+    return out.getvalue()
+
+
+def said(*cases: Case) -> str:
+    return " ".join(headline(repeats_of(cases)))
+
+
+def warned(*cases: Case) -> str:
+    return " ".join(notices(repeats_of(cases)))
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [
+        [name.text, *(" ".join(filter(None, [cell.text, cell.note])) for cell in cells)]
+        for _, name, cells in table.lines()
+    ]
+
+
+def data_of(page: str) -> dict[str, object]:
+    found = re.search(r'id="report-data">(.*?)</script>', page)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def twice(engine: str, title: str, *seconds: float) -> list[Case]:
+    """Repeats of 40 reads that take so long."""
+    return [
+        replace(four(), engine=engine, title=title, seconds=time, repeat=repeat)
+        for repeat, time in enumerate(seconds)
+    ]
+
+
+def evil() -> list[Case]:
+    """Cases in which all that comes from outside is hostile."""
+    case = made(EVIL, tasks_each=3)
+    tasks = replace(case.tasks, why=(EVIL,) * len(case.tasks.id))
+    hostile = replace(
+        case,
+        title=EVIL,
+        version=EVIL,
+        label=EVIL,
+        placed=EVIL,
+        tasks=tasks,
+        errors={EVIL: 2},
+        scaled={EVIL: EVIL},
+        latencies=tuple(replace(one, operation=EVIL) for one in case.latencies),
+    )
+    sizes = [
+        replace(hostile, parameters=case.parameters | {"ObjectSize": size}) for size in (1, 100)
+    ]
+    lost = replace(killed([100] * 30), engine=EVIL, title=EVIL, label=EVIL, errors={EVIL: 3})
+    failed = replace(hostile, repeat=1, status="failed", why=EVIL)
+    return [*sizes, lost, failed]
+
+
+def test_the_fastest_is_named_if_it_is_certain() -> None:
+    fast, slow = twice("a", "Fast", 1.0, 1.1), twice("b", "Slow", 2.0, 2.2)
+    assert said(*fast, *slow).startswith(
+        "Fast is the fastest in reads with objects of 1 KB, 2 clients on 3 members: 38.2"
+        " operations/s (36.4 to 40.0), 10.0 ms at the median and 200 ms at p99. Others: Slow 19.1"
+        " /s."
+    )
+    near = twice("b", "Slow", 1.05, 1.2)
+    assert "Which of the first two is faster is not certain." in said(*fast, *near)
+    # One run each tells nothing of how they scatter.
+    assert "is the fastest" not in said(fast[0], slow[0])
+    assert said(four()).startswith("Hazelcast does 20.0 operations/s, 10.0 ms at the median")
+
+
+def test_what_does_not_count_is_not_the_fastest() -> None:
+    fast, slow = twice("a", "Fast", 1.0, 1.1), twice("b", "Slow", 2.0, 2.2)
+    disturbed = [replace(case, load=DISTURBED) for case in fast]
+    assert said(*disturbed, *slow).startswith("Slow does 19.1 operations/s")
+    alone = said(*disturbed)
+    assert alone.startswith("Nothing can be claimed: no case is valid. As far as that tells:")
+
+
+def test_the_race_is_of_the_case_that_most_have() -> None:
+    groups = repeats_of(
+        [made("hazelcast", clients=100), made("hazelcast", clients=10), made("ignite", clients=10)]
+    )
+    (race,) = races(groups)
+    assert {group.case.title for group in race} == {"Hazelcast", "Apache Ignite"}
+    assert race[0].case.parameters["NNodes"] == 10
+
+
+def test_whether_the_data_are_right_is_told() -> None:
+    assert "The data were right in the case: every value, every object, every update." in said(
+        four()
+    )
+    checked = four().checked
+    assert checked is not None
+    wrong = replace(four(), checked=replace(checked, missing=2, found=998))
+    assert "Of 1 case, the data were NOT right in 1 (Hazelcast)." in said(wrong)
+    assert "Hazelcast, read, 1 KB, 2 clients, 3 members: 2 of 1,000 objects lost." in warned(wrong)
+    assert "The data were not checked." in said(replace(four(), checked=None))
+    both = replace(wrong, kill=(0, 1))
+    assert "the data incomplete, as was to be expected, in 1." in said(both)
+
+
+def test_the_slides_stand_beside_ours() -> None:
+    slides = data_grid_slides()
+    assert (slides.update_per_mb.value, slides.update_constant.value) == (7.2, 0.2)
+    assert slides.unloaded.value == 0.7
+    assert slides.update_time(1) == pytest.approx(7.4)
+    groups = repeats_of(campaign(["hazelcast"]))
+    assert re.search(
+        r"100 updates take 0\.\d+ s/MB × size \+ \d\d\.\d ms \(Hazelcast\); the slides have 7\.2"
+        r" s/MB × size \+ 0\.2 s\.",
+        " ".join(headline(groups)),
+    )
+    rows = texts(fits_table(sweeps_of(groups, "ObjectSize")))
+    assert rows[-1] == [
+        "Coherence, slides",
+        "update × 100",
+        "7.2 s/MB",
+        "0.2 s",
+        "72 ms/MB",
+        "2 ms",
+    ]
+    assert [row[:2] for row in rows[:-1]] == [
+        ["Hazelcast", "read × 100"],
+        ["Hazelcast", "update × 100"],
+        ["Hazelcast", "insert × 100"],
+    ]
+    # Only of updates do the slides tell the line.
+    assert len(fits_table(sweeps_of(repeats_of([made(), made(size=100)]), "ObjectSize")).rows) == 1
+
+
+def test_pictures_over_sizes_have_the_published_line() -> None:
+    groups = repeats_of(campaign(["hazelcast"]))
+    curves = {one.id: one for one in over(sweeps_of(groups, "ObjectSize"), "size")}
+    assert list(curves) == [
+        f"size-{label}-{what}" for label in ("read", "update", "write") for what in ("time", "rate")
+    ]
+    lines = {line.name: line for line in curves["size-update-time"].lines}
+    assert list(lines) == [
+        "Hazelcast",
+        "Hazelcast, fit",
+        "Coherence, slides: 7.2 s/MB × size + 0.2 s",
+    ]
+    published = lines["Coherence, slides: 7.2 s/MB × size + 0.2 s"].points
+    assert published[0].value.value == pytest.approx(7.2 / 1024 + 0.2)
+    assert published[-1].value.value == pytest.approx(72.2)
+    assert not lines["Hazelcast"].joined
+    # What is no measurement is not in the table.
+    table = curves["size-update-time"].chart().table
+    assert table is not None
+    assert {row[0] for row in table.rows} == {"Hazelcast"}
+    assert len(table.rows) == 4
+    (line, slides) = over(sweeps_of(groups, "NNodes"), "clients")[0].lines
+    assert line.joined
+    assert {point.value.value for point in slides.points} == {0.7}
+
+
+def test_times_are_those_of_as_many_operations_as_the_slides_have() -> None:
+    half = [
+        replace(made(scenario=None, size=size), parameters=made(size=size).parameters)
+        for size in (1, 100)
+    ]
+    (sweep,) = sweeps_of(repeats_of(half), "ObjectSize")
+    assert sweep.operations == 100
+    fewer = [
+        replace(case, parameters=case.parameters | {"NRepeats": 50}, repeat=0) for case in half
+    ]
+    (curve, _) = over(sweeps_of(repeats_of(fewer), "ObjectSize"), "size")
+    (other, _) = over([sweep], "size")
+    for one, twice_as_long in zip(other.lines[0].points, curve.lines[0].points, strict=True):
+        assert twice_as_long.value.value == pytest.approx(2 * one.value.value)
+    assert "Tasks have another number of operations" in curve.about
+    assert "another number" not in other.about
+
+
+def test_contention_and_data_nodes_are_told() -> None:
+    text = said(*campaign(["hazelcast"]))
+    assert re.search(
+        r"With 100 clients, a task of reads takes [78]\.\d+× \(Hazelcast\) as long as with 1"
+        r" client\.",
+        text,
+    )
+    assert re.search(
+        r"On 1 member, a task of reads takes [78]\.\d+× \(Hazelcast\) as long as on 8 members\.",
+        text,
+    )
+    groups = repeats_of(campaign(["hazelcast"], 1))
+    table = relative_table(sweeps_of(groups, "NNodes"))
+    assert table.head == ["engine", "operation", "1 client", "10 clients", "100 clients"]
+    # Reading by one client failed: what comes next is compared with.
+    read, update, _ = texts(table)
+    assert (read[2], read[3]) == ("–", "1.00× throughput 1.00×")
+    assert update[2] == "1.00× throughput 1.00×"
+    times = times_table(sweeps_of(groups, "MNodes"))
+    assert times.head == ["engine", "a task", "1 member", "4 members", "8 members"]
+    assert texts(times)[0][:2] == ["Hazelcast", "read × 1,000"]
+
+
+def test_a_kill_is_told_with_what_was_lost() -> None:
+    windows = [100] * 10 + [0] * 5 + [100] * 15
+    case = killed(windows, errors={"gone": 4, "late": 1})
+    assert (
+        "With member 1 killed, 90 % of the throughput is there again: Hazelcast after 500 ms"
+        in (said(case))
+    )
+    (row,) = texts(kills_table(repeats_of([case])))
+    assert row == [
+        "Hazelcast",
+        "read, member 1 killed",
+        "1.00 k/s",
+        "0 /s",
+        "100 %",
+        "500 ms",
+        "500 ms",
+        "5",
+        "0",
+        "gone",
+    ]
+    never = killed([100] * 10 + [10] * 20)
+    assert "Hazelcast not before the end of the run, with nothing lost" in said(never)
+    assert texts(kills_table(repeats_of([never])))[0][6] == "not before the end"
+    assert kills_table(repeats_of([four()])).rows == []
+
+
+def test_recovery_is_drawn_as_a_share_of_the_level_before() -> None:
+    found = recoveries(repeats_of([killed([100] * 10 + [50] * 5 + [100] * 15)]))
+    assert found is not None
+    (line,) = found["lines"]
+    assert (line["x"][10], line["y"][9], line["y"][10]) == (0.0, 100.0, 50.0)
+    assert recoveries(repeats_of([four()])) is None
+
+
+def test_the_table_of_cases() -> None:
+    (row,) = texts(cases_table(repeats_of([four()])))
+    assert row == [
+        "Hazelcast",
+        "read",
+        "1 KB",
+        "2",
+        "3",
+        "1",
+        "20.0 /s",
+        "20.5 KB/s",
+        "600 ms 500–700",
+        "2.35 s 0.500–4.20",
+        "10.0 ms",
+        "200 ms",
+        "right",
+    ]
+    groups = repeats_of(
+        [replace(four(), load=DISTURBED), replace(made(), status="failed", why="no")]
+    )
+    table = cases_table(groups)
+    assert list(table.styles) == ["uncounted", "uncounted"]
+    assert [row[0] for row in texts(table)] == ["Hazelcast*", "Hazelcast*"]
+    assert texts(table)[0][-1] == "failed"
+    assert [row[2:] for row in texts(trouble_table(groups))] == [
+        ["failed", "no"],
+        ["invalid", "other programs disturbed it"],
+    ]
+
+
+def test_latencies_memory_and_loading_as_tables() -> None:
+    groups = repeats_of([four()])
+    (row,) = texts(latency_table(groups))
+    assert row[2:] == [
+        "read",
+        "from when it began",
+        "40",
+        "10.0 ms",
+        "20.0 ms",
+        "200 ms",
+        "200 ms",
+        "200 ms",
+    ]
+    (row,) = texts(memory_table(groups))
+    assert row == [
+        "Hazelcast",
+        "1 KB",
+        "3",
+        "1,000 KB",
+        "200 MB",
+        "100 MB",
+        "614×",
+        "1.20×",
+        "14.1 %",
+        "5.00 s 4.00–6.00",
+    ]
+    (row,) = texts(loading_table(groups))
+    assert row[3:] == ["1,000", "1,000 KB", "2.00 s", "500 /s", "512 KB/s", "128 MB"]
+    assert memory_table(repeats_of([replace(four(), members=())])).rows == []
+    (row,) = texts(correctness_table(groups))
+    assert row[2:] == ["1,000", "1,000", "1,000", "0", "0", "0 of 0", "0", "right", "–"]
+
+
+def test_balance_is_of_the_case_with_the_most_members() -> None:
+    found = balance(repeats_of([made(members=1), made(members=4), made("ignite", members=3)]))
+    assert found is not None
+    assert [point["engine"] for point in found["points"]] == ["hazelcast"] * 4 + ["ignite"] * 3
+    ours = [point["share"] for point in found["points"][:4]]
+    assert sum(ours) == pytest.approx(400, abs=0.1)
+    unknown = replace(four(), members=(MemberUse(index=0, host="a", joined_in=1, memory=5),))
+    assert balance(repeats_of([unknown])) is None
+
+
+def test_notices_tell_what_could_mislead() -> None:
+    assert "Each case was measured once" in warned(four())
+    assert "Hazelcast, read, 1 KB, 2 clients, 3 members failed: no member joined." in warned(
+        replace(four(), status="failed", why="no member\njoined")
+    )
+    falls = replace(four(), windows=windows_of(0.1, (3,) * 8 + (2,) * 12, (0,) * 20))
+    assert "1 of 1 run is not valid: throughput fell by 39 %" in warned(falls)
+    assert "Other programs disturbed 1 of 1 runs" in warned(replace(four(), load=DISTURBED))
+    scaled = replace(four(), scaled={"MNodes": "8", "NNodes": "100"})
+    assert "The scenarios are scaled down: MNodes, NNodes are not the scenarios' own." in warned(
+        scaled
+    )
+    assert "it is not known whether other programs" in warned(
+        replace(four(), load={"judgement": "not known"})
+    )
+
+
+def test_nothing_measured_is_told_so() -> None:
+    assert headline([]) == ["No case was measured yet."]
+    assert notices([]) == []
+    assert markdown([]) == "No case was measured yet.\n"
+    page = render(header_of(), [])
+    assert "No case came to its end yet." in page
+    failed = replace(four(), status="failed", why="Java is missing")
+    assert said(failed) == "No case came to its end: Java is missing."
+    assert "Java is missing" in render(header_of(), [failed])
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_the_terminal_has_room(width: int) -> None:
+    text = printed(campaign(["hazelcast"], 1), width)
+    table = text[: text.index("* No repeat of")].splitlines()
+    assert max(map(len, table)) <= width
+    assert "Hazelcast" in text
+    assert "23.1 k/s" in text or width < 80
+
+
+def test_names_steer_no_terminal() -> None:
+    text = printed([replace(four(), title="a\x1b[31mb", version="\x1b")])
+    assert "\x1b" not in text
+    assert "a?[31mb" in text
+
+
+def test_markdown_has_all_tables(tmp_path: Path) -> None:
+    path = tmp_path / "data.md"
+    write_markdown(path, campaign())
+    text = path.read_text(encoding="utf-8")
+    for title in (
+        "Time over object size",
+        "Closed and open loop",
+        "After members were killed",
+        "Memory and balance",
+        "Are the data right?",
+    ):
+        assert f"\n## {title}\n" in text
+    columns = {line.count(" | ") for line in text.splitlines() if line.startswith("| Hazelcast")}
+    heads = [line for line in text.splitlines() if line.startswith("| engine")]
+    assert columns == {head.count(" | ") for head in heads}
+    assert "<b>" not in markdown(evil())
+
+
+def test_sections_are_there_if_there_are_data_for_them() -> None:
+    page = render(header_of(), campaign())
+    ids = re.findall(r'<section id="([\w-]+)"', page)
+    assert ids == [
+        "summary",
+        "over-objectsize-1",
+        "over-nnodes-2",
+        "over-mnodes-3",
+        "latency",
+        "loops",
+        "kills",
+        "memory",
+        "correctness",
+        "case",
+        "method",
+    ]
+    assert [place for place in re.findall(r'<a href="#([\w-]+)"', page) if place not in ids] == []
+    small = render(header_of(), [replace(four(), members=(), loading=None)])
+    ids = re.findall(r'<section id="([\w-]+)"', small)
+    assert ids == ["summary", "latency", "correctness", "case", "method"]
+
+
+def test_the_page_tells_how_products_were_set_up_and_what_was_scaled() -> None:
+    page = render(header_of(), campaign(["hazelcast"], 1))
+    assert "Partitioned map of Hazelcast." in page
+    assert "Partitioned map of Apache Ignite." not in page
+    assert re.search(r"scenario 1</th><td>MNodes</td><td>3</td><td>8</td>", page.replace("\n", ""))
+    # Without a word about the engine, its version is that of the case.
+    bare = render(header_of(engines={}), [four()])
+    assert "not stated" in bare
+    # The options do not repeat it.
+    assert "&#34;settings&#34;" not in page
+
+
+def test_every_text_from_outside_is_escaped() -> None:
+    page = render(header_of(engines={EVIL: {"title": EVIL, "settings": EVIL}}), evil())
+    body = page[page.index("<body>") :]
+    assert "<b>bold" not in body
+    assert ESCAPED in body
+
+
+def test_details_are_bounded() -> None:
+    many = [made(clients=clients, tasks_each=60) for clients in (20, 150)]
+    groups = repeats_of(many)
+    _, large = details(shown_cases(groups))
+    assert large["tasks"]["all"] == 9_000
+    assert len(large["tasks"]["id"]) <= 4_000
+    assert len(set(large["tasks"]["client"])) == 100
+    assert large["tasks"]["clients"] == 150
+    several = [made(clients=n) for n in range(1, 60)] + [
+        made(label="update", scenario=None, kill=(1,), tasks_each=12)
+    ]
+    shown = shown_cases(repeats_of(several))
+    assert len(shown) == 40
+    assert any(group.case.kill for group in shown)
+
+
+def test_details_of_a_case() -> None:
+    case = replace(killed([100] * 30, at=1.25), conflicts=3, errors={"gone": 2})
+    (one,) = details(repeats_of([case]))
+    assert one["kills"] == [{"member": 1, "at": 1.25}]
+    assert one["windows"]["operations"][0] == 1000
+    assert "Atomic updates were tried again 3 times. The data are right. 2 × gone." in one["about"]
+    assert "All members worked together after 9.00 s." in one["about"]
+
+
+def test_tails_have_ticks_for_quantiles() -> None:
+    found = tails([("read", "hazelcast", "", four().latencies[0])])
+    assert found is not None
+    assert found["x"]["texts"] == ["50 %", "90 %"]
+    assert found["lines"][0]["x"][-1] == 40
+    assert found["lines"][0]["y"][-1] == pytest.approx(0.2)
+    assert tails([]) is None
+
+
+def test_cases_without_an_operation_can_be_shown() -> None:
+    """A mix of which nothing succeeded."""
+    empty = replace(four(), latencies=(), counts=Counts(), label="ycsb-e", seconds=1.0)
+    assert "does 0 operations/s, in operations of YCSB E" in said(empty)
+    assert render(header_of(), [empty])
+
+
+def test_measures_for_comparisons(tmp_path: Path) -> None:
+    folder = write_folder(
+        tmp_path / "out", [four(), replace(made(size=100), load=DISTURBED), killed([100] * 30)]
+    )
+    kind = kind_of([folder])
+    assert kind.__name__ == "gridbench.datagrid.result_kind"  # type: ignore[attr-defined]
+    found = kind.measures(folder)
+    case = "read, 1 KB, 2 clients, 3 members"
+    assert found["hazelcast", f"{case}: throughput"] == Measure((20.0,), "operations/s", "more")
+    assert found["hazelcast", f"{case}: median task time"].values == (pytest.approx(0.6),)
+    assert found["hazelcast", f"{case}: read, p99"].values == (pytest.approx(0.2),)
+    assert found["hazelcast", f"{case}, member 1 killed: recovery after a kill"].values == (0.0,)
+    # A disturbed case says nothing.
+    assert not any("100 KB" in what for _, what in found)
+
+
+def test_two_results_are_compared(gridbench: Run, tmp_path: Path) -> None:
+    before = write_folder(tmp_path / "before", twice("hazelcast", "Hazelcast", 2.0, 2.1, 2.2))
+    after = write_folder(tmp_path / "after", twice("hazelcast", "Hazelcast", 1.0, 1.1, 1.2))
+    kind = kind_of([before])
+    found = compared(kind.measures(before), kind.measures(after))
+    told = {one.what.rpartition(": ")[2]: (one.engine, one.verdict) for one in found}
+    assert told["throughput"] == ("hazelcast", "better")
+    assert told["median task time"] == ("hazelcast", "no difference")
+    done = gridbench("report", "before", "after", "--fail-above", "5%", "--out", "compare.html")
+    assert done.returncode == 0, done.stderr
+    worse = gridbench("report", "after", "before", "--fail-above", "5%", "--out", "compare.html")
+    assert worse.returncode == 1, worse.stderr
+    assert "read, 1 KB, 2 clients, 3 members: throughput" in worse.stdout
+    assert "members: throughput" in (tmp_path / "compare.html").read_text()
+
+
+def test_the_program_writes_the_page(gridbench: Run, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "out", [four()])
+    done = gridbench("report", str(folder))
+    assert done.returncode == 0, done.stderr
+    page = next(tmp_path.rglob("*.html")).read_text(encoding="utf-8")
+    assert "gridbench data: data grids" in page
+    with pytest.raises(InputError, match="cannot be in one report"):
+        kind_of([folder]).write_report([folder, folder], tmp_path / "both.html")
+
+
+def test_the_page_is_not_written_where_it_cannot_be(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "out", [four()])
+    with pytest.raises(InputError, match="cannot write the report"):
+        write_report(folder, tmp_path / "none" / "page.html")
