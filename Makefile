@@ -321,6 +321,12 @@ bench-sync: install sshd pssh mpi engines gfarm postgres redis ## measure tasks 
 	$(BIN)/gridbench bench sync --full --out docs/benchmarks/sync.json \
 		--markdown docs/benchmarks/sync.md || test $$? = 1  # what could not be measured is told
 
+.PHONY: bench-data
+bench-data: install datagrid-engines ## measure data grids: the three scenarios, the driver, loading, open and closed loops
+	@mkdir -p docs/benchmarks
+	$(BIN)/gridbench bench data --full --out docs/benchmarks/data.json \
+		--markdown docs/benchmarks/data.md || test $$? = 1  # what could not be measured is told
+
 bench-%: compilers install $(STAMPS)/test-packages ## measure one area of that in full
 	$(BIN)/gridbench bench $* --full
 

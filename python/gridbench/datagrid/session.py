@@ -16,19 +16,23 @@ from gridbench.datagrid.clients import connected
 from gridbench.datagrid.cluster import Cluster, running_cluster
 from gridbench.datagrid.cluster import Wanted as WantedCluster
 from gridbench.datagrid.engines.engine import Engine
+from gridbench.datagrid.figures import throughput, verdict
 from gridbench.datagrid.keeper import Keeper
 from gridbench.datagrid.memory import need_of
 from gridbench.datagrid.plan import Wanted, with_rate
 from gridbench.datagrid.processes import Processes
 from gridbench.datagrid.record import Case, Latencies
 from gridbench.datagrid.request import Request
-from gridbench.formats import counted
+from gridbench.datagrid.timeline_file import write_timeline
+from gridbench.formats import counted, digits
 from gridbench.hosts.place import open_place
 from gridbench.machine.watch import Watch
 from gridbench.process.interrupt import Stopped
 from gridbench.progress import Steps
 from gridbench.record_file import RecordFile
 
+TIMELINES = "timelines"
+"""The folder of timelines, within that of results."""
 _CLIENTS = 4
 """Of so many hosts, one has clients; the others have members."""
 
@@ -115,6 +119,8 @@ class Session:
         began = time.monotonic()
         case = self.measure(known, cluster, steps)
         file.add(case)
+        name = f"{len(file.records):03}-{case.engine}.parquet"
+        write_timeline(case, file.path.parent / TIMELINES / name)
         steps.end(time.monotonic() - began)
         steps.say(f"{known.told()}: {told(case)}")
         return case.status == "done" and cluster.whole
@@ -181,7 +187,9 @@ def told(case: Case) -> str:
     """What came of a case, in a line."""
     if case.status == "failed":
         return f"failed: {case.why.splitlines()[0]}"
-    return ""
+    rate = f"{digits(throughput(case))} operations/s"
+    kind, reasons = verdict(case)
+    return rate if kind == "valid" else f"{rate}; {kind}: {'; '.join(reasons)}"
 
 
 def _nothing(*_: object) -> None:

@@ -30,11 +30,11 @@ from gridbench.printing import Printing, printing_options
     "cases",
     multiple=True,
     metavar="NAME",
-    help="Only this part of hosts, cluster or sync; repeatable.",
+    help="Only this part of hosts, cluster, sync or data; repeatable.",
 )
 @click.option("--full", is_flag=True, help="More runs, also of cases that take long.")
 @click.option(
-    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts, cluster and sync."
+    "--quick", is_flag=True, help="One run, with the smallest sizes of hosts, cluster, sync, data."
 )
 @click.option(
     "--runs",
@@ -71,8 +71,9 @@ def bench(
     SciPy, executors and other Python libraries), journal (a map that keeps its results), starts (of
     engines, beside plain scripts), hosts (many machines, beside the network and other engines: some
     cases need root, or the engines), cluster (workers that batch systems start, beside plain jobs
-    and other engines) and sync (tasks that begin at one instant, beside parallel ssh and MPI, and
-    disks, Gfarm and Redis under them). The default is all areas. Runs alternate, each in a fresh
+    and other engines), sync (tasks that begin at one instant, beside parallel ssh and MPI, and
+    disks, Gfarm and Redis under them) and data (tasks on data grids, and what the driver itself
+    takes). The default is all areas. Runs alternate, each in a fresh
     process. The tables show medians with the smallest and largest value, and targets. Each run is
     saved in FILE.json as it ends, so the same command goes on where an interrupted one stopped. A
     part of cluster takes five minutes at most, with as many rounds as fit; for a case that reaches

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from gridbench.bench.areas import (
     batch,
+    data,
     grain,
     hosts,
     journal,
@@ -54,12 +55,14 @@ AREAS: dict[str, Callable[[Extent], Iterable[Area]]] = {
     "hosts": hosts.areas,
     "cluster": batch.areas,
     "sync": sync.areas,
+    "data": data.areas,
 }
 
 _TITLES = {
     "hosts": "Many machines",
     "cluster": "Workers that batch systems start",
     "sync": "Tasks that begin at one instant",
+    "data": "Data grids",
 }
 """Of pages with one area alone."""
 

@@ -1,0 +1,26 @@
+"""Area `data`: tasks that read, update and insert objects of data grids.
+
+The cases are those of `gridbench data` (gridbench/datagrid).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gridbench.bench.areas.data import driver, latency, loading, omission, scenarios
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.figures import Area
+
+PARTS = {
+    "driver": driver.area,
+    "latency": latency.area,
+    "loading": loading.area,
+    "omission": omission.area,
+    "scenarios": scenarios.area,
+}
+
+
+def areas(extent: Extent) -> Iterator[Area]:
+    """One for each figure."""
+    for make in PARTS.values():
+        yield make(extent)

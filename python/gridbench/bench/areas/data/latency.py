@@ -1,0 +1,118 @@
+"""How long a read takes as the benchmark sees it, and as the plainest client of the same process
+and the product's own benchmark see it, on the same cluster in the same run."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import subprocess
+from collections.abc import Sequence
+
+from gridbench.bench.areas.data.clusters import (
+    MEMBERS,
+    REAL,
+    measured,
+    session_for,
+    wanted,
+    why_not,
+)
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.figures import Area, Case, Row, Target, Values
+from gridbench.bench.series import Points
+from gridbench.datagrid.cluster import Cluster
+from gridbench.datagrid.latency import quantile
+from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.workload import Workload
+
+_ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL, Extent.FULL: REAL}
+_READS = {Extent.TRIAL: 1_000, Extent.USUAL: 20_000, Extent.FULL: 50_000}
+_OBJECTS = 10_000
+_REDIS = "redis"
+_NEAR = 1.3
+"""So many times what the others see, at most."""
+
+
+def read_from(engine: str, reads: int) -> Values:
+    """Median us of a read of 1 KB by one client, by the plainest loop, and by the product's own."""
+    parameters = Parameters(
+        nnodes=1, mnodes=MEMBERS, ntasks=5, nrepeats=-(-reads // 5),
+        read_data_size=1, nobjects=_OBJECTS, object_size=1.0,
+    )  # fmt: skip
+    one = wanted(engine, Workload(parameters=parameters))
+    with session_for(engine) as session, session.cluster(one) as cluster:
+        case = measured(session, one, cluster)
+        (reading,) = [each for each in case.latencies if each.operation == "read"]
+        bare = session.bare(one, cluster, reads)
+        found = {"ours": 1e6 * quantile(reading, 0.5), "bare": 1e6 * quantile(bare, 0.5)}
+        with contextlib.suppress(LookupError):
+            found["own"] = _own(engine, cluster, reads)
+    return found
+
+
+def _own(engine: str, cluster: Cluster, reads: int) -> float:
+    """What the benchmark that comes with the product finds. LookupError if it has none."""
+    if engine != _REDIS:
+        raise LookupError
+    place = cluster.settings["members"][0]
+    command = [
+        "redis-benchmark", "--cluster", "-h", place["address"], "-p", str(place["ports"][0]),
+        "-c", "1", "-n", str(reads), "-r", str(_OBJECTS), "-d", "1024", "-t", "set,get", "--csv",
+    ]  # fmt: skip
+    ran = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=120
+    )
+    lines = [line for line in ran.stdout.splitlines() if line.startswith('"')]
+    rows = {row["test"]: row for row in csv.DictReader(lines)}
+    return 1e3 * float(rows["GET"]["p50_latency_ms"])
+
+
+def area(extent: Extent) -> Area:
+    """A case for each data grid."""
+    engines, reads = _ENGINES[extent], _READS[extent]
+    cases = [
+        Case(
+            name=_name(engine),
+            function=read_from,
+            arguments={"engine": engine, "reads": reads},
+            missing=why_not([engine]),
+            timeout=300,
+        )
+        for engine in engines
+    ]
+    title = f"Median of a read of 1 KB, one client, {MEMBERS} members"
+    return Area("data/latency", title, tuple(cases), lambda s: _rows(s, engines), part="latency")
+
+
+def _name(engine: str) -> str:
+    return f"one read from {engine}"
+
+
+def _rows(samples: Points, engines: Sequence[str]) -> list[Row]:
+    medians = {engine: samples.of(_name(engine), "ours").median for engine in engines}
+    fastest = min(engines, key=lambda engine: medians[engine])
+    rows = []
+    for engine in engines:
+        ours = samples.of(_name(engine), "ours")
+        target = Target(_NEAR, of_peer=True) if engine == fastest else None
+        rows.append(
+            Row(
+                what=f"{engine}; beside the plainest loop",
+                unit="us",
+                ours=ours,
+                peer=samples.of(_name(engine), "bare"),
+                target=target,
+                digits=1,
+            )
+        )
+        if engine == _REDIS:
+            rows.append(
+                Row(
+                    what=f"{engine}; beside redis-benchmark",
+                    unit="us",
+                    ours=ours,
+                    peer=samples.of(_name(engine), "own"),
+                    target=target,
+                    digits=1,
+                )
+            )
+    return rows

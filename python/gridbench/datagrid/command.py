@@ -1,0 +1,117 @@
+"""The whole of `gridbench data`: plan, run what is missing, tell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from gridbench.datagrid.figures import verdict
+from gridbench.datagrid.plan import missing, plan_of
+from gridbench.datagrid.record import FILE, FORM
+from gridbench.datagrid.request import Request
+from gridbench.datagrid.results import read_results
+from gridbench.datagrid.session import open_session
+from gridbench.default_folder import default_folder
+from gridbench.errors import InputError
+from gridbench.formats import counted
+from gridbench.machine.quiet import settle
+from gridbench.process.interrupt import Interrupt
+from gridbench.record_file import Header, RecordFile, open_records
+from gridbench.run.machine import machine_facts, versions
+
+REPORT = "report.html"
+_FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
+
+
+def run_data(request: Request) -> int:
+    """Run what is missing, and report; the exit status. InputError for bad input.
+
+    0: all cases went well, and all data were right. 1: one did not. 3: other programs disturbed all
+    cases, and that was not accepted. 128 + n: ended by signal n; what was measured is kept.
+    """
+    folder = request.folder or default_folder(request.name)
+    console = request.printing.progress()
+    plan = plan_of(request)
+    for one, why in plan.skipped:
+        console.print(f"{one.told()}: left out, as {why}", soft_wrap=True, markup=False)
+    _build(request, console)
+    settle(request.policy, console)
+    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
+    file = RecordFile(folder / FILE, header, records)
+    todo = missing(plan.wanted, records)
+    if len(todo) < len(plan.wanted):
+        console.print(
+            f"{len(plan.wanted) - len(todo)} of {counted(len(plan.wanted), 'case')} are there"
+        )
+    with Interrupt() as interrupt:
+        try:
+            if todo:
+                with open_session(request, interrupt.check, console) as session:
+                    session.run(todo, file)
+        finally:
+            file.close()
+        status = _tell(folder, request)
+        if interrupt.came:
+            console.print(
+                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
+                soft_wrap=True,
+                markup=False,
+            )
+            return interrupt.exit_status
+    request.printing.say(f"results: {folder}")
+    cases = read_results(folder)[1]
+    verdicts = [verdict(case)[0] for case in cases]
+    if "failed" in verdicts:
+        return 1
+    undisturbed = any((case.load or {}).get("judgement") != "disturbed" for case in cases)
+    return status or request.policy.exit_status(claims=undisturbed)
+
+
+def header_of(request: Request) -> Header:
+    """What all cases of a folder have in common."""
+    facts = machine_facts()
+    engines = {
+        one.name: {
+            "title": one.described.title,
+            "version": one.described.version,
+            "settings": one.described.settings,
+        }
+        for one in request.engines
+    }
+    return Header(
+        machine={name: facts[name] for name in _FACTS},
+        versions=versions(),
+        options={**request.record(), "engines": engines},
+        started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        seed=0,
+    )
+
+
+def _tell(folder: Path, request: Request) -> int:
+    """Say what the results tell, and write their report; 1 if it cannot be written."""
+    from gridbench.datagrid.present import print_table, write_report
+
+    cases = read_results(folder)[1]
+    print_table(request.printing.tables(), cases)
+    request.printing.document(lambda: {"results": folder, "cases": [asdict(one) for one in cases]})
+    try:
+        write_report(folder, folder / REPORT)
+    except InputError as error:
+        print(f"gridbench: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _build(request: Request, console: Console) -> None:
+    """Build the engines that are not there, or not of these sources."""
+
+    def tell(name: str, line: str) -> None:
+        console.print(f"{name}: {line}", soft_wrap=True, markup=False, highlight=False)
+
+    for engine in request.engines:
+        engine.ensure(partial(tell, engine.name))
