@@ -152,7 +152,7 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 .PHONY: test-java
 test-java: jdk redis ## the data-grid benchmark: its clients and members, and each data grid with three of these
 	MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' \
-		mvn -B -ntp -f datagrid/pom.xml test
+		mvn -B -ntp -fae -f datagrid/pom.xml test
 
 .PHONY: test-python
 test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines ## end to end, with real processes, a browser, and the packages

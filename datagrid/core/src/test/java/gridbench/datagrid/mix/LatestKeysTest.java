@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.HashMap;
+import java.util.Map;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
@@ -34,7 +35,7 @@ class LatestKeysTest {
             counts.merge(key, 1, Integer::sum);
         }
         return counts.entrySet().stream()
-                .max(java.util.Map.Entry.comparingByValue())
+                .max(Map.Entry.comparingByValue())
                 .orElseThrow()
                 .getKey();
     }

@@ -8,9 +8,11 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import gridbench.datagrid.data.Checking;
 import gridbench.datagrid.mix.Mix;
 import gridbench.datagrid.task.Parameters;
+import gridbench.datagrid.task.SpecifiedTask;
 import gridbench.datagrid.value.Values;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -37,6 +39,7 @@ class RunTest {
         var warmed = run.warm();
         assertTrue(warmed.operations() > 0 && !warmed.rates().isEmpty(), warmed.toString());
         assertEquals(Map.of(), warmed.errors());
+        assertEquals(3, warmed.cold().size());
         assertEquals(53, store.size());
         assertEquals(new Checking.Checked(53, 0, 0, 0), Checking.check(store, 0, 53, Plans.SIZE, done -> {}));
 
@@ -124,6 +127,7 @@ class RunTest {
         assertEquals(new Ran.Counts(70, 10, 0, 0, 0, 0), ran.counts());
         assertEquals(Map.of("IOException: lost the put", 10L), ran.errors());
         assertEquals(10, ran.inDoubt());
+        assertEquals(LongStream.range(50, 60).boxed().toList(), ran.doubtful());
         assertEquals(80, ran.tasks().operations()[0]);
         assertEquals("IOException: lost the put", ran.tasks().why()[0]);
         assertEquals(80, Arrays.stream(ran.windows().operations()).sum());
@@ -152,6 +156,7 @@ class RunTest {
             var ran = run(store, plan);
             assertEquals(8, ran.counts().updates());
             assertEquals(1, ran.inDoubt());
+            assertEquals(List.of(), ran.doubtful());
             assertEquals(2, ran.errors().size());
         }
         assertEquals(16, Checking.check(store.map, 0, 10, Plans.SIZE, done -> {}).updates());
@@ -160,7 +165,7 @@ class RunTest {
     @Test
     void missingAndWrongObjectsAreTold() throws Exception {
         var store = new MapStore().with(10, Plans.SIZE);
-        store.map.remove(java.util.List.of(3L));
+        store.map.remove(List.of(3L));
         store.map.put(5, Values.make(6, Plans.SIZE));
         var spoiled = Values.make(7, Plans.SIZE);
         spoiled[Plans.SIZE - 1]++;
@@ -230,7 +235,7 @@ class RunTest {
         var client = new Client(
                 new MapStore().with(10, Plans.SIZE), Plans.closed(parameters, 1), clock, 0);
         var recorder = client.recorder(false, 0);
-        client.run(new gridbench.datagrid.task.SpecifiedTask(parameters), recorder, 0, () -> false);
+        client.run(new SpecifiedTask(parameters), recorder, 0, () -> false);
         assertEquals(1_500_000_000, clock.now);
         assertEquals(750_000_000, recorder.log.ended[0]);
         assertEquals(750_000_000, recorder.log.began[1]);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.HashSet;
 import org.junit.jupiter.api.Test;
@@ -62,7 +63,7 @@ class ValuesTest {
     @Test
     void theHeaderIsAsDescribed() {
         var header = ByteBuffer.wrap(Values.make(258, 100));
-        assertEquals("gridbenc", new String(header.array(), 0, 8, java.nio.charset.StandardCharsets.US_ASCII));
+        assertEquals("gridbenc", new String(header.array(), 0, 8, StandardCharsets.US_ASCII));
         assertEquals(258, header.getLong(8));
         assertEquals(0, header.getLong(16));
         assertEquals(100, header.getLong(24));
