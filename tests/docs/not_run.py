@@ -47,6 +47,7 @@ _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py ha
 _INSTALLS = "takes minutes: the environment that tests run in has been made by it"
 _SYNC = "there is no such cluster: tests/gridbench/test_sync_run.py has some of its own"
 _GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
+_CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
 
@@ -102,6 +103,14 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             NotRun(_CALIBRATES)
         ),
         "gridbench advise --work 10s --cores 50 --task sleep --try": NotRun(_TRIES),
+    },
+    "docs/shared-data-or-data-grid.md": {
+        "gridbench data crossover --data-grid hazelcast --out runs/crossover": NotRun(_CROSSOVER),
+        "gridbench data crossover --sizes 1MB,4MB,16MB --cores 1,2 --rounds 1 --warm 1"
+        " --out runs/small": NotRun(_CROSSOVER),
+        "gridbench advise --work 100s --shared 100MB --cores 16 --data-grid runs/crossover": (
+            NotRun("tests/gridbench/test_advise_data_grid.py gives it such a folder")
+        ),
     },
     "docs/sync.md": {
         "gridbench sync --hosts hosts.txt --workers 2-16:2 ./mytask.py 4096": NotRun(_SYNC),

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from crossover_results import MB
 from gridbench.datagrid.crossover.compute import ComputeSide
+from gridbench.datagrid.crossover.grid import GridSide, plans_of, sharing_of
 from gridbench.datagrid.crossover.plan import Wanted
+from gridbench.datagrid.crossover.request import Request
+from gridbench.datagrid.crossover.results import read_results
+from gridbench.datagrid.record import Case, Loading, Tasks
+from gridbench.errors import InputError
 from gridbench.process.interrupt import Stopped
 from gridbench.process.leftovers import Leftovers
+from running import Run
 
 
 def side(folder: Path, leftovers: Leftovers, *, stopped: bool = False) -> ComputeSide:
@@ -74,3 +82,141 @@ def test_an_engine_that_has_no_workers_is_told_as_failed(
 def test_a_run_that_the_user_ends_is_no_measurement(tmp_path: Path, leftovers: Leftovers) -> None:
     with pytest.raises(Stopped):
         side(tmp_path, leftovers, stopped=True).measure(of("process-pool"))
+
+
+def request(**more: object) -> Request:
+    values: dict[str, object] = {
+        "sizes": (MB, 2 * MB),
+        "cores": (1, 2),
+        "warm_up": 0.5,
+        "object_size": MB,
+    }
+    return Request(**(values | more))  # type: ignore[arg-type]
+
+
+def from_grid(engine: str = "embedded", readers: int = 2, size: int = 2 * MB) -> Wanted:
+    return Wanted(side="data grid", engine=engine, readers=readers, bytes=size, repeat=1)
+
+
+def grid(asked: Request) -> GridSide:
+    console = Console(quiet=True)
+    return GridSide(asked, plans_of(asked, console), lambda: None, console)
+
+
+def test_every_client_reads_all_of_the_data() -> None:
+    with grid(request()) as data_grid:
+        for readers in (1, 2):
+            found = data_grid.measure(from_grid(readers=readers))
+            assert (found.status, found.why) == ("done", "")
+            assert 0 < found.reading < found.seconds < 60
+            assert (found.members, found.processes) == (0, 1)
+            assert found.object_size == MB
+            assert found.repeat == 1
+            assert found.title
+            assert found.load is not None
+            assert found.load["judgement"] in {"undisturbed", "disturbed"}
+
+
+def test_an_unknown_data_grid_is_refused() -> None:
+    with pytest.raises(InputError, match="unknown data grid"):
+        grid(request(data_grids=("nosuch",)))
+
+
+def test_data_that_the_machine_has_no_room_for_are_left_out() -> None:
+    with grid(request(sizes=(MB, 999_999 * MB))) as data_grid:
+        found = data_grid.measure(from_grid(size=999_999 * MB))
+    assert found.status == "skipped"
+    assert "is available" in found.why
+
+
+def case(**more: object) -> Case:
+    values: dict[str, object] = {
+        "engine": "embedded",
+        "title": "Embedded",
+        "version": "1",
+        "label": "shared",
+        "scenario": None,
+        "parameters": {},
+        "repeat": 0,
+        "processes": 1,
+        "at": "2031-05-04T10:31:00+00:00",
+        "status": "done",
+        "loading": Loading(objects=2, bytes=2 * MB, seconds=3.0),
+        "tasks": Tasks(id=(0, 1), ended=(0.5, 2.0)),
+    }
+    return Case(**(values | more))  # type: ignore[arg-type]
+
+
+def test_the_time_is_that_of_loading_and_to_the_latest_end() -> None:
+    found = sharing_of(from_grid(), request(), case())
+    assert (found.status, found.seconds, found.reading) == ("done", 5.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"status": "failed", "why": "a member ended"}, "a member ended"),
+        ({"wrong": 1}, "1 of its reads went wrong"),
+        ({"missing": 2}, "2 of its reads went wrong"),
+        ({"errors": {"timeout": 3}}, "3 of its reads went wrong"),
+        ({"loading": None}, "it did not come to its end"),
+    ],
+)
+def test_a_case_that_went_wrong_is_no_measurement(more: dict[str, object], told: str) -> None:
+    found = sharing_of(from_grid(), request(), case(**more))
+    assert (found.status, found.why) == ("failed", told)
+
+
+def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: Path) -> None:
+    command = (
+        "data",
+        "crossover",
+        "--engine",
+        "process-pool",
+        "--sizes",
+        "1MB,2MB",
+        "--warm",
+        "0.5",
+    )
+    options = ("--rounds", "1", "--accept-load", "--out", "results", "--json")
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = gridbench(*command, "--cores", "1", *options, env=cache)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert len(record["measurements"]) == 4
+    assert {one["status"] for one in record["measurements"]} == {"done"}
+    assert [one["there_already"] for one in record["crossings"]] == [False, True]
+    page = (tmp_path / "results" / "report.html").read_text()
+    assert "is in the readers&#39; own process" in page
+    again = gridbench(*command, "--cores", "1,2", *options, env=cache)
+    assert again.returncode == 0, again.stderr
+    assert "4 of 8 measurements are there" in again.stderr
+    _, found = read_results(tmp_path / "results")
+    assert len(found) == 8
+    assert {one.with_each_task for one in found if one.side == "compute grid"} == {True}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--engine", "nosuch"), "unknown engine `nosuch`"),
+        (("--engine", "ray", "--engine", "ray"), "`ray` is asked for twice"),
+        (("--data-grid", "nosuch"), "unknown data grid `nosuch`"),
+        (("--sizes", "1.5MB"), "1.5 MB cannot be divided into objects of 1 MB"),
+        (("--sizes", "0"), "cannot be divided"),
+        (("--sizes", "x"), "is not a size"),
+        (("--cores", "0"), "is not a number of cores"),
+        (("--object-size", "8B"), "--object-size must be from 32 B to 512 MB, not 8 B"),
+        (("--sizes", "1GB", "--object-size", "512B"), "2,097,152 objects of 512 B"),
+        (("--warm", "0"), "--warm must be a number of seconds above 0"),
+        (("--case-limit", "nan"), "--case-limit must be a number of seconds above 0"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_measured(
+    gridbench: Run, tmp_path: Path, options: tuple[str, ...], told: str
+) -> None:
+    done = gridbench("data", "crossover", *options, "--accept-load")
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert done.stderr.count("\n") <= 2
+    assert not (tmp_path / "runs").exists()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gridbench.command_with_examples import CommandWithExamples
+from gridbench.datagrid.crossover.options import crossover
 from gridbench.datagrid.engines.options import engines
 from gridbench.errors import InputError
 from gridbench.hosts.options import hosts_options
@@ -302,6 +303,7 @@ def ycsb(
 
 
 data.add_command(engines)
+data.add_command(crossover)
 
 
 def _run_or_list(request: Request, *, dry_run: bool) -> None:

@@ -32,6 +32,8 @@ class Request:
     members: int = 3
     """Of a data grid that has them."""
     rounds: int = 3
+    warm_up: float = 5.0
+    """Seconds at most that clients of a data grid warm up before they read."""
     limit: float = 120.0
     """Seconds that one measurement may take."""
     seed: int = 1

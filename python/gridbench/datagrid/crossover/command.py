@@ -1,0 +1,93 @@
+"""The whole of `gridbench data crossover`: plan, measure what is missing, tell."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from gridbench.datagrid.crossover.answer import answer_of
+from gridbench.datagrid.crossover.cases import disturbed
+from gridbench.datagrid.crossover.grid import plans_of
+from gridbench.datagrid.crossover.kept import keep
+from gridbench.datagrid.crossover.plan import missing, wanted_of
+from gridbench.datagrid.crossover.record import FILE, FORM, Sharing
+from gridbench.datagrid.crossover.request import Request
+from gridbench.datagrid.crossover.results import read_results
+from gridbench.datagrid.crossover.session import Session, header_of
+from gridbench.default_folder import default_folder
+from gridbench.errors import InputError
+from gridbench.machine.quiet import settle
+from gridbench.process.interrupt import Interrupt
+from gridbench.record_file import RecordFile, open_records
+from gridbench.run.participants import find_participant
+
+REPORT = "report.html"
+
+
+def run_crossover(request: Request) -> int:
+    """Measure what is missing, and report; the exit status. InputError for bad input.
+
+    0: all was measured or skipped. 1: something failed. 3: other programs disturbed all of it, and
+    that was not accepted. 128 + n: ended by signal n; what was measured is kept.
+    """
+    for name in request.engines:
+        find_participant(name)
+    folder = request.folder or default_folder("crossover")
+    console = request.printing.progress()
+    plans = plans_of(request, console)
+    settle(request.policy, console)
+    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
+    file = RecordFile(folder / FILE, header, records)
+    with Interrupt() as interrupt:
+        try:
+            wanted = wanted_of(request)
+            todo = missing(wanted, records)
+            if len(todo) < len(wanted):
+                console.print(f"{len(wanted) - len(todo)} of {len(wanted)} measurements are there")
+            Session(request, plans, interrupt, console).run(todo, file)
+        finally:
+            file.close()
+        status = _tell(folder, request)
+        if interrupt.came:
+            console.print(
+                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
+                soft_wrap=True,
+                markup=False,
+            )
+            return interrupt.exit_status
+    request.printing.say(f"results: {folder}")
+    header, found = read_results(folder)
+    keep(header, answer_of(found))
+    asked = {one.identity for one in wanted}
+    last = [one for one in found if one.identity in asked]
+    if any(one.status == "failed" for one in last):
+        return 1
+    return status or request.policy.exit_status(claims=_claims(last))
+
+
+def _claims(found: list[Sharing]) -> bool:
+    """Whether any measurement was undisturbed."""
+    return not found or not all(map(disturbed, found))
+
+
+def _tell(folder: Path, request: Request) -> int:
+    """Say what the results tell, and write their report; 1 if it cannot be written."""
+    from gridbench.datagrid.crossover.present import print_table, to_record, write_report
+
+    found = read_results(folder)[1]
+    answer = answer_of(found)
+    print_table(request.printing.tables(), answer, found)
+    request.printing.document(
+        lambda: {
+            "results": folder,
+            "measurements": [asdict(one) for one in found],
+            **to_record(answer),
+        }
+    )
+    try:
+        write_report(folder, folder / REPORT)
+    except InputError as error:
+        print(f"gridbench: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,164 @@
+"""The options of `gridbench data crossover`. What it needs is imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from gridbench.command_with_examples import CommandWithExamples
+from gridbench.machine.options import load_options
+from gridbench.machine.policy import Policy
+from gridbench.printing import Printing, printing_options
+
+
+@click.command(
+    cls=CommandWithExamples,
+    short_help="Shared data through a compute grid, or from a data grid?",
+    examples=(
+        "gridbench data crossover",
+        "gridbench data crossover --data-grid hazelcast --data-grid redis",
+        "gridbench data crossover --engine gridrpc-python --engine ray --data-grid ignite",
+        "gridbench data crossover --sizes 10MB,100MB,1GB --cores 1,10,100",
+        "gridbench data crossover --sizes 64KB,1MB --object-size 64KB --rounds 1",
+    ),
+)
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help="Compute grid, see `gridbench engines`; may be given several times."
+    "  [default: gridrpc-python, process-pool]",
+)
+@click.option(
+    "--data-grid",
+    "data_grids",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Data grid, see `gridbench data engines`; may be given several times."
+    "  [default: embedded, which needs no cluster]",
+)
+@click.option(
+    "--sizes",
+    metavar="LIST",
+    help="Of the shared data; 1 MB is 1,024 KB.  [default: 1MB,4MB,16MB,64MB,256MB]",
+)
+@click.option(
+    "--cores",
+    metavar="LIST",
+    help="Tasks that need it, each on its own core.  [default: 1,2,4,8,16]",
+)
+@click.option(
+    "--object-size",
+    metavar="SIZE",
+    default="1MB",
+    show_default=True,
+    help="Of the objects that a data grid has the data in.",
+)
+@click.option(
+    "--members",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Of a data grid, on this machine.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How often each time is measured.",
+)
+@click.option(
+    "--warm",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds at most for which clients of a data grid read before it counts.",
+)
+@click.option(
+    "--case-limit",
+    "limit",
+    type=float,
+    default=120.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds that a run of a compute grid may take.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Of the order of the measurements.",
+)
+@load_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for the results. [default: runs/crossover-<time>]",
+)
+@printing_options
+@click.option("--fresh", is_flag=True, help="Forget the results that DIR holds.")
+def crossover(
+    *,
+    engines: tuple[str, ...],
+    data_grids: tuple[str, ...],
+    sizes: str | None,
+    cores: str | None,
+    object_size: str,
+    members: int,
+    rounds: int,
+    warm: float,
+    limit: float,
+    seed: int,
+    out: Path | None,
+    fresh: bool,
+    policy: Policy,
+    printing: Printing,
+) -> None:
+    """Say from which size on data that all tasks need is better in a data grid.
+
+    A program holds some data, and tasks on several cores need all of it. Measured is the time until
+    the last of them has it: handed over to a compute grid as shared data, with workers that are
+    there already; and put into a data grid and read from there, object by object, or only read, as
+    if it were there already.
+
+    DIR then holds crossover.jsonl and report.html: both times over size and cores, the sizes at
+    which the data grid is the faster one, and what a model of each side predicts. The models are
+    kept for `gridbench advise`, which says of shared data from where to take it. The same command
+    with the same --out goes on where the one before stopped.
+
+    Exit status 1 says that something failed, 2 that the command is wrong, 3 that other programs
+    disturbed all that was measured.
+    """
+    from gridbench.datagrid.crossover.asked import request_of
+    from gridbench.datagrid.crossover.command import run_crossover
+
+    sys.exit(
+        run_crossover(
+            request_of(
+                engines=engines,
+                data_grids=data_grids,
+                sizes=sizes,
+                cores=cores,
+                object_size=object_size,
+                members=members,
+                rounds=rounds,
+                warm=warm,
+                limit=limit,
+                seed=seed,
+                folder=out,
+                fresh=fresh,
+                policy=policy,
+                printing=printing,
+            )
+        )
+    )
