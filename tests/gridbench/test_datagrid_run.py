@@ -214,11 +214,47 @@ def test_no_member_outlives_its_benchmark(tmp_path: Path, number: signal.Signals
         assert "stopped: what was measured is kept" in output
 
 
-def test_members_that_do_not_come_are_told_with_their_log(gridbench: Run, setup: Path) -> None:
-    options = ("--engine", "hazelcast", "--start-timeout", "0.3", "--accept-load")
+HANGING = """
+package mine;
+
+import gridbench.datagrid.*;
+
+public final class Hanging implements DataGrid {
+    public Member join(Cluster cluster, int index, long memory) throws Exception {
+        System.out.println("member " + index + " waits for what does not come");
+        Thread.sleep(Long.MAX_VALUE);
+        return null;
+    }
+
+    public Store connect(Cluster cluster, String address) {
+        throw new UnsupportedOperationException();
+    }
+
+    public String version() {
+        return "1";
+    }
+}
+"""
+
+
+def test_members_that_do_not_come_are_told_with_their_log(
+    gridbench: Run, tmp_path: Path, setup: Path
+) -> None:
+    (tmp_path / "Hanging.java").write_text(HANGING)
+    path = gridbench("data", "engines", "class-path").stdout.strip()
+    subprocess.run(
+        ["javac", "-cp", path, "-d", "classes", "Hanging.java"], cwd=tmp_path, check=True
+    )
+    file = tmp_path / "engine.toml"
+    file.write_text('title = "Hanging"\nclass = "mine.Hanging"\nclasspath = ["classes"]\n')
+    options = ("--engine", str(file), "--start-timeout", "5", "--accept-load")
     done = gridbench("data", str(setup), *options)
     well(done, status=2)
-    assert "Hazelcast does not start: member 0 has not joined within 0.3 s" in done.stderr
+    assert (
+        "Hanging does not start: member 0 has not joined within 5 s, nor have 2 others"
+        in done.stderr
+    )
+    assert "  | member 0 waits for what does not come" in done.stderr
     assert "--start-timeout" in done.stderr
 
 
