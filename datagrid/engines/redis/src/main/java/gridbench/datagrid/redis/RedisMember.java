@@ -16,7 +16,7 @@ final class RedisMember implements Member {
     @Override
     public int members() {
         return (int) layout.nodes().stream()
-                .filter(node -> !node.failed())
+                .filter(ClusterNode::settled)
                 .map(layout::memberOf)
                 .distinct()
                 .count();
