@@ -155,7 +155,7 @@ test-java: jdk redis ## the data-grid benchmark: its clients and members, and ea
 		mvn -B -ntp -fae -f datagrid/pom.xml test
 
 .PHONY: test-python
-test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines ## end to end, with real processes, a browser, and the packages
+test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines datagrid-engines ## end to end, with real processes, a browser, and the packages
 	$(PYTEST) --durations 15
 
 .PHONY: test-htcondor
@@ -163,7 +163,7 @@ test-htcondor: install $(STAMPS)/test-packages htcondor ## grids and engines on 
 	$(BIN)/python -m pytest -m htcondor --durations 15 tests
 
 .PHONY: test-docs
-test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines ## run all commands and programs of README, docs and examples as printed
+test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser engines jdk ## run all commands and programs of README, docs and examples as printed
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: test-mutants
@@ -253,6 +253,10 @@ cpython-tests: ## see that CPython's own tests are there
 .PHONY: engines
 engines: install mpi ## install the engines that gridrpc is measured beside
 	@$(BIN)/gridbench engines install --all
+
+.PHONY: datagrid-engines
+datagrid-engines: install jdk ## build the data grids that are measured
+	@$(BIN)/gridbench data engines install --all
 
 .PHONY: lint
 lint: lint-rust lint-python lint-types lint-java ## check format, style and types (with -k: all of them)

@@ -7,10 +7,9 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -21,17 +20,10 @@ from gridbench.datagrid.engines.engine import CLIENT, Engine, find_engine, own_e
 from gridbench.datagrid.engines.engine_file import read_description
 from gridbench.datagrid.engines.installation import install
 from gridbench.errors import InputError
-from running import DEADLINE, Run, until
+from running import DEADLINE, PROGRAM, Run, until
 
 ENGINE = "embedded"
-CODE = """
-from gridbench.cli import cli, main
-from gridbench.datagrid.engines.options import engines
-
-cli.add_command(engines)
-main()
-"""
-COMMANDS = (sys.executable, "-c", CODE, "engines")
+COMMANDS = (*PROGRAM, "data", "engines")
 
 
 @pytest.fixture
@@ -44,17 +36,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str
 
 
 @pytest.fixture
-def engines(tmp_path: Path, environment: dict[str, str]) -> Run:
-    """Runs the commands, in `tmp_path`, with `environment` and what is given on top of it."""
-
-    def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        env = environment | options.pop("env", {})
-        command = [*COMMANDS, *map(str, arguments)]
-        return subprocess.run(
-            command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, **options
-        )
-
-    return run
+def engines(gridbench: Run) -> Run:
+    """Runs `gridbench data engines`."""
+    return partial(gridbench, "data", "engines")
 
 
 @pytest.fixture
