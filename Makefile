@@ -149,10 +149,17 @@ test-fuzz: ## throw broken bytes at the decoder and the IDL parser, 10 s each
 	printf '%s 10\n' 'wire decode' 'idl parse' 'idl extents' | xargs -L 1 -P 3 scripts/fuzz
 
 # Of all that Maven tells, warnings and what the tests' own part of it says.
+MAVEN_TEST := MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn \
+	-Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' mvn -B -ntp -fae -f datagrid/pom.xml
+
 .PHONY: test-java
-test-java: jdk redis ## the data-grid benchmark: its clients and members, and each data grid with three of these
-	MAVEN_OPTS='-Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.log.org.apache.maven.plugin.surefire=info' \
-		mvn -B -ntp -fae -f datagrid/pom.xml test
+test-java: jdk ## unit tests of the data-grid benchmark's clients and members
+	$(MAVEN_TEST) -pl core test
+
+.PHONY: test-datagrids
+test-datagrids: install $(STAMPS)/test-packages redis slurm datagrid-engines ## data grids that lose members, in ten minutes: not part of `make test`
+	$(MAVEN_TEST) test
+	$(BIN)/python -m pytest -m datagrids --durations 15 tests
 
 .PHONY: test-python
 test-python: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi browser debian-tools simgrid links sshd slurm gridengine sshfs gfarm postgres redis openssl fio pssh cpython-tests engines datagrid-engines ## end to end, with real processes, a browser, and the packages

@@ -46,7 +46,7 @@ def of_ours() -> list[psutil.Process]:
     return [
         process
         for process in psutil.Process().children(recursive=True)
-        if "gridbench.datagrid.process" in " ".join(cmdline(process.pid))
+        if "gridbench.datagrid.process" in " ".join(cmdline(process))
     ]
 
 
@@ -124,7 +124,10 @@ def test_a_data_grid_keeps_all_data(
     assert all(member.entries > stored / MEMBERS / 3 for member in case.members)
 
 
-@pytest.mark.parametrize("engine", REAL)
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(one, marks=() if one == "redis" else pytest.mark.datagrids) for one in REAL],
+)
 def test_the_loss_of_a_member_loses_no_data(gridbench: Run, tmp_path: Path, engine: str) -> None:
     setup = write(tmp_path / "setup.xml", tasks=80, repeats=50)
     options = ("--engine", engine, "--warm", "1", "--out", "out", "--accept-load")
@@ -143,6 +146,7 @@ def test_the_loss_of_a_member_loses_no_data(gridbench: Run, tmp_path: Path, engi
     assert done.returncode in (0, 1), done.stdout + done.stderr
 
 
+@pytest.mark.datagrids
 def test_two_members_at_once_are_told_as_they_are(gridbench: Run, tmp_path: Path) -> None:
     setup = write(tmp_path / "setup.xml", tasks=40, repeats=50, members=4)
     options = ("--engine", "hazelcast", "--warm", "1", "--out", "out", "--accept-load")
@@ -286,6 +290,7 @@ def test_members_and_clients_on_hosts(gridbench: Run, tmp_path: Path, setup: Pat
     assert case.placed == "members on 3 hosts, clients on 1 host"
 
 
+@pytest.mark.datagrids
 @pytest.mark.skipif(bool(slurm.why_not()), reason=slurm.why_not())
 def test_members_and_clients_in_jobs_of_slurm(gridbench: Run, tmp_path: Path, setup: Path) -> None:
     options = ("--engine", "hazelcast", "--warm", "1", "--out", "out", "--accept-load")
