@@ -72,6 +72,8 @@ public final class HazelcastGrid implements DataGrid {
         set(config, ClusterProperty.WAIT_SECONDS_BEFORE_JOIN, 1);
         set(config, ClusterProperty.MAX_NO_HEARTBEAT_SECONDS, HEARTBEAT_SECONDS);
         set(config, ClusterProperty.HEARTBEAT_INTERVAL_SECONDS, 2);
+        // Else a write counts as done of which no copy is known: lost, if its member was killed then.
+        set(config, ClusterProperty.FAIL_ON_INDETERMINATE_OPERATION_STATE, true);
         set(config, ClusterProperty.OPERATION_CALL_TIMEOUT_MILLIS, OPERATION_SECONDS * 1000);
         return config;
     }
@@ -86,6 +88,7 @@ public final class HazelcastGrid implements DataGrid {
         var retry = config.getConnectionStrategyConfig().getConnectionRetryConfig();
         retry.setClusterConnectTimeoutMillis(CONNECT_MILLISECONDS);
         config.setProperty(ClientProperty.INVOCATION_TIMEOUT_SECONDS.getName(), String.valueOf(REPEAT_SECONDS));
+        config.setProperty(ClientProperty.FAIL_ON_INDETERMINATE_OPERATION_STATE.getName(), "true");
         config.setProperty(ClientProperty.HEARTBEAT_TIMEOUT.getName(), String.valueOf(HEARTBEAT_SECONDS * 1000));
         config.setProperty(ClientProperty.HEARTBEAT_INTERVAL.getName(), "2000");
         return config;
