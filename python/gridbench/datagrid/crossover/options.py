@@ -19,7 +19,7 @@ from gridbench.printing import Printing, printing_options
     examples=(
         "gridbench data crossover",
         "gridbench data crossover --data-grid hazelcast --data-grid redis",
-        "gridbench data crossover --engine gridrpc-python --engine ray --data-grid ignite",
+        "gridbench data crossover --engine process-pool --engine ray --data-grid ignite",
         "gridbench data crossover --sizes 10MB,100MB,1GB --cores 1,10,100",
         "gridbench data crossover --sizes 64KB,1MB --object-size 64KB --rounds 1",
     ),
