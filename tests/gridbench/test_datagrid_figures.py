@@ -28,6 +28,7 @@ from gridbench.datagrid.figures import figures_of, verdict
 from gridbench.datagrid.fit import fitted
 from gridbench.datagrid.latency import merged, quantile, quantiles, tail
 from gridbench.datagrid.loops import compared_loops
+from gridbench.datagrid.present.scenario_tables import line_name
 from gridbench.datagrid.record import Case, Checked, Counts, Latencies, Tasks, WarmUp
 from gridbench.datagrid.results import read_results
 from gridbench.datagrid.sweeps import sweeps_of
@@ -129,6 +130,14 @@ def test_task_times_with_and_without_start_up() -> None:
     whole = found.with_start_up
     assert (whole.tasks, whole.shortest) == (4, pytest.approx(0.5))
     assert (whole.median, whole.longest) == (pytest.approx((0.7 + 4.0) / 2), pytest.approx(4.2))
+
+
+def test_cold_tasks_are_the_first_ones_where_they_were_measured() -> None:
+    found = figures_of(replace(four(), cold=(2.0, 9.0))).with_start_up
+    assert found is not None
+    # 5 s and 12 s with the 3 s to connect; 0.5, 0.7, 1 and 1.2 s of the tasks after the warm-up.
+    assert (found.tasks, found.shortest, found.longest) == (6, pytest.approx(0.5), 12.0)
+    assert found.median == pytest.approx((1.0 + 1.2) / 2)
 
 
 def test_single_tasks_of_warm_clients_count_as_without_start_up() -> None:
@@ -308,6 +317,41 @@ def test_cases_of_ones_own_are_a_sweep_if_they_are_alike() -> None:
     (sweep,) = sweeps_of(groups, "NNodes")
     assert [group.case.parameters["NNodes"] for group in sweep.groups] == [10, 20]
     assert sweeps_of(groups, "MNodes") == []
+
+
+def test_fewer_operations_of_large_objects_are_on_the_same_line() -> None:
+    """As they are made where objects do not find room."""
+    small, large = made(size=1), made(size=10240)
+    few = replace(
+        large,
+        parameters=large.parameters | {"NRepeats": 25},
+        tasks=replace(
+            large.tasks,
+            began=tuple(time / 4 for time in large.tasks.began),
+            ended=tuple(time / 4 for time in large.tasks.ended),
+        ),
+    )
+    (whole,) = sweeps_of(repeats_of([small, large]), "ObjectSize")
+    (part,) = sweeps_of(repeats_of([small, few]), "ObjectSize")
+    for one, other in zip(whole.groups, part.groups, strict=True):
+        ours, theirs = part.task_time(other), whole.task_time(one)
+        assert ours is not None
+        assert theirs is not None
+        assert ours.value == pytest.approx(theirs.value)
+    one_fit, other_fit = whole.task_fit(), part.task_fit()
+    assert one_fit is not None
+    assert other_fit is not None
+    assert other_fit.per_mb.value == pytest.approx(one_fit.per_mb.value)
+
+
+def test_a_scenario_with_several_sizes_has_a_sweep_of_each() -> None:
+    cases = [
+        made(scenario=2, size=size, clients=clients) for size in (1, 100) for clients in (1, 10)
+    ]
+    found = sweeps_of(repeats_of(cases), "NNodes")
+    assert [[sweep.place(group) for group in sweep.groups] for sweep in found] == [[1, 10]] * 2
+    assert [sweep.apart for sweep in found] == [("ObjectSize",)] * 2
+    assert [line_name(sweep) for sweep in found] == ["Hazelcast, 1 KB", "Hazelcast, 100 KB"]
 
 
 def test_what_the_closed_loop_leaves_out() -> None:

@@ -85,7 +85,7 @@ class Figures:
     bandwidth: float
     """Bytes of objects per second: read or written, and both for an update. NaN with scans."""
     with_start_up: Times | None
-    """All tasks; a client's first one with the time in which the clients were connected."""
+    """All tasks; a client's first, cold one with the time in which the clients were connected."""
     without_start_up: Times | None
     """Tasks after the warm-up, without the first one of each client, or with it if there are no
     others."""
@@ -152,7 +152,14 @@ def operations_of_task(case: Case) -> float:
 
 
 def with_start_up(case: Case) -> Times | None:
-    """As the sources measured it: the start-up of a client is part of its first task."""
+    """As the sources measured it: the start-up of a client is part of its first task.
+
+    That is the one right after it had connected, before the warm-up; where that was not measured,
+    the first one after it.
+    """
+    if case.cold:
+        later = [time for _, time in _durations(case)]
+        return _times([*(case.clients_in + time for time in case.cold), *later])
     first = _first_tasks(case)
     return _times(
         [time + (case.clients_in if at in first else 0.0) for at, time in _durations(case)]

@@ -22,6 +22,10 @@ class Fit:
     per_mb: Interval
     constant: Interval
 
+    def times(self, factor: float) -> Fit:
+        """The line of so many times as many operations."""
+        return Fit(self.per_mb.times(factor), self.constant.times(factor))
+
     def at(self, size: float) -> float:
         """Seconds for a size in MB."""
         return self.per_mb.value * size + self.constant.value

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gridbench.datagrid.cases import Repeats
 from gridbench.datagrid.figures import Figures, disturbed
+from gridbench.datagrid.fit import Fit
 from gridbench.datagrid.loops import compared_loops
 from gridbench.datagrid.naming import (
     case_name,
@@ -204,15 +205,20 @@ def _sizes(groups: Sequence[Repeats]) -> list[str]:
         return []
     slides = data_grid_slides()
     parts = [
-        f"{digits(fit.per_mb.value * FIT_OPERATIONS / sweep.operations)} s/MB ×"
-        f" size + {amount(fit.constant.value * FIT_OPERATIONS / sweep.operations, 's')}"
-        f" ({line_name(sweep)})"
+        f"{_line_shown(fit.times(FIT_OPERATIONS / sweep.operations))} ({line_name(sweep)})"
         for sweep, fit in fits[:_MOST_TOLD]
     ]
     return [
         f"{FIT_OPERATIONS} updates take {', '.join(parts)}; the slides have"
         f" {slides.update_per_mb.text} s/MB × size + {slides.update_constant.text} s."
     ]
+
+
+def _line_shown(fit: Fit) -> str:
+    """`0.9 s/MB × size + 91 ms`."""
+    constant = fit.constant.value
+    sign = "-" if constant < 0 else "+"
+    return f"{digits(fit.per_mb.value)} s/MB × size {sign} {amount(abs(constant), 's')}"
 
 
 def _contention(groups: Sequence[Repeats]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gridbench.datagrid.cases import Repeats
+from gridbench.datagrid.figures import operations_of_task
 from gridbench.datagrid.fit import KB_IN_MB
 from gridbench.datagrid.latency import tail
 from gridbench.datagrid.naming import label_shown, what_of
@@ -47,8 +48,11 @@ def _times(sweeps: Sequence[Sweep], name: str) -> Curve:
     lines = [_scaled(sweep, every, joined=not fits) for sweep in sweeps]
     label = label_shown(sweeps[0].first.case.label)
     about = f"The median task without start-up. {_BARS}"
-    if any(sweep.operations != every for sweep in sweeps):
-        about += f" Tasks have another number of operations: times are those of {every:,} of them."
+    tasks = [operations_of_task(group.case) for sweep in sweeps for group in sweep.groups]
+    if any(operations != every for operations in tasks):
+        about += (
+            f" Some tasks have another number of operations: times are those of {every:,} of them."
+        )
     if fits:
         about += " Dotted lines are the fits in the table above."
     return Curve(
@@ -100,7 +104,7 @@ def _scaled(sweep: Sweep, every: int, *, joined: bool) -> Line:
     factor = every / sweep.operations if sweep.operations else 1.0
 
     def value(group: Repeats) -> Interval | None:
-        found = group.task_time()
+        found = sweep.task_time(group)
         return found and found.times(factor)
 
     return replace(_line(sweep, value), joined=joined)
@@ -108,15 +112,15 @@ def _scaled(sweep: Sweep, every: int, *, joined: bool) -> Line:
 
 def _fit(sweep: Sweep, every: int) -> Line | None:
     """The fit between the smallest and the largest size; None if there is none."""
-    fit = sweep.task_fit() if sweep.axis == "ObjectSize" else None
+    found = sweep.task_fit() if sweep.axis == "ObjectSize" else None
     low, high = sweep.place(sweep.groups[0]), sweep.place(sweep.groups[-1])
-    if fit is None or low <= 0 or not sweep.operations:
+    if found is None or low <= 0 or not sweep.operations:
         return None
-    factor = every / sweep.operations
+    fit = found.times(every / sweep.operations)
     points = []
     for n in range(_FIT_POINTS):
         place = low * (high / low) ** (n / (_FIT_POINTS - 1))
-        value = fit.at(place / KB_IN_MB) * factor
+        value = fit.at(place / KB_IN_MB)
         if value > 0:
             points.append(_reference(place, value, sweep.axis))
     name = f"{line_name(sweep)}, fit"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gridbench.datagrid.cases import Repeats
 from gridbench.datagrid.fit import Fit
 from gridbench.datagrid.naming import label_shown, size_shown, variant
-from gridbench.datagrid.present.cells import engine_cell, measured_cell
+from gridbench.datagrid.present.cells import NOT_COUNTED, measured_cell
 from gridbench.datagrid.sweeps import Axis, Sweep
 from gridbench.formats import NOTHING, counted, digits, times
 from gridbench.pages.table import Cell, Table
@@ -27,9 +27,10 @@ def place_shown(axis: Axis, value: float) -> str:
 
 
 def line_name(sweep: Sweep) -> str:
-    """`Hazelcast`, or `Hazelcast, atomic updates`."""
-    parts = [sweep.first.case.title, variant(sweep.first.case)]
-    return ", ".join(part for part in parts if part)
+    """`Hazelcast`, or `Hazelcast, 1 KB, atomic updates`."""
+    case = sweep.first.case
+    apart = [place_shown(name, case.parameters.get(name, 0)) for name in sweep.apart]
+    return ", ".join(part for part in (case.title, *apart, variant(case)) if part)
 
 
 def times_table(sweeps: Sequence[Sweep]) -> Table:
@@ -43,7 +44,7 @@ def times_table(sweeps: Sequence[Sweep]) -> Table:
             [
                 Cell(line_name(sweep)),
                 f"{label_shown(sweep.first.case.label)} × {sweep.operations:,.0f}".strip(),
-                *(_time(known.get(place)) for place in places),
+                *(_time(sweep, known.get(place)) for place in places),
             ]
         )
     return Table(["engine", "a task", *(place_shown(axis, place) for place in places)], rows)
@@ -76,7 +77,7 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
             continue
         rows.append(
             [
-                engine_cell(sweep.first) if variant(sweep.first.case) == "" else line_name(sweep),
+                f"{line_name(sweep)}{'' if sweep.first.counts else NOT_COUNTED}",
                 f"{label_shown(sweep.first.case.label)} × {sweep.operations:,.0f}".strip(),
                 _slope(task, 1.0),
                 measured_cell(task.constant, "s"),
@@ -108,11 +109,12 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
     return Table(head, rows)
 
 
-def _time(group: Repeats | None) -> Cell:
+def _time(sweep: Sweep, group: Repeats | None) -> Cell:
     if group is None:
         return Cell(NOTHING)
-    found = measured_cell(group.task_times(), "s")
-    return found if group.counts else Cell(f"{found.text}*", found.note, "soft")
+    spread = group.task_times()
+    found = measured_cell(spread and spread.times(sweep.share(group)), "s")
+    return found if group.counts else Cell(f"{found.text}{NOT_COUNTED}", found.note, "soft")
 
 
 def _relative(time: float | None, rate: float | None) -> Cell:

@@ -18,14 +18,18 @@ from gridbench.tables import new_table, printable
 _RANGES = 170
 """Columns from which on a terminal has room for the ranges."""
 _FROM = {
-    "repeats": 140,
-    "with start-up": 130,
-    "data rate": 115,
-    "members": 90,
+    "repeats": 145,
+    "with start-up": 135,
+    "data rate": 125,
+    "how": 115,
+    "scenario": 105,
+    "members": 95,
     "p50": 90,
+    "task time": 85,
 }
 """The same of what is left out first."""
-_WORDS = {"engine", "operation", "how", "data"}
+_WORDS = {"engine": 10, "operation": 6, "how": 14, "data": 6}
+"""Columns of words, with the characters of a line that each has at least."""
 
 
 def print_table(console: Console, cases: Sequence[Case]) -> None:
@@ -47,7 +51,7 @@ def _table(made: Table, console: Console) -> rich.table.Table:
     for number in kept:
         name = made.head[number]
         if name in _WORDS:
-            table.add_column(name, overflow="fold")
+            table.add_column(name, overflow="fold", min_width=_WORDS[name])
         else:
             # Numbers stay whole, with their units.
             table.add_column(name.replace(" ", "\n"), justify="right", no_wrap=True)
