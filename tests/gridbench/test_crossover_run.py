@@ -167,6 +167,21 @@ def test_a_case_that_went_wrong_is_no_measurement(more: dict[str, object], told:
     assert (found.status, found.why) == ("failed", told)
 
 
+def test_a_second_round_begins_with_the_compute_grid_again(gridbench: Run, tmp_path: Path) -> None:
+    # The processes of the data grid of the first round are no leftovers of the runs of the second.
+    done = gridbench(
+        *("data", "crossover", "--engine", "process-pool", "--sizes", "1MB", "--cores", "1"),
+        *("--warm", "0.5", "--rounds", "2", "--accept-load", "--out", "results"),
+        env={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    assert done.returncode == 0, done.stderr
+    _, found = read_results(tmp_path / "results")
+    assert [(one.side, one.status) for one in found] == [
+        ("compute grid", "done"),
+        ("data grid", "done"),
+    ] * 2
+
+
 def test_the_command_measures_both_sides_and_goes_on(gridbench: Run, tmp_path: Path) -> None:
     command = (
         "data",

@@ -109,7 +109,7 @@ class GridSide:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close()
+        self.close()
 
     def measure(self, wanted: Wanted) -> Sharing:
         """Measure; with a status that is not `done` if it could not be done. InputError if the
@@ -131,19 +131,21 @@ class GridSide:
         case = session.measure(replace(one, repeat=wanted.repeat), self._cluster)
         found = sharing_of(wanted, self._asked, case)
         if found.status != "done":
-            self._close()
+            self.close()
         return found
 
     def _open(self, name: str) -> Session:
         """A session for a data grid: the one that is open, or a new one."""
         if self._session is None or self._opened != name:
-            self._close()
+            self.close()
             session = open_session(self._plans[name].request, self._check, self._console)
             self._session = self._stack.enter_context(session)
             self._opened = name
         return self._session
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End the cluster and the session, if they are there: what is measured next is then not
+        disturbed by them, and they not by it. `measure` opens them again."""
         self._stack.close()
         self._session = self._cluster = None
 

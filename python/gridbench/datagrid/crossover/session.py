@@ -78,6 +78,8 @@ class Session:
             for one in wanted:
                 if self._interrupt.came:
                     return
+                if one.side == "compute grid":
+                    grid.close()
                 steps.begin(one.told())
                 began = time.monotonic()
                 try:
