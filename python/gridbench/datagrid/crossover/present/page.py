@@ -51,7 +51,10 @@ def render(header: Header, found: Sequence[Sharing]) -> str:
     return pages.render(
         "datagrid/crossover/present/crossover.html",
         "gridbench data crossover: shared data or a data grid",
-        {"curve": {one.id: one.data() for one in (*sizes, *readers, over) if one.drawn}},
+        {
+            "curve": {one.id: one.data() for one in (*sizes, *readers, over) if one.drawn},
+            "grids": [one.engine for one in answer.curves if one.side == "data grid" and one.there],
+        },
         styles=["datagrid/crossover/present/crossover.css"],
         scripts=["pages/curves.js", "datagrid/crossover/present/crossover.js"],
         engines=[colour_of(curve) for curve in answer.curves],

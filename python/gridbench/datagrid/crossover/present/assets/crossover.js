@@ -3,12 +3,19 @@
 (() => {
   const { DASHES, SYMBOLS, data, drawAll, engineColour, show } = plots;
 
+  // Data grids have colours that none of the compute grids has.
+  const isOfGrid = (name) => data.grids.some((grid) => name === grid || name === `${grid}, there already`);
+  const taken = Object.keys(data.colours.engines).filter((name) => !isOfGrid(name)).map(engineColour);
+  const free = data.colours.series.filter((colour) => !taken.includes(colour));
+  const colourOf = (name) => isOfGrid(name)
+    ? free[data.grids.indexOf(name.replace(/, there already$/, "")) % free.length] : engineColour(name);
+
   // A line and what is predicted for it stand side by side in the data.
   const styled = (line) => {
     const number = Math.floor(line.index / 2);
     const there = line.engine.endsWith(", there already");
     return {
-      colour: engineColour(line.engine), width: line.dash ? 1.4 : 2, size: 7, dash: DASHES[there ? 2 : 0],
+      colour: colourOf(line.engine), width: line.dash ? 1.4 : 2, size: 7, dash: DASHES[there ? 2 : 0],
       symbol: SYMBOLS[number % SYMBOLS.length],
     };
   };
