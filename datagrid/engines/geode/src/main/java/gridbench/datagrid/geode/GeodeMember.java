@@ -25,8 +25,8 @@ final class GeodeMember implements Member {
     static GeodeMember join(Cluster cluster, int index) throws Exception {
         var place = cluster.members().get(index);
         var ports = Ports.of(cluster, index);
-        // For its membership, Geode would try others of the range.
-        for (var port : new int[] {ports.server(), ports.peers(), ports.membership()}) {
+        // Geode would try others of the range for its membership.
+        for (var port : place.ports()) {
             place.requireFree(port);
         }
         var factory = new CacheFactory()
@@ -46,7 +46,6 @@ final class GeodeMember implements Member {
                 .set("statistic-sampling-enabled", "false")
                 .set("log-level", "warning");
         if (index == 0) {
-            place.requireFree(ports.locator());
             factory.set("start-locator", locator(cluster));
         }
         Cache cache;
