@@ -220,12 +220,12 @@ def test_a_share_is_of_what_the_closed_loop_did() -> None:
     assert missing([closed, half], []) == [closed, half]
 
 
-def test_a_share_is_of_the_same_repeat() -> None:
+def test_all_repeats_offer_the_same() -> None:
     first, _, second, half = wanted_of(offered=(Offered(share=0.5),), repeats=2)
-    assert with_rate(half, [case_of(first)]) is None
-    known = with_rate(half, [case_of(first), case_of(second, operations=100, seconds=1.0)])
+    assert with_rate(half, [case_of(second, operations=100, seconds=1.0)]) is None
+    known = with_rate(half, [case_of(first, operations=200, seconds=1.0), case_of(second)])
     assert known is not None
-    assert (known.rate, known.repeat) == (50.0, 1)
+    assert (known.rate, known.repeat) == (100.0, 1)
 
 
 @given(share=st.floats(1e-3, 10), operations=st.integers(0, 10**12), seconds=st.floats(1e-6, 1e6))

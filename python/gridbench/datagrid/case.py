@@ -52,6 +52,8 @@ class Setting:
     warm_up: request.WarmUp | None
     placed: str
     """In words."""
+    loads: int
+    """How often the objects are stored; the last time counts."""
     count: Callable[[str, int, int, float], object]
     """Told what is counted, how many are done, of how many, and which share that is of the case."""
 
@@ -79,6 +81,7 @@ def measure(wanted: Wanted, cluster: Cluster, setting: Setting) -> Case:
         updates=wanted.updates,
         mix=None if wanted.workload.mix is None else dict(wanted.workload.mix),
         kill=wanted.kill,
+        backups=cluster.backups,
         placed=setting.placed,
         at=at,
         cluster_in=cluster.seconds,
@@ -126,7 +129,11 @@ class _Running:
         parameters = self._parameters
         count = parameters.nobjects + parameters.shared_data_size
         size = parameters.object_bytes
-        seconds = clients.load(0, count, size, self._counted("loading object", count, 0.0))
+        counted = self._counted("loading object", count, 0.0)
+        for _ in range(self._setting.loads - 1):
+            clients.load(0, count, size, counted)
+            clients.clear()
+        seconds = clients.load(0, count, size, counted)
         self.found["loading"] = Loading(
             objects=count,
             bytes=count * size,

@@ -8,9 +8,6 @@ from typing import Literal
 from gridbench.datagrid.record import Case
 from gridbench.formats import counted
 
-BACKUPS = 1
-"""Copies of each object beside the first: as many members may be lost without loss of data."""
-
 Outcome = Literal["right", "wrong", "lost", "not checked"]
 """`lost`: something is missing, as is to be expected: more members were killed than there are
 copies, or updates that are not atomic collided."""
@@ -47,7 +44,7 @@ def correctness(case: Case) -> Correctness:
     lost = max(expected - found.found, found.missing, 0)
     spare = found.found - expected
     updates = _difference(found.updates, found.updates_expected, found.in_doubt)
-    excused = len(case.kill) > BACKUPS
+    excused = len(case.kill) > case.backups
     bad = bool(wrong)
     if lost:
         told.append(f"{lost:,} of {counted(found.expected, 'object')} lost")

@@ -127,10 +127,11 @@ def why_not(request: Request, engine: Engine, workload: Workload) -> str:
 
 def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     """The case with the rate that it offers, of which a share may be of the throughput that its
-    closed loop had; None if that has not been measured."""
+    closed loop had when it was first measured, so that all repeats offer the same; None if it has
+    not been."""
     if wanted.share is None:
         return wanted
-    closed = replace(wanted, loop="closed", share=None)
+    closed = replace(wanted, loop="closed", share=None, repeat=0)
     found = {case.identity: case for case in cases if case.status == "done"}
     case = found.get(closed.identity)
     if case is None or not math.isfinite(done := throughput(case)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -132,7 +133,9 @@ class Processes:
                 by_host.setdefault(self._host_of.pop(name), []).append(name)
                 del self._inbox[name]
         for host, ours in by_host.items():
-            self._asked(host, self._keepers[host].end, ours)
+            # On a host that is lost they have ended.
+            with contextlib.suppress(ProcessError):
+                self._asked(host, self._keepers[host].end, ours)
 
     def clock(self, host: str) -> Callable[[], int]:
         """What tells the time of a host."""

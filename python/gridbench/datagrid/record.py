@@ -162,6 +162,8 @@ class Case:
     """Shares of operations and the choice of keys, of a YCSB workload; None: the task."""
     kill: tuple[int, ...] = ()
     """Members that were to be killed."""
+    backups: int = 1
+    """Copies of each object beside the first one."""
     processes: int
     """Client processes."""
     placed: str = "this machine"

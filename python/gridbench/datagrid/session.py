@@ -24,6 +24,7 @@ from gridbench.datagrid.processes import Processes
 from gridbench.datagrid.record import Case, Latencies
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.timeline_file import write_timeline
+from gridbench.errors import InputError
 from gridbench.formats import counted, digits
 from gridbench.hosts.place import open_place
 from gridbench.machine.watch import Watch
@@ -91,13 +92,22 @@ class Session:
 
     def run(self, wanted: Sequence[Wanted], file: RecordFile[Case]) -> None:
         """Run these cases, until all are done or the user wants an end, and keep what comes of
-        each. InputError if the cluster of an engine does not start."""
+        each. InputError if the cluster of an engine does not start, after those of the others."""
+        failed: dict[str, InputError] = {}
         with Steps(self._console, "case", len(wanted), transient=False) as steps:
-            try:
-                for _, group in groupby(wanted, key=lambda one: one.cluster):
-                    self._group(list(group), file, steps)
-            except Stopped:
-                return
+            for (engine, _), group in groupby(wanted, key=lambda one: one.cluster):
+                todo = list(group)
+                if engine in failed:
+                    continue
+                try:
+                    self._group(todo, file, steps)
+                except Stopped:
+                    return
+                except InputError as error:
+                    failed[engine] = error
+                    steps.say(str(error))
+        if failed:
+            raise next(iter(failed.values()))
 
     def _group(self, todo: list[Wanted], file: RecordFile[Case], steps: Steps) -> None:
         """Cases that can share a cluster; it is started again when a case has damaged it."""
@@ -164,14 +174,17 @@ class Session:
         described = self._engines[wanted.engine].described
         return need_of(wanted, described, self._request.backups).client
 
-    def measure(self, wanted: Wanted, cluster: Cluster, steps: Steps | None = None) -> Case:
+    def measure(
+        self, wanted: Wanted, cluster: Cluster, steps: Steps | None = None, *, loads: int = 1
+    ) -> Case:
         """Run one case on a cluster; a record of it also if it fails. Stopped if the user wants an
-        end."""
+        end. `loads`: how often its objects are stored; the last time counts."""
         setting = Setting(
             processes=self._processes,
             client_hosts=self._hosts.clients,
             client_memory=self._client_memory(wanted),
             warm_up=self._request.warm_up,
+            loads=loads,
             placed=self._hosts.told(away=self._processes.away),
             count=_nothing if steps is None else steps.count,
         )
