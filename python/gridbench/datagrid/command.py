@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import asdict
 from functools import partial
@@ -16,15 +15,17 @@ from gridbench.datagrid.record import FILE, FORM
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import read_results
 from gridbench.datagrid.session import open_session
-from gridbench.default_folder import default_folder
-from gridbench.errors import InputError
-from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import Header, RecordFile, open_records
+from gridbench.results_folder import (
+    default_folder,
+    report_in,
+    say_stopped,
+    say_what_is_there,
+)
 from gridbench.run.machine import machine_facts, versions
 
-REPORT = "report.html"
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 
 
@@ -44,10 +45,7 @@ def run_data(request: Request) -> int:
     header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
     file = RecordFile(folder / FILE, header, records)
     todo = missing(plan.wanted, records)
-    if len(todo) < len(plan.wanted):
-        console.print(
-            f"{len(plan.wanted) - len(todo)} of {counted(len(plan.wanted), 'case')} are there"
-        )
+    say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
     with Interrupt() as interrupt:
         try:
             if todo:
@@ -57,11 +55,7 @@ def run_data(request: Request) -> int:
             file.close()
         status = _tell(folder, request)
         if interrupt.came:
-            console.print(
-                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
-                soft_wrap=True,
-                markup=False,
-            )
+            say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
     cases = read_results(folder)[1]
@@ -99,12 +93,7 @@ def _tell(folder: Path, request: Request) -> int:
     cases = read_results(folder)[1]
     print_table(request.printing.tables(), cases)
     request.printing.document(lambda: {"results": folder, "cases": [asdict(one) for one in cases]})
-    try:
-        write_report(folder, folder / REPORT)
-    except InputError as error:
-        print(f"gridbench: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return report_in(folder, write_report)
 
 
 def _build(request: Request, console: Console) -> None:

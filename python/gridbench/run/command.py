@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gridbench.default_folder import default_folder
 from gridbench.engines.fewer import limited
 from gridbench.engines.python_tasks import one_line
 from gridbench.engines.servers import ask
@@ -22,6 +21,7 @@ from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
+from gridbench.results_folder import default_folder
 from gridbench.run.client import Facts
 from gridbench.run.feasibility import check_body, check_memory, check_workers, most_at_once
 from gridbench.run.folders import prepare

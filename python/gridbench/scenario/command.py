@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from gridbench.default_folder import default_folder
 from gridbench.engines.servers import ask
 from gridbench.errors import InputError
 from gridbench.formats import counted
@@ -17,6 +16,7 @@ from gridbench.machine.words import DISTURBED
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
+from gridbench.results_folder import default_folder, say_stopped
 from gridbench.run.participants import find_participant
 from gridbench.scenario.grids import Case, cases_of
 from gridbench.scenario.linked import open_place, refuse_links
@@ -76,11 +76,7 @@ def run_scenarios(request: Request) -> int:
                 break
         statuses.append(tell(base, request.printing))
         if interrupt.came:
-            console.print(
-                f"stopped: what was measured is kept; --out {base} goes on with the rest",
-                soft_wrap=True,
-                markup=False,
-            )
+            say_stopped(console, base)
             return interrupt.exit_status
     request.printing.say(f"results: {base}")
     return max(statuses) or request.policy.exit_status(claims=_claims(base))

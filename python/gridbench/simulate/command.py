@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from gridbench.default_folder import default_folder
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.errors import InputError
 from gridbench.links.rates import parse_rate
 from gridbench.pages.files import write_page
 from gridbench.printing import Printing
 from gridbench.process.interrupt import Interrupt
+from gridbench.results_folder import default_folder
 from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import parse_size

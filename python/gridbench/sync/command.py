@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from gridbench.default_folder import default_folder
 from gridbench.errors import InputError
 from gridbench.hosts.place import Place, open_place
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import RecordFile, open_records
+from gridbench.results_folder import (
+    default_folder,
+    report_in,
+    say_stopped,
+    say_what_is_there,
+)
 from gridbench.sync.crew import Crew
 from gridbench.sync.plan import missing, wanted_of
 from gridbench.sync.record import FILE, FORM, Round
 from gridbench.sync.request import Request
 from gridbench.sync.results import read_results
 from gridbench.sync.session import Session, header_of
-
-REPORT = "report.html"
 
 
 def run_sync(request: Request) -> int:
@@ -41,18 +43,13 @@ def run_sync(request: Request) -> int:
                 counts = request.workers or (where.cores,)
                 asked = wanted_of(request, counts)
                 todo = missing(asked, records)
-                if len(todo) < len(asked):
-                    console.print(f"{len(asked) - len(todo)} of {len(asked)} rounds are there")
+                say_what_is_there(console, len(asked) - len(todo), len(asked), "round")
                 Session(request, where, folder, interrupt, console).run(todo, file)
         finally:
             file.close()
         status = _tell(folder, request)
         if interrupt.came:
-            console.print(
-                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
-                soft_wrap=True,
-                markup=False,
-            )
+            say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
     rounds = read_results(folder)[1]
@@ -92,9 +89,4 @@ def _tell(folder: Path, request: Request) -> int:
     request.printing.document(
         lambda: {"results": folder, "rounds": [asdict(one) for one in rounds]}
     )
-    try:
-        write_report(folder, folder / REPORT)
-    except InputError as error:
-        print(f"gridbench: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return report_in(folder, write_report)

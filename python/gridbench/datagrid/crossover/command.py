@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,14 +14,16 @@ from gridbench.datagrid.crossover.record import FILE, FORM, Sharing
 from gridbench.datagrid.crossover.request import Request
 from gridbench.datagrid.crossover.results import read_results
 from gridbench.datagrid.crossover.session import Session, header_of
-from gridbench.default_folder import default_folder
-from gridbench.errors import InputError
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import RecordFile, open_records
+from gridbench.results_folder import (
+    default_folder,
+    report_in,
+    say_stopped,
+    say_what_is_there,
+)
 from gridbench.run.participants import find_participant
-
-REPORT = "report.html"
 
 
 def run_crossover(request: Request) -> int:
@@ -43,18 +44,13 @@ def run_crossover(request: Request) -> int:
         try:
             wanted = wanted_of(request)
             todo = missing(wanted, records)
-            if len(todo) < len(wanted):
-                console.print(f"{len(wanted) - len(todo)} of {len(wanted)} measurements are there")
+            say_what_is_there(console, len(wanted) - len(todo), len(wanted), "measurement")
             Session(request, plans, interrupt, console).run(todo, file)
         finally:
             file.close()
         status = _tell(folder, request)
         if interrupt.came:
-            console.print(
-                f"stopped: what was measured is kept; --out {folder} goes on with the rest",
-                soft_wrap=True,
-                markup=False,
-            )
+            say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
     header, found = read_results(folder)
@@ -85,9 +81,4 @@ def _tell(folder: Path, request: Request) -> int:
             **to_record(answer),
         }
     )
-    try:
-        write_report(folder, folder / REPORT)
-    except InputError as error:
-        print(f"gridbench: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return report_in(folder, write_report)

@@ -216,11 +216,13 @@ impl Reactor {
         if let Some(ends) = ends {
             state.core.host_ends(now(), id, ends);
         }
-        // What was pushed before goes with it.
+        // What was pushed before goes with it. It is asked from now on: its answer may be there before
+        // this thread goes on.
+        let asked = monotonic_ns();
         let _ = state.hosts.push(id, &Message::Ping { number: 0 });
         self.common.finish(state);
         if let Some(peer) = self.peer(index) {
-            peer.pings.push_back((0, monotonic_ns()));
+            peer.pings.push_back((0, asked));
         }
         self.common.changed.notify_all();
     }
