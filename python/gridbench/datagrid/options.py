@@ -69,40 +69,44 @@ _OPTIONS = (
         "open_rates",
         multiple=True,
         metavar="RATE",
-        help="Also an open loop with so many operations per second, such as 5000, or 50% of what"
-        " the closed loop does; may be a list, or given several times.",
+        help="Measure each case in an open loop as well, in which so many operations begin in each"
+        " second: such as 5000, or 50% of what the closed loop does; may be a list, or given"
+        " several times.",
     ),
     click.option(
         "--updates",
         type=click.Choice(["plain", "atomic"]),
         default="plain",
         show_default=True,
-        help="Read, then write; or write only what nobody has changed since, else again.",
+        help="How an object is updated. plain: it is read, then written. atomic: it is written only"
+        " if nobody has changed it meanwhile, and else read again.",
     ),
     click.option(
         "--kill-node",
         "kill",
         metavar="N[,M]",
-        help="Kill these members, from 0, once half of the tasks have ended.",
+        help="Kill these members, which are counted from 0, once half of the tasks have ended.",
     ),
     click.option(
         "--warm",
         type=float,
         metavar="S",
-        help="Seconds of warm-up at most; it ends when throughput is steady. [default: 20]",
+        help="Seconds of warm-up at most, before each case; it ends when throughput is steady."
+        " [default: 20]",
     ),
-    click.option("--no-warm", is_flag=True, help="Measure from the start."),
+    click.option("--no-warm", is_flag=True, help="Measure without a warm-up: no run is valid then."),
     click.option(
         "--processes",
         type=click.IntRange(1, 64),
         metavar="N",
-        help="Client processes, whose threads are the clients. [default: min(4, clients, cores)]",
+        help="Processes, the threads of which are the clients. [default: 4, or as many as there"
+        " are clients or cores, if these are fewer]",
     ),
     click.option(
         "--member-memory",
         metavar="SIZE",
-        help="Memory of each member, such as 512MB. [default: all members together a quarter of"
-        " what is available, each 128MB to 2GB; on other hosts 1GB]",
+        help="Memory of each member, such as 512MB. [default: a quarter of what is available, for"
+        " all members together, and 128MB to 2GB for each; on other hosts 1GB for each]",
     ),
     click.option(
         "--backups",
@@ -110,14 +114,14 @@ _OPTIONS = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Copies of each object, beside the first one.",
+        help="Copies of each object on other members, beside the object itself.",
     ),
     hosts_options,
     click.option(
         "--start-timeout",
         type=float,
         metavar="S",
-        help="Seconds until all hosts and all members have to be there. [default: 180]",
+        help="Seconds that hosts may take to come, and members to join. [default: 180]",
     ),
     click.option(
         "--rounds",
@@ -125,7 +129,7 @@ _OPTIONS = (
         default=1,
         show_default=True,
         metavar="N",
-        help="How often each case is measured.",
+        help="How often each case is measured: two or more for claims, which come from repeats.",
     ),
     click.option("--dry-run", is_flag=True, help="List the cases and what they need, and exit."),
     load_options,
@@ -139,9 +143,9 @@ _OPTIONS = (
     click.option("--fresh", is_flag=True, help="Forget the results that DIR holds."),
 )
 _SCALE = (
-    click.option("--members", metavar="LIST", help="Members, such as 3 or 1,2,4."),
-    click.option("--clients", metavar="LIST", help="Clients, such as 10 or 1,10,100."),
-    click.option("--object-sizes", metavar="LIST", help="Such as 1KB,100KB."),
+    click.option("--members", metavar="LIST", help="Numbers of members, such as 3 or 1,2,4."),
+    click.option("--clients", metavar="LIST", help="Numbers of clients, such as 10 or 1,10,100."),
+    click.option("--object-sizes", metavar="LIST", help="Sizes of objects, such as 1KB,100KB."),
     click.option(
         "--operations",
         type=click.IntRange(1, 1_000_000_000),
@@ -208,10 +212,11 @@ def run(
     Members and clients are processes of their own; the data grid `embedded` is a map in the
     client's process, and needs no members. Objects are stored beforehand and checked afterwards.
     Each case is saved at once, so the same command with the same --out goes on where the one before
-    stopped. DIR then holds cases.jsonl and report.html.
+    stopped. DIR then holds datagrid.jsonl, report.html and timelines.
 
-    Exit status 1 says that a case failed or that data were wrong, 2 that the command is wrong, 3
-    that other programs disturbed all cases.
+    Exit status 1 says that a case failed or that data were wrong, 2 that the command cannot be
+    followed or that a data grid does not start, 3 that other programs use the machine, so that
+    nothing was measured, or disturbed all cases.
     """
     from gridbench.datagrid.asked import request_of_setup
 
@@ -252,7 +257,8 @@ def scenario(
     3: 1, 4 and 8 members with 100 clients.
 
     Options replace what a scenario has, and results say so. Cases whose objects do not fit into the
-    members get fewer operations and objects, if --full does not forbid it.
+    members get fewer operations and objects, if --full does not forbid it. Results and exit status
+    are those of `gridbench data run`.
     """
     from gridbench.datagrid.asked import request_of_scenarios
 
@@ -294,7 +300,7 @@ def ycsb(
     a: 50 % reads, 50 % overwrites. b: 95 % and 5 %. c: reads. d: 95 % reads of the latest objects,
     5 % inserts. e: 95 % scans, 5 % inserts. f: 50 % reads, 50 % updates. Keys have a Zipf
     distribution. Objects have 1 KB, on 3 members with 10 clients, and a task makes 1000 operations,
-    if options say nothing else.
+    if options say nothing else. Results and exit status are those of `gridbench data run`.
     """
     from gridbench.datagrid.asked import request_of_ycsb
 

@@ -43,19 +43,20 @@ from gridbench.printing import Printing, printing_options
 @click.option(
     "--sizes",
     metavar="LIST",
-    help="Of the shared data; 1 MB is 1,024 KB.  [default: 1MB,4MB,16MB,64MB,256MB]",
+    help="Sizes of the shared data; 1 MB is 1,024 KB.  [default: 1MB,4MB,16MB,64MB,256MB]",
 )
 @click.option(
     "--cores",
     metavar="LIST",
-    help="Tasks that need it, each on its own core.  [default: 1,2,4,8,16]",
+    help="Numbers of tasks that need the data, each on its own core: results call them readers."
+    "  [default: 1,2,4,8,16]",
 )
 @click.option(
     "--object-size",
     metavar="SIZE",
     default="1MB",
     show_default=True,
-    help="Of the objects that a data grid has the data in.",
+    help="Size of the objects into which the data are cut for a data grid.",
 )
 @click.option(
     "--members",
@@ -63,7 +64,7 @@ from gridbench.printing import Printing, printing_options
     default=3,
     show_default=True,
     metavar="N",
-    help="Of a data grid, on this machine.",
+    help="Members of each data grid, all on this machine.",
 )
 @click.option(
     "--rounds",
@@ -71,7 +72,7 @@ from gridbench.printing import Printing, printing_options
     default=3,
     show_default=True,
     metavar="N",
-    help="How often each time is measured.",
+    help="How often each size is measured with each number of tasks.",
 )
 @click.option(
     "--warm",
@@ -79,7 +80,7 @@ from gridbench.printing import Printing, printing_options
     default=5.0,
     show_default=True,
     metavar="S",
-    help="Seconds at most for which clients of a data grid read before it counts.",
+    help="Seconds of warm-up at most, in which clients of a data grid read before it counts.",
 )
 @click.option(
     "--case-limit",
@@ -96,7 +97,7 @@ from gridbench.printing import Printing, printing_options
     default=1,
     show_default=True,
     metavar="K",
-    help="Of the order of the measurements.",
+    help="Seed of the random order of the measurements.",
 )
 @load_options
 @click.option(
@@ -133,11 +134,11 @@ def crossover(
 
     DIR then holds crossover.jsonl and report.html: both times over size and cores, the sizes at
     which the data grid is the faster one, and what a model of each side predicts. The models are
-    kept for `gridbench advise`, which says of shared data from where to take it. The same command
-    with the same --out goes on where the one before stopped.
+    kept for `gridbench advise`, which says from where a job should take its shared data. The same
+    command with the same --out goes on where the one before stopped.
 
-    Exit status 1 says that something failed, 2 that the command is wrong, 3 that other programs
-    disturbed all that was measured.
+    Exit status 1 says that something failed, 2 that the command cannot be followed, 3 that other
+    programs use the machine, so that nothing was measured, or disturbed all that was measured.
     """
     from gridbench.datagrid.crossover.asked import request_of
     from gridbench.datagrid.crossover.command import run_crossover

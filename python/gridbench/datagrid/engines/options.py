@@ -17,8 +17,8 @@ from gridbench.printing import json_option, quiet_option
 def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
     """List the data grids, and which of them are installed.
 
-    They are built by Maven for Java 17 or newer, into the folder datagrid of $GRIDBENCH_ENGINES, by
-    default of share/gridbench/engines of this Python.
+    Maven fetches and builds them, for Java 17 or newer. They lie in the folder datagrid below
+    $GRIDBENCH_ENGINES, or below share/gridbench/engines of this Python.
     """
     if context.invoked_subcommand is None:
         from gridbench.datagrid.engines.commands import list_engines
@@ -37,9 +37,10 @@ def engines(context: click.Context, *, where: bool, as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="All data grids that come with gridbench.")
 @quiet_option
 def install(*, names: tuple[str, ...], everything: bool, quiet: bool) -> None:
-    """Build data grids, or repair what is there.
+    """Fetch and build data grids, or repair what is there.
 
-    Those that are up to date are not touched.
+    Those that are up to date are not touched. `gridbench data` builds what it needs by itself; this
+    is for doing it beforehand, on a host or where the network is.
     """
     from gridbench.datagrid.engines.commands import install_engines
 
