@@ -155,7 +155,7 @@ def test_objects_beyond_the_memory_of_members_are_told() -> None:
     need = need_of(wanted(large), GRID, 1).member
     assert caught.value.what == (
         "10,000,000 objects of 1 KB do not fit into 4 members of Grid: each would need"
-        f" {need / GB:.4g} GB, with 2 copies of each object, and has 1 GB"
+        f" {need / GB:.4g} GB, with 2 copies of each object in all, and has 1 GB"
     )
     assert f"--member-memory {-(-need // MB)}MB" in caught.value.remedy
     # What it says to do helps.

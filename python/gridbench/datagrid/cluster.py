@@ -191,5 +191,10 @@ def _remedy(error: ProcessError) -> str:
     if error.port:
         return "end what uses the port, or run it again: free ports are looked for anew"
     if "not joined" in error.what:
-        return "--start-timeout S waits longer; fewer members, or --member-memory, need less"
-    return "the lines above are what it printed last"
+        return (
+            "wait longer by --start-timeout S, or ask for fewer members, or for less memory of each"
+            " by --member-memory"
+        )
+    if error.log:
+        return "the lines behind | are what it printed last, and mostly say why"
+    return "run it again; if it is so once more, have fewer members or less --member-memory"

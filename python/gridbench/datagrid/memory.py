@@ -77,9 +77,10 @@ def check_members(wanted: Wanted, described: Description, backups: int, memory: 
     raise InputError(
         f"{objects} do not fit into {counted(left, 'member')} of {described.title}"
         f"{', which are left' if wanted.kill else ''}: each would need {size(need)}, with"
-        f" {'1 copy' if held == 1 else f'{held} copies'} of each object, and has {size(memory)}",
+        f" {'1 copy' if held == 1 else f'{held} copies'} of each object in all,"
+        f" and has {size(memory)}",
         remedy=f"give members more by --member-memory {-(-need // MB)}MB, have more of them, or"
-        " make NObjects, ObjectSize, or what tasks insert, smaller",
+        " make NObjects or ObjectSize smaller, or have tasks insert less",
     )
 
 
@@ -95,7 +96,7 @@ def check_machine(
             f"{described.title}: {members if wanted.members else ''}"
             f"{_processes(wanted.processes)} would need"
             f" {size(total)} in all, and {size(available)} is available",
-            remedy="make --member-memory, the number of members, or the objects smaller, or end"
+            remedy="make --member-memory smaller, have fewer members or smaller objects, or end"
             " other programs",
         )
 

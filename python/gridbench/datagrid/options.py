@@ -94,7 +94,7 @@ _OPTIONS = (
         help="Seconds of warm-up at most, before each case; it ends when throughput is steady."
         " [default: 20]",
     ),
-    click.option("--no-warm", is_flag=True, help="Measure without a warm-up: no run is valid then."),
+    click.option("--no-warm", is_flag=True, help="Measure without warm-up: no run is valid then."),
     click.option(
         "--processes",
         type=click.IntRange(1, 64),

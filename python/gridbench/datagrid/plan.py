@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 4
 _CLOSED = Offered()
-_REMEDY = "ask for more members, by MNodes of the set-up or by --members, or for another data grid"
+_REMEDY = (
+    "have more members (MNodes of the set-up, or --members), kill others or fewer by --kill-node,"
+    " or choose another data grid"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Engine:
                 raise InputError(
                     f"`classpath`: there is no {pattern} in {self.file.parent.absolute()}",
                     file=self.file,
-                    remedy="build it first, or correct the path, which is seen from the file",
+                    remedy="build it first, or correct the path, which is relative to the file",
                 )
             found += paths
         return found + ours

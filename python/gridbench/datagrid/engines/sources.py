@@ -27,7 +27,7 @@ def sources() -> Path:
     raise InputError(
         "the sources of the data grids are missing",
         file=places[0],
-        remedy="install gridrpc's package again",
+        remedy="install the package gridrpc again, which gridbench is part of",
     )
 
 
