@@ -15,7 +15,7 @@ COUNTED: dict[Counted, str] = {
 SCENARIOS = {
     1: "object size",
     2: "clients",
-    3: "data nodes",
+    3: "members",
 }
 """What each scenario varies."""
 

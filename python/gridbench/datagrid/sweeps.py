@@ -1,4 +1,4 @@
-"""Cases that differ in one parameter: what changes with object size, clients and data nodes."""
+"""Cases that differ in one parameter: what changes with object size, clients and members."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Sweep:
 
     def relative_times(self) -> list[tuple[float, float]]:
         """(Value of the axis, time of a task there over that at the first), where both are known:
-        over clients this is what contention adds, over data nodes what more of them save."""
+        over clients this is what contention adds, over members what more of them save."""
         known = [(self.place(group), self.task_time(group)) for group in self.groups]
         times = [(place, found.value) for place, found in known if found is not None]
         if not times or self.place(self.first) != times[0][0] or not times[0][1] > 0:

@@ -316,7 +316,7 @@ def _invalid(groups: Sequence[Repeats]) -> list[str]:
     runs = sum(len(group.cases) for group in groups)
     return [
         f"{len(found):,} of {counted(runs, 'run')} {'is' if len(found) == 1 else 'are'} not valid:"
-        f" {'; '.join(named)}{more}. They count only where a case has no others."
+        f" {'; '.join(named)}{more}. Their figures stand only where a case has no valid run."
     ]
 
 

@@ -43,7 +43,7 @@ _MOST_LOOPS = 6
 _AXES: tuple[tuple[Axis, str], ...] = (
     ("ObjectSize", "Object size"),
     ("NNodes", "Clients"),
-    ("MNodes", "Data nodes"),
+    ("MNodes", "Members"),
 )
 
 
@@ -177,8 +177,7 @@ def _section(axis: Axis, name: str, scenario: int | None, sweeps: Sequence[Sweep
     place = f"over-{axis.lower()}{'' if scenario is None else f'-{scenario}'}"
     relative = relative_table(sweeps) if axis != "ObjectSize" else None
     fits = fits_table(sweeps) if axis == "ObjectSize" else None
-    heading = f"What changes with the {'number of ' if axis != 'ObjectSize' else ''}"
-    heading += name.lower() if axis != "MNodes" else "data nodes"
+    heading = f"What changes with the {'number of ' if axis != 'ObjectSize' else ''}{name.lower()}"
     if scenario is not None:
         heading = f"Scenario {scenario}: {SCENARIOS[scenario]}"
     return Section(

@@ -152,9 +152,9 @@ def _about_slides(sweeps: Sequence[Sweep], every: int) -> str:
     if not _slides(sweeps):
         return ""
     if every == FIT_OPERATIONS:
-        where = "on 8 data nodes, with 10 clients"
+        where = "on 8 members, with 10 clients"
     else:
-        where = "on 8 data nodes, with 1 or 10 clients; the slides do not say of which operation"
+        where = "on 8 members, with 1 or 10 clients; the slides do not say of which operation"
     return f" The dashed line is the slides' preliminary figure of Coherence {where}."
 
 

@@ -128,7 +128,7 @@ def loops_table(compared: Iterable[Compared]) -> Table:
         "open loop: rate offered",
         "open loop: p99 from when it began",
         "open loop: p99 from when it should have",
-        "over the closed loop's p99",
+        "open over closed p99",
     ]
     return Table(head, rows)
 
@@ -165,10 +165,10 @@ def kills_table(groups: Iterable[Repeats]) -> Table:
     head = [
         "engine",
         "what",
-        "level before",
-        "lowest",
-        "missing at the lowest",
-        "nothing done for",
+        "throughput before",
+        "lowest throughput",
+        "drop at the lowest",
+        "no operation for",
         "90 % again after",
         "operations failed",
         "objects lost",
@@ -208,9 +208,9 @@ def memory_table(groups: Iterable[Repeats]) -> Table:
         "data stored",
         "memory of a member",
         "heap in use",
-        "memory of all over the data",
-        "most objects over the mean",
-        "deviation of the objects",
+        "memory of all / data",
+        "fullest member / mean",
+        "standard deviation of objects",
         "joined in",
     ]
     return Table(head, rows)
@@ -360,6 +360,6 @@ def uncounted(groups: Iterable[Repeats]) -> str:
     if not count:
         return ""
     return (
-        f"* No repeat of {counted(count, 'case')} is valid: figures with a star are shown, and"
-        " nothing is claimed from them."
+        f"* No repeat of {counted(count, 'case')} is valid: figures of a row with a star are shown,"
+        " and nothing is claimed from them."
     )

@@ -1,4 +1,4 @@
-"""Tables of what changes with object size, clients and data nodes."""
+"""Tables of what changes with object size, clients and members."""
 
 from __future__ import annotations
 
