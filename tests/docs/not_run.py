@@ -104,6 +104,16 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         ),
         "gridbench advise --work 10s --cores 50 --task sleep --try": NotRun(_TRIES),
     },
+    "docs/data.md": {
+        "gridbench data --engine hazelcast --engine redis --rounds 3 --out runs/market"
+        " examples/data/market.xml": NotRun(
+            "takes minutes: tests/gridbench/test_datagrid_run.py runs smaller cases on both"
+        ),
+        "gridbench report runs/before runs/now": NotRun(
+            "where tests disturb all runs there is nothing to compare:"
+            " tests/gridbench/test_datagrid_present.py compares results"
+        ),
+    },
     "docs/shared-data-or-data-grid.md": {
         "gridbench data crossover --data-grid hazelcast --out runs/crossover": NotRun(_CROSSOVER),
         "gridbench data crossover --sizes 1MB,4MB,16MB --cores 1,2 --rounds 1 --warm 1"
