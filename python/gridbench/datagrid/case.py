@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
-from gridbench.datagrid import request
+from gridbench.datagrid import patience, request
 from gridbench.datagrid.clients import Clients, connected
 from gridbench.datagrid.cluster import Cluster, Running
 from gridbench.datagrid.plan import Wanted
@@ -35,10 +35,6 @@ _WINDOW = 0.1
 """Seconds of a window of throughput."""
 _MEASURED, _CHECKED = 0.3, 0.8
 """At which share of a case, roughly, the measurement begins, and the reading of all objects."""
-_SLACK = 120.0
-"""Seconds that a run may hang, on top of the slowest that is believed."""
-_SLOWEST = 0.5
-"""Seconds of an operation that is still believed, on top of a MB in a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +156,10 @@ class _Running:
     def _warm_up(self, clients: Clients) -> None:
         warm_up = self._setting.warm_up
         warm = asdict(warm_up or request.WarmUp(least=0.0, most=0.0))
-        told = clients.warm(self._plan() | {"warm": warm}, warm["most"]).values()
+        seconds = warm["most"] + patience.TO_ANSWER
+        if warm_up is not None:
+            seconds += patience.for_first_tasks(self._parameters)
+        told = clients.warm(self._plan() | {"warm": warm}, seconds).values()
         self.found["cold"] = tuple(seconds for one in told for seconds in one["cold"])
         if warm_up is not None:
             self.found["warm_up"] = WarmUp(
@@ -183,10 +182,6 @@ class _Running:
     def _run(self, clients: Clients) -> None:
         wanted, tasks = self._wanted, self._parameters.ntasks
         killed: list[float] = []
-        operation = _SLOWEST + self._parameters.object_bytes / (1 << 20)
-        each = -(-self._parameters.operations // self._parameters.nnodes)
-        busy = tasks * self._parameters.nrepeats * self._parameters.sleep_time
-        until = time.monotonic() + _SLACK + each * operation * self._parameters.nnodes + busy
         counted = self._counted("task", tasks, _MEASURED)
 
         def report(done: int, operations: int) -> None:
@@ -195,7 +190,8 @@ class _Running:
             if wanted.kill and not killed and done >= tasks / 2:
                 killed.append(self._cluster.kill(wanted.kill))
 
-        at, told = clients.run(until, report)
+        to_answer = patience.for_an_answer(self._parameters, wanted.rate)
+        at, told = clients.run(to_answer, report)
         for when in killed:
             self._note_killed(when - at)
         ran = list(told.values())

@@ -10,6 +10,7 @@ from typing import Any
 
 from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.keeper import Start
+from gridbench.datagrid.patience import TO_ANSWER, for_objects
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.hosts.clock import ask
 
@@ -18,14 +19,8 @@ Report = Callable[[int], object]
 
 _BATCH = 1 << 20
 """Bytes that are stored with one request."""
-_TO_ANSWER = 120.0
-"""Seconds for what takes milliseconds, unless the cluster is about to replace a member."""
-_LEAST_RATE = 100.0
-"""Objects per second below which storing or reading them all counts as hanging."""
-_LEAST_BYTES = 1 << 20
-"""Bytes per second below which it does."""
 _LEAD = 50_000_000
-"""Nanoseconds from when all client processes are told to begin until they do."""
+"""Nanoseconds from when all client processes have been told to begin until they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,34 +92,45 @@ class Clients:
                           for what in ("read", "missing", "wrong", "updates")))  # fmt: skip
 
     def warm(self, plan: Mapping[str, Any], seconds: float) -> dict[str, dict[str, Any]]:
-        """Have all get ready to run a plan: what each says of its warm-up, by its name. They then
-        wait for `run`."""
+        """Have all get ready to run a plan, within so many seconds: what each says of its warm-up,
+        by its name. They then wait for `run`."""
         for process in self.processes:
             ours = {"all": self.all, "first": process.first, "count": process.count}
             self._on.send(process.name, {"do": "run", "plan": {**plan, "clients": ours}})
-        return self._on.answers(self.names, "warm", time.monotonic() + seconds + _TO_ANSWER)
+        return self._on.answers(self.names, "warm", time.monotonic() + seconds)
 
     def run(
-        self, until: float, report: Callable[[int, int], object]
+        self, patience: float, report: Callable[[int, int], object]
     ) -> tuple[float, dict[str, dict[str, Any]]]:
         """Let all go at one instant: that instant, and what each says of the run, by its name.
 
-        `until`: of the monotonic clock. `report`: of tasks and operations that are done.
+        `patience`: seconds in which one of them has an answer, or ends a task; ProcessError if none
+        does. `report`: of tasks and operations that are done.
         """
         clocks = {
             host: ask(self._on.clock(host)) for host in {self._on.host_of(n) for n in self.names}
         }
-        at = time.monotonic_ns() + _LEAD
+        # One after the other is told, with an answer from its host.
+        telling = sum(clocks[self._on.host_of(name)].trip for name in self.names)
+        at = time.monotonic_ns() + 2 * telling + _LEAD
         for name in self.names:
             there = at + clocks[self._on.host_of(name)].offset
             self._on.send(name, {"do": "go", "at": there})
         done: dict[str, tuple[int, int]] = {}
 
-        def progress(name: str, message: Mapping[str, Any]) -> None:
+        def progress(name: str, message: Mapping[str, Any]) -> float | None:
+            before = done.get(name)
             done[name] = message["done"], message["operations"]
             report(*map(sum, zip(*done.values(), strict=True)))
+            return None if done[name] == before else time.monotonic() + patience
 
-        return at / 1e9, self._on.answers(self.names, "ran", until, progress)
+        try:
+            until = time.monotonic() + patience
+            return at / 1e9, self._on.answers(self.names, "ran", until, progress)
+        except TimeoutError as error:
+            first = str(error).split(", ")[0]
+            what = f"has had no answer of the data grid for {patience:.0f} s"
+            raise ProcessError(first, what, self._on.log(first)) from None
 
     def bare(self, operations: int, size: int, objects: int) -> dict[str, list[int]]:
         """What the plainest loop of reads sees, in one thread of the first process: a histogram of
@@ -148,7 +154,7 @@ class Clients:
         """Ask the first process for what one can do for all."""
         name = self.names[0]
         self._on.send(name, request)
-        return self._on.answers([name], key, time.monotonic() + _TO_ANSWER)[name]
+        return self._on.answers([name], key, time.monotonic() + TO_ANSWER)[name]
 
 
 @contextmanager
@@ -183,10 +189,10 @@ def connected(
             start = Start(process.name, cluster.engine.known_as, "client", memory, settings)
             processes.start(start, host)
         try:
-            answers = processes.answers(found.names, "connected", time.monotonic() + _TO_ANSWER)
+            answers = processes.answers(found.names, "connected", time.monotonic() + TO_ANSWER)
         except TimeoutError as error:
             late = str(error).split(", ")[0]
-            what = f"has not connected within {_TO_ANSWER:g} s"
+            what = f"has not connected within {TO_ANSWER:g} s"
             raise ProcessError(late, what, processes.log(late)) from None
         found.seconds = time.monotonic() - began
         found.version = answers[found.names[0]]["version"]
@@ -207,8 +213,7 @@ def _shares(first: int, last: int, names: Sequence[str]) -> dict[str, tuple[int,
 
 def _until(objects: int, size: int) -> float:
     """By when so many objects have been stored or read, unless something hangs."""
-    seconds = max(objects / _LEAST_RATE, objects * size / _LEAST_BYTES)
-    return time.monotonic() + _TO_ANSWER + seconds
+    return time.monotonic() + for_objects(objects, size)
 
 
 def _sum(report: Report) -> Callable[[str, Mapping[str, Any]], None]:

@@ -14,8 +14,9 @@ from gridbench.hosts.place import Place
 
 _LOOK = 0.1
 """Seconds between looks at whether the user wants an end."""
-Progress = Callable[[str, Mapping[str, Any]], object]
-"""Of the name of a process, and what it says on the way to its answer."""
+Progress = Callable[[str, Mapping[str, Any]], float | None]
+"""Of the name of a process, and what it says on the way to its answer; until when there has to be
+one now, or None: as before."""
 
 
 class ProcessError(Exception):
@@ -90,7 +91,7 @@ class Processes:
         """What each of these processes says under `key`; other messages are told to `progress`.
 
         ProcessError if one fails or ends, and TimeoutError if one does not answer by `until` (of
-        the monotonic clock).
+        the monotonic clock), or by what `progress` makes of that.
         """
         found: dict[str, Any] = {}
         waiting = list(names)
@@ -103,7 +104,7 @@ class Processes:
                         found[name] = message[key]
                         waiting.remove(name)
                     elif progress is not None:
-                        progress(name, message)
+                        until = progress(name, message) or until
             if waiting:
                 if time.monotonic() > until:
                     raise TimeoutError(", ".join(waiting))
