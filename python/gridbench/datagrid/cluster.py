@@ -113,20 +113,14 @@ def running_cluster(processes: Processes, wanted: Wanted) -> Iterator[Cluster]:
 
 def _started(processes: Processes, wanted: Wanted) -> Cluster:
     for left in reversed(range(_TRIES)):
-        cluster = _placed(processes, wanted)
         try:
-            _start(processes, cluster, wanted)
-            return cluster
+            return _start(processes, _placed(processes, wanted), wanted)
         except ProcessError as error:
-            cluster.end()
             if not error.port or not left:
                 raise InputError(
                     f"{wanted.engine.described.title} does not start: {error}",
                     remedy=_remedy(error),
                 ) from error
-        except BaseException:
-            cluster.end()
-            raise
     raise AssertionError
 
 
@@ -152,8 +146,17 @@ def _placed(processes: Processes, wanted: Wanted) -> Cluster:
     )
 
 
-def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> None:
-    """Start its members, and wait until they work together."""
+def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> Cluster:
+    """Start its members, and wait until they work together; if that fails, none is left."""
+    try:
+        _start_members(processes, cluster, wanted)
+        return cluster
+    except BaseException:
+        cluster.end()
+        raise
+
+
+def _start_members(processes: Processes, cluster: Cluster, wanted: Wanted) -> None:
     began = time.monotonic()
     first = 1 if wanted.engine.described.alone else len(cluster.members)
     for wave in (cluster.members[:first], cluster.members[first:]):
@@ -190,6 +193,8 @@ def _joined(
 def _remedy(error: ProcessError) -> str:
     if error.port:
         return "end what uses the port, or run it again: free ports are looked for anew"
+    if "has been lost" in error.what:
+        return "see to the host, and run it again: what was measured is kept"
     if "not joined" in error.what:
         return (
             "wait longer by --start-timeout S, or ask for fewer members, or for less memory of each"

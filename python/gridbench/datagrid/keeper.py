@@ -113,15 +113,15 @@ class Keeper:
         """Start a process; why that cannot be, or nothing."""
         name = wanted.name
         folder = self._folder / name
-        folder.mkdir()
         try:
+            folder.mkdir()
             command = find_engine(wanted.engine).command(_MAINS[wanted.role], wanted.memory)
             # What products write to their current folder stays here.
             child = Child.of_program(command, dict(os.environ), folder=folder)
         except InputError as error:
             return str(error)
         except OSError as error:
-            return f"`{error.filename}` cannot be executed: {error.strerror}"
+            return f"`{error.filename}`: {error.strerror}"
         self._children[name] = child
         child.send(wanted.settings)
         return ""

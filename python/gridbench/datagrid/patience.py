@@ -35,7 +35,7 @@ def for_an_answer(own: Parameters, rate: float | None) -> float:
     """
     # Iterations without operations of their own follow each other without an answer.
     silent = 1 if own.keys_of_iteration + own.write_data_size else own.nrepeats
-    scheduled = 0.0 if rate is None else own.nnodes / rate
+    scheduled = 0.0 if rate is None else own.busy_clients / rate
     operation = for_objects(_WAYS * own.busy_clients, own.object_bytes)
     return operation + silent * _load(own) + scheduled
 

@@ -20,7 +20,7 @@ from gridbench.datagrid.figures import throughput, verdict
 from gridbench.datagrid.keeper import Keeper
 from gridbench.datagrid.memory import need_of
 from gridbench.datagrid.plan import Wanted, with_rate
-from gridbench.datagrid.processes import Processes
+from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.datagrid.record import Case, Latencies
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.timeline_file import write_timeline
@@ -71,7 +71,11 @@ def open_session(
     a second, and raises Stopped when the user wants an end."""
     engines = {engine.name: engine for engine in request.engines}
     with open_place(request.where, 1, console, Keeper) as place:
-        yield Session(request, engines, Processes(place, check), console)
+        try:
+            processes = Processes(place, check)
+        except ProcessError as error:
+            raise InputError(str(error), remedy="see to the host, and run it again") from error
+        yield Session(request, engines, processes, console)
 
 
 class Session:

@@ -117,6 +117,7 @@ def open_place(
             grid.wait_until_ready(where.patience)
             place = Place(grid, _members(grid, where, cores), kind, *arguments)
             place.man()
+            _tell(place, console)
         except (gridrpc.GridError, TimeoutError) as error:
             raise InputError(
                 f"the hosts cannot be used: {error}",
@@ -128,19 +129,22 @@ def open_place(
                 remedy="install the same version of 'gridrpc[gridbench]' there, and name the Python"
                 " that has it as `python` of the server in a grid.toml",
             ) from error
-        for member in place.members:
-            if not member.near:
-                facts = member.remote.facts()
-                console.print(
-                    f"{member.host.name}: {member.host.cores} workers at most; it calls itself"
-                    f" {facts.host}",
-                    soft_wrap=True,
-                    markup=False,
-                )
         try:
             yield place
         finally:
             place.dismiss()
+
+
+def _tell(place: Place, console: Console) -> None:
+    for member in place.members:
+        if not member.near:
+            facts = member.remote.facts()
+            console.print(
+                f"{member.host.name}: {member.host.cores} workers at most; it calls itself"
+                f" {facts.host}",
+                soft_wrap=True,
+                markup=False,
+            )
 
 
 def near(where: Where) -> bool:
