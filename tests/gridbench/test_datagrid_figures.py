@@ -402,7 +402,10 @@ def test_atomic_updates_do_not_collide() -> None:
 
 def test_two_members_killed_may_lose_what_one_may_not() -> None:
     data = checked(missing=3, found=997, updates=45)
-    one, two = (replace(four(), checked=data, kill=kill) for kill in ((1,), (0, 1)))
+    one = killed([100] * 30, checked=data)
+    first, *others = one.members
+    both = (replace(first, killed_at=1.0), *others)
+    two = replace(one, kill=(0, 1), members=both)
     assert correctness(one).outcome == "wrong"
     assert correctness(two).outcome == "lost"
     assert correctness(two).lost == 3
@@ -453,6 +456,26 @@ def test_what_a_claim_may_rest_on(more: dict[str, object], judged: str, why: str
 def test_errors_and_a_dip_after_a_kill_do_not_make_it_invalid() -> None:
     windows = [100] * 10 + [0] * 10 + [100] * 5
     assert verdict(killed(windows, errors={"gone": 4}))[0] == "valid"
+
+
+def test_members_that_were_not_killed_excuse_nothing() -> None:
+    data = checked(missing=3, found=997)
+    case = replace(four(), kill=(0, 1))
+    assert verdict(case) == ("invalid", ["no member was killed, as all tasks ended before"])
+    assert correctness(replace(case, checked=data)).outcome == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "clients", "done"), [(4, 2, 30.0), (3, 2, 22.5), (1, 2, 30.0), (5, 4, 18.75)]
+)
+def test_an_open_loop_whose_clients_have_not_as_many_tasks_keeps_up(
+    tasks: int, clients: int, done: float
+) -> None:
+    parameters = four().parameters | {"NTasks": tasks, "NNodes": clients}
+    case = replace(four(), loop="open", rate=30.0, parameters=parameters)
+    made = case.counts.reads
+    assert verdict(replace(case, seconds=made / done))[0] == "valid"
+    assert verdict(replace(case, seconds=made / done / 0.9))[0] == "invalid"
 
 
 def test_repeats_are_put_together_and_only_valid_ones_count() -> None:

@@ -15,6 +15,7 @@ from gridbench.datagrid.record import FILE, FORM
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import read_results
 from gridbench.datagrid.session import open_session
+from gridbench.errors import InputError
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import Header, RecordFile, open_records
@@ -46,11 +47,17 @@ def run_data(request: Request) -> int:
     file = RecordFile(folder / FILE, header, records)
     todo = missing(plan.wanted, records)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
+    failure: InputError | None = None
     with Interrupt() as interrupt:
         try:
             if todo:
                 with open_session(request, interrupt.check, console) as session:
                     session.run(todo, file)
+        except InputError as error:
+            # What was measured before, and on other data grids, is told first.
+            if not file.records:
+                raise
+            failure = error
         finally:
             file.close()
         status = _tell(folder, request)
@@ -58,6 +65,8 @@ def run_data(request: Request) -> int:
             say_stopped(console, folder)
             return interrupt.exit_status
     request.printing.say(f"results: {folder}")
+    if failure is not None:
+        raise failure
     cases = read_results(folder)[1]
     verdicts = [verdict(case)[0] for case in cases]
     if "failed" in verdicts:

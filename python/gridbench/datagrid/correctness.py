@@ -44,7 +44,7 @@ def correctness(case: Case) -> Correctness:
     lost = max(expected - found.found, found.missing, 0)
     spare = found.found - expected
     updates = _difference(found.updates, found.updates_expected, found.in_doubt)
-    excused = len(case.kill) > case.backups
+    excused = killed(case) > case.backups
     bad = bool(wrong)
     if lost:
         told.append(f"{lost:,} of {counted(found.expected, 'object')} lost")
@@ -65,6 +65,11 @@ def correctness(case: Case) -> Correctness:
         bad = True
     outcome = "wrong" if bad else "lost" if told else "right"
     return Correctness(outcome, lost, wrong, updates, tuple(told))
+
+
+def killed(case: Case) -> int:
+    """How many members were killed; fewer than were to be, if the tasks had ended before."""
+    return sum(one.killed_at is not None for one in case.members)
 
 
 def _difference(found: int, expected: int, in_doubt: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gridbench.datagrid.correctness import Correctness, correctness
+from gridbench.datagrid.correctness import Correctness, correctness, killed
 from gridbench.datagrid.latency import Quantiles, merged, quantiles
 from gridbench.datagrid.record import Case, Counted
 from gridbench.datagrid.windows import Dip, Steadiness, dip, steadiness
@@ -217,6 +217,8 @@ def _invalid(case: Case) -> list[str]:
             f"throughput was not steady after a warm-up of {amount(case.warm_up.seconds, 's')}"
         )
     if case.kill:
+        if not killed(case):
+            found.append("no member was killed, as all tasks ended before")
         # What a killed member does to throughput is what is looked at.
         return found
     steady = steadiness(case)
@@ -228,13 +230,21 @@ def _invalid(case: Case) -> list[str]:
         )
     if errors := sum(case.errors.values()):
         found.append(f"{counted(errors, 'operation')} failed")
-    if case.rate is not None and throughput(case) < KEPT_UP * case.rate:
+    if case.rate is not None and throughput(case) < KEPT_UP * scheduled(case, case.rate):
         found.append(
             f"of {amount(case.rate, 'operations/s')} offered only"
             f" {amount(throughput(case), 'operations/s')} were done, so that latencies grow with"
             " the length of the run"
         )
     return found
+
+
+def scheduled(case: Case, rate: float) -> float:
+    """Operations per second that an open loop of this rate has from its begin to its end: fewer if
+    not all clients have as many tasks, as some end before others."""
+    tasks = case.parameters.get("NTasks", 1)
+    busy = min(case.parameters.get("NNodes", 1), tasks)
+    return rate * tasks / (busy * math.ceil(tasks / busy))
 
 
 def _durations(case: Case) -> list[tuple[int, float]]:

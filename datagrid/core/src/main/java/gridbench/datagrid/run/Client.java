@@ -64,7 +64,8 @@ final class Client {
     /** Processes this client's tasks from a time on. */
     void run(Task task, Recorder recorder, long at, BooleanSupplier over) {
         var pace = plan.open()
-                ? new OpenLoop(clock, at, step(), number, plan.rate().getAsDouble())
+                // Clients without a task leave nothing out of the schedule.
+                ? new OpenLoop(clock, at, Math.min(step(), all()), number, plan.rate().getAsDouble())
                 : new ClosedLoop(clock);
         var steps = new Measured(operations(pace, recorder), recorder, clock, plan.open());
         clock.waitUntil(at);

@@ -15,7 +15,7 @@ final class OpenLoop implements Pace {
 
     /**
      * @param at when the first operation of client 0 begins
-     * @param clients how many there are in all processes
+     * @param clients how many there are in all processes that have a task
      * @param client which one this is, from 0
      * @param rate operations per second of all clients together
      */

@@ -60,6 +60,16 @@ class OpenLoopTest {
     }
 
     @Test
+    void clientsWithoutATaskLeaveNoGaps() throws Exception {
+        var clock = new ManualClock();
+        var parameters = Plans.parameters(1, 11, 1, 0, 0, 10, 0);
+        var client = new Client(new MapStore().with(10, Plans.SIZE), Plans.open(parameters, 4, 1000), clock, 0);
+        var recorder = client.recorder(true, 0);
+        client.run(new SpecifiedTask(parameters), recorder, 0, () -> false);
+        assertEquals(10 * MS, recorder.log.ended[0]);
+    }
+
+    @Test
     void closedLoopsHaveNoIntendedLatencies() throws Exception {
         var parameters = Plans.parameters(1, 10, 1, 0, 0, 10, 0);
         var plan = Plans.closed(parameters, 1);
