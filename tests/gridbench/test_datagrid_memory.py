@@ -48,10 +48,12 @@ def wanted(own: Parameters, *, described: Description = GRID, kill: tuple[int, .
     )
 
 
-def member(own: Parameters, backups: int, kill: tuple[int, ...] = ()) -> int:
+def member(
+    own: Parameters, backups: int, kill: tuple[int, ...] = (), *, described: Description = GRID
+) -> int:
     """Bytes of a member beside what it takes without objects."""
     under_way = 2 * own.busy_clients * own.object_bytes // own.mnodes
-    return need_of(wanted(own, kill=kill), GRID, backups).member - 100 * MB - under_way
+    return need_of(wanted(own, kill=kill), described, backups).member - 100 * MB - under_way
 
 
 def test_a_member_holds_its_part_of_all_copies() -> None:
@@ -70,10 +72,16 @@ def test_what_is_inserted_and_shared_counts_too() -> None:
     assert member(more, 1) == 6 * member(PLAIN, 1)
     # Or as many as are 64 MB; but one at least.
     large = replace(more, object_size=10_240.0)
-    held = large.object_bytes + 92 + 8
-    assert member(large, 0) == round(1.25 * (2000 + 4) * held / 4)
-    less = replace(large, object_size=1024.0)
-    assert member(less, 0) == round(1.25 * (2000 + 64) * (1024 * 1024 + 100) / 4)
+    assert member(large, 0) == round(1.25 * (2000 + 4) * 11 * MB / 4)
+
+
+def test_large_objects_have_parts_of_the_heap_of_their_own() -> None:
+    mega = replace(PLAIN, object_size=1024.0)
+    assert member(mega, 0) == round(1.25 * 1000 * 2 * MB / 4)
+    half = replace(PLAIN, object_size=(MB // 2 - 100) / 1024)
+    assert member(half, 0) == round(1.25 * 1000 * MB / 2 / 4)
+    outside = replace(GRID, heap=False)
+    assert member(mega, 0, described=outside) == round(1.25 * 1000 * (MB + 100) / 4)
 
 
 def test_those_that_are_left_hold_what_the_killed_ones_held() -> None:

@@ -22,6 +22,7 @@ _IN_CLIENT = 6  # and in the client as what was read and changed, and in the pro
 _CLIENT = 256 * MB  # of the heap of a client process, without objects
 _WARMING = 64 * MB  # the most that a warm-up inserts before it removes it, but for an object each
 _MOST_WARMING = 1000  # objects of a client that it inserts
+_REGION = MB  # of the heap, as G1 divides one of less than 4 GB
 _OUTSIDE = 64 * MB  # of each Java process, outside of its heap
 
 
@@ -42,7 +43,7 @@ def need_of(wanted: Wanted, described: Description, backups: int) -> Need:
     objects = workload.at_most + (_inserted_warming(own) if workload.inserted_at_most else 0)
     held = _ROOM * objects * _bytes_of_object(own, described)
     threads = -(-own.nnodes // wanted.processes)
-    client = _CLIENT + _IN_CLIENT * threads * own.object_bytes
+    client = _CLIENT + _IN_CLIENT * threads * _in_heap(own.object_bytes)
     if not wanted.members:
         return Need(0, round(client + held))
     left = wanted.members - len(wanted.kill)  # they come to hold what the others held
@@ -115,7 +116,14 @@ def _inserted_warming(own: Parameters) -> int:
 
 
 def _bytes_of_object(own: Parameters, described: Description) -> int:
-    return own.object_bytes + _KEY + described.object_overhead
+    held = own.object_bytes + _KEY + described.object_overhead
+    return _in_heap(held) if described.heap else held
+
+
+def _in_heap(held: int) -> int:
+    """Java gives regions of its heap to what is larger than half of one, and nothing else shares
+    them: an object of 1 MB takes two."""
+    return -(-held // _REGION) * _REGION if held > _REGION // 2 else held
 
 
 def _fixed(own: Parameters, described: Description) -> int:

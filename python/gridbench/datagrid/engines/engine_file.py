@@ -41,6 +41,8 @@ class Description:
     """MB that a member takes before there are data."""
     object_overhead: int = 100
     """Bytes that an object takes beside its key and value, in each copy."""
+    heap: bool = True
+    """Whether the data are in Java's heap."""
     programs: tuple[str, ...] = ()
     """Programs on PATH that it needs."""
     storage: str = ""

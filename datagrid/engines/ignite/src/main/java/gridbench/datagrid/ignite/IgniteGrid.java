@@ -153,6 +153,8 @@ public final class IgniteGrid implements DataGrid {
                 .setCacheMode(CacheMode.PARTITIONED)
                 .setAtomicityMode(CacheAtomicityMode.ATOMIC)
                 .setBackups(backups)
+                // By default members read what they have a copy of, as several objects at once.
+                .setReadFromBackup(false)
                 // By default a write returns when the first copy is there.
                 .setWriteSynchronizationMode(CacheWriteSynchronizationMode.FULL_SYNC);
     }
