@@ -179,7 +179,8 @@ class Case:
     """Seconds until all client processes were connected; 0: they were there."""
     loading: Loading | None = None
     cold: tuple[float, ...] = ()
-    """Seconds of the first task of each client, right after it had connected."""
+    """Seconds of the first task of each client, before any warm-up, after its process had connected
+    and stored its part of the objects."""
     warm_up: WarmUp | None = None
     seconds: float = 0.0
     """From the agreed instant to the last end of a task."""

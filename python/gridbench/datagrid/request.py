@@ -34,7 +34,8 @@ class WarmUp:
     window: float = 0.5
     """Seconds over which throughput is taken."""
     within: float = 0.1
-    """So much of their mean the last windows may differ from it, to be steady."""
+    """So much of their mean the last windows may differ from it, to be steady; or by what so few
+    operations scatter."""
 
     @classmethod
     def of(cls, most: float) -> WarmUp:

@@ -183,7 +183,7 @@ public final class Run {
             before = operations;
             from = to;
             if (seconds(to - began) >= warmUp.least()
-                    && Steadiness.reached(rates, warmUp.within())) {
+                    && Steadiness.reached(rates, warmUp.window(), warmUp.within())) {
                 return true;
             }
         }

@@ -7,7 +7,11 @@ import org.junit.jupiter.api.Test;
 
 class SteadinessTest {
     private static void check(boolean steady, double... rates) {
-        assertEquals(steady, Steadiness.reached(Arrays.stream(rates).boxed().toList(), 0.1));
+        check(1000, steady, rates);
+    }
+
+    private static void check(double window, boolean steady, double... rates) {
+        assertEquals(steady, Steadiness.reached(Arrays.stream(rates).boxed().toList(), window, 0.1));
     }
 
     @Test
@@ -34,6 +38,16 @@ class SteadinessTest {
         check(false, 92, 96, 100, 104, 108);
         check(false, 108, 104, 100, 96, 92);
         check(true, 108, 96, 100, 104, 92 + 8);
+    }
+
+    @Test
+    void fewOperationsScatter() {
+        // 10 in half a second: 6 more or less may be chance.
+        check(0.5, true, 20, 26, 16, 24, 14);
+        check(0.5, false, 20, 20, 45, 20, 20);
+        check(0.5, false, 8, 14, 20, 26, 32);
+        // 1000 do not scatter so far.
+        check(0.5, false, 2000, 2600, 1600, 2400, 1400);
     }
 
     @Test
