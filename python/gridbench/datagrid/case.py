@@ -264,9 +264,15 @@ class _Running:
         """The objects of the cluster, which may need time after the loss of members."""
         until = time.monotonic() + (_TO_HEAL if self._wanted.kill else 0.0)
         while True:
-            found = clients.size()
-            if found == expected or time.monotonic() > until:
-                return found
+            late = time.monotonic() >= until
+            try:
+                found = clients.size()
+                if found == expected or late:
+                    return found
+            except ProcessError as error:
+                # Members may still ask one that has been killed.
+                if late or not error.goes_on:
+                    raise
             time.sleep(_LOOK)
 
 

@@ -23,7 +23,13 @@ class ProcessError(Exception):
     """A member or client that cannot do what it is asked, or has ended."""
 
     def __init__(
-        self, name: str, what: str, log: tuple[str, ...] = (), *, port: bool = False
+        self,
+        name: str,
+        what: str,
+        log: tuple[str, ...] = (),
+        *,
+        port: bool = False,
+        goes_on: bool = False,
     ) -> None:
         super().__init__(name, what)
         self.name = name
@@ -32,6 +38,8 @@ class ProcessError(Exception):
         """The last lines of what it printed."""
         self.port = port
         """Whether a port that it needs is taken."""
+        self.goes_on = goes_on
+        """Whether it is there, and can be asked again."""
 
     def __str__(self) -> str:
         lines = [f"{self.name} {self.what}", *(f"  | {line}" for line in self.log)]
@@ -153,7 +161,8 @@ class Processes:
         if "failed" in said.message:
             failed = said.message["failed"]
             log = self.log(said.name)
-            raise ProcessError(said.name, f"fails: {failed['what']}", log, port=failed["port"])
+            what = f"fails: {failed['what']}"
+            raise ProcessError(said.name, what, log, port=failed["port"], goes_on=True)
         return said.message
 
     def _listen(self, hosts: set[str]) -> None:
