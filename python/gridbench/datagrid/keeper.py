@@ -11,6 +11,7 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +31,8 @@ _TAIL = 25
 """Lines of a process's log that are shown."""
 _TO_END = 2.0
 """Seconds that processes have to end by themselves, when their input has ended."""
+_TO_TAKE_IN = 0.2
+"""Seconds that a process may need to take in those below it that were killed."""
 _LOOPBACK = "127.0.0.1"
 
 
@@ -212,9 +215,17 @@ class Keeper:
         for name in names:
             child = self._children[name]
             below = descendants_of(child.process.pid)
-            child.process.kill()
+            # It is to take in those that it has started: what they used counts as ours by that.
             end_processes(below, 0.0)
+            _await_gone(below, _TO_TAKE_IN)
+            child.process.kill()
             child.process.wait()
+
+
+def _await_gone(pids: Iterable[int], patience: float) -> None:
+    until = time.monotonic() + patience
+    while any(psutil.pid_exists(pid) for pid in pids) and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def _address() -> str:
