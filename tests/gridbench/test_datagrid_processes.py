@@ -1,0 +1,116 @@
+"""How long members and clients are waited for, and what comes of a host that is lost."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import gridrpc
+from gridbench.datagrid.clients import Clients
+from gridbench.datagrid.cluster import Wanted, running_cluster
+from gridbench.datagrid.engines.engine import Engine
+from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.keeper import Facts, Said, Start
+from gridbench.datagrid.parameters import Parameters
+from gridbench.datagrid.patience import TO_ANSWER, for_an_answer, for_first_tasks
+from gridbench.datagrid.processes import ProcessError, Processes
+from gridbench.errors import InputError
+
+PLAIN = Parameters(
+    nnodes=4, mnodes=3, ntasks=8, nrepeats=100, read_data_size=1, nobjects=1000, object_size=1.0
+)
+CLIENT = Start("client process 0", "grid", "client", 1 << 20, {})
+
+
+class Host:
+    """A keeper whose processes say what they are given."""
+
+    def __init__(self, *said: dict[str, Any]) -> None:
+        self.said = list(said)
+        self.lost = False
+
+    def facts(self) -> Facts:
+        return Facts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
+
+    def free_ports(self, address: str, count: int) -> list[int]:
+        del address
+        if self.lost:
+            raise gridrpc.GridError("it does not answer")
+        return list(range(1, count + 1))
+
+    def clock(self) -> int:
+        return time.monotonic_ns()
+
+    def start(self, wanted: Start) -> str:
+        del wanted
+        return ""
+
+    def send(self, name: str, message: dict[str, Any]) -> None:
+        pass
+
+    def log(self, name: str) -> list[str]:
+        return [f"the log of {name}"]
+
+    def poll(self, seconds: float) -> list[Said]:
+        del seconds
+        return [Said(CLIENT.name, self.said.pop(0))] if self.said else []
+
+
+def processes_on(host: Host) -> Processes:
+    member = SimpleNamespace(host=SimpleNamespace(name="here"), remote=host, near=True)
+    place: Any = SimpleNamespace(members=[member])
+    found = Processes(place, lambda: None)
+    found.start(CLIENT, "here")
+    return found
+
+
+def test_progress_says_how_long_is_waited_for() -> None:
+    now = time.monotonic()
+    processes = processes_on(Host({"done": 1}))
+    with pytest.raises(TimeoutError, match=CLIENT.name):
+        processes.answers([CLIENT.name], "ran", now + 3600, lambda *_: now - 1)
+    processes = processes_on(Host({"done": 1}, {"done": 2}, {"ran": "well"}))
+    answers = processes.answers([CLIENT.name], "ran", now + 3600, lambda *_: None)
+    assert answers == {CLIENT.name: "well"}
+
+
+def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
+    still = [{"done": 0, "operations": 7}] * 3
+    told: list[tuple[int, int]] = []
+    clients = Clients(1, [], _on=processes_on(Host(*still)))
+    clients.processes.append(SimpleNamespace(name=CLIENT.name, first=0, count=1))  # type: ignore[arg-type]
+    with pytest.raises(ProcessError, match="no answer of the data grid for 0 s") as error:
+        clients.run(0.05, lambda *done: told.append(done))
+    assert told == [(0, 7)] * 3
+    assert error.value.log == (f"the log of {CLIENT.name}",)
+
+
+def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:
+    host = Host()
+    processes = processes_on(host)
+    host.lost = True
+    engine = Engine("grid", Path("engine.toml"), Description("Grid", "a.Grid"), own=True)
+    wanted = Wanted(
+        engine=engine, count=3, hosts=("here",), backups=1, memory=1 << 27, patience=1.0
+    )
+    with (
+        pytest.raises(InputError, match="Grid does not start: the host here has been lost"),
+        running_cluster(processes, wanted),
+    ):
+        pass
+
+
+def test_what_tasks_do_between_operations_is_waited_for() -> None:
+    plain = for_an_answer(PLAIN, None)
+    assert TO_ANSWER <= plain < TO_ANSWER + 1
+    assert for_an_answer(replace(PLAIN, sleep_time=500.0), None) == plain + 500
+    assert for_an_answer(replace(PLAIN, process_time=10**10), None) >= plain + 1000
+    assert for_an_answer(PLAIN, 0.01) == plain + 4 / 0.01
+    shared = replace(PLAIN, read_data_size=0, shared_data_size=1, sleep_time=1.0)
+    assert for_an_answer(shared, None) >= plain + 100
+    assert for_first_tasks(replace(PLAIN, sleep_time=1.0)) >= for_first_tasks(PLAIN) + 100
