@@ -348,7 +348,7 @@ def test_scenarios_fit_into_what_memory_there_is(
     smaller = [one for one in ask(*words).workloads if one.scaled]
     assert {one.parameters.object_size for one in smaller} == {1024.0, 10_240.0}
     assert all(one.parameters.apart for one in smaller)
-    with pytest.raises(InputError, match="3,000 objects of 1 MB do not fit into 8 members of Mine"):
+    with pytest.raises(InputError, match="1,000 objects of 1 MB do not fit into 8 members of Mine"):
         ask(*words, "--full")
     monkeypatch.setattr("gridbench.datagrid.asked.available_memory", lambda: 1 << 40)
     full = ask(*words, "--full", "--member-memory", "12GB")

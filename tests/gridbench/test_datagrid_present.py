@@ -152,7 +152,8 @@ def test_whether_the_data_are_right_is_told() -> None:
     assert "Of 1 case, the data were NOT right in 1 (Hazelcast)." in said(wrong)
     assert "Hazelcast, read, 1 KB, 2 clients, 3 members: 2 of 1,000 objects lost." in warned(wrong)
     assert "The data were not checked." in said(replace(four(), checked=None))
-    both = replace(wrong, kill=(0, 1))
+    members = tuple(replace(one, killed_at=1.0) for one in wrong.members[:2])
+    both = replace(wrong, kill=(0, 1), members=members + wrong.members[2:])
     assert "the data incomplete, as was to be expected, in 1." in said(both)
 
 
