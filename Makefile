@@ -295,7 +295,7 @@ format: $(STAMPS)/lint-packages ## bring all sources into the common format
 	$(BIN)/ruff format
 
 .PHONY: bench
-bench: compilers openssl install $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
+bench: compilers openssl install datagrid-engines $(STAMPS)/test-packages ## measure what only gridrpc does, quickly, beside limits
 	$(BIN)/gridbench bench
 
 .PHONY: bench-micro

@@ -213,9 +213,7 @@ def _invalid(case: Case) -> list[str]:
     if case.warm_up is None:
         found.append("there was no warm-up")
     elif not case.warm_up.steady:
-        found.append(
-            f"throughput was not steady after a warm-up of {amount(case.warm_up.seconds, 's')}"
-        )
+        found.append("throughput did not become steady in the warm-up; --warm S gives it more time")
     if case.kill:
         if not killed(case):
             found.append("no member was killed, as all tasks ended before")
