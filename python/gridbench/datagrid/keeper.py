@@ -229,10 +229,12 @@ def _await_gone(pids: Iterable[int], patience: float) -> None:
 
 
 def _address() -> str:
-    """The first of the host's addresses that is not the loopback device's."""
-    for addresses in psutil.net_if_addrs().values():
+    """The first of the host's addresses that is not the loopback device's, of those that are up."""
+    states = psutil.net_if_stats()
+    for name, addresses in psutil.net_if_addrs().items():
+        up = name in states and states[name].isup
         for one in addresses:
-            if one.family == socket.AF_INET and not one.address.startswith("127."):
+            if up and one.family == socket.AF_INET and not one.address.startswith("127."):
                 return str(one.address)
     return _LOOPBACK
 

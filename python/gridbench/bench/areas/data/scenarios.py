@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-import psutil
-
 from gridbench.bench.areas.data.clusters import REAL, measured, session_for, wanted, why_not
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Values
@@ -16,7 +14,6 @@ from gridbench.datagrid.figures import without_start_up
 from gridbench.datagrid.memory import capacity
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.presets import Choice, scenario
-from gridbench.datagrid.request import default_member_memory
 from gridbench.datagrid.workload import Workload
 
 _ENGINES = {Extent.TRIAL: REAL[:1], Extent.USUAL: REAL[:1], Extent.FULL: REAL}
@@ -27,11 +24,13 @@ _CHOICES = {
 }
 _NUMBERS = (1, 2, 3)
 _BACKUPS = 1
+_MEMORY = 512 << 20
+"""Of each member: by it cases are scaled, which are to be the same on each machine."""
 
 
 def run(engine: str, number: int, extent: str) -> Iterator[Values]:
     """Median seconds of a task in each case of the scenario."""
-    with session_for(engine, 5.0, backups=_BACKUPS) as session:
+    with session_for(engine, backups=_BACKUPS, member_memory=_MEMORY) as session:
         for members, workloads in _by_members(engine, number, Extent(extent)).items():
             todo = [wanted(engine, one, 2) for one in workloads]
             with session.cluster(todo[0]) as cluster:
@@ -65,9 +64,7 @@ def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Work
     described = find_engine(engine).described
 
     def room(own: Parameters) -> int:
-        available = psutil.virtual_memory().available
-        memory = default_member_memory(available, own.mnodes)
-        return capacity(own, described, _BACKUPS, memory)
+        return capacity(own, described, _BACKUPS, _MEMORY)
 
     found: dict[int, list[Workload]] = {}
     for one in scenario(number, _CHOICES[extent], room):
