@@ -47,6 +47,7 @@ _NO_GRID_ENGINE = "there is no such cluster: tests/gridrpc/test_gridengine.py ha
 _INSTALLS = "takes minutes: the environment that tests run in has been made by it"
 _SYNC = "there is no such cluster: tests/gridbench/test_sync_run.py has some of its own"
 _GFARM = "stays until Ctrl-C: tests/gridbench/test_services.py starts it"
+_DATA = "tests/gridbench/test_datagrid_run.py runs its like"
 _CROSSOVER = "takes minutes and needs Maven: tests/gridbench/test_crossover_run.py measures less"
 _TOP = "looks until the grid ends: tests/gridrpc/test_top.py has a grid, and looks at it"
 _MINUTES = "takes minutes to an hour: tests/gridbench/test_scenario_run.py has it run fewer cases"
@@ -105,6 +106,8 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench advise --work 10s --cores 50 --task sleep --try": NotRun(_TRIES),
     },
     "docs/data.md": {
+        "gridbench data --engine hazelcast --warm 5 examples/data/setup.xml": NotRun(_DATA),
+        "gridbench data ycsb a b c --records 1000 --operations 200 --warm 2": NotRun(_DATA),
         "gridbench data --engine hazelcast --engine redis --rounds 3 --out runs/market"
         " examples/data/market.xml": NotRun(
             "takes minutes: tests/gridbench/test_datagrid_run.py runs smaller cases on both"
