@@ -396,7 +396,7 @@ oversubscribe = true
 rounds = 5
 start = "both"
 timeout = 60
-chdir = "work/{host}"
+chdir = "jobs/{host}"
 watch = "gfmd, postgres"
 start-timeout = 12.5
 out = "results"
@@ -421,7 +421,7 @@ def test_a_file_has_the_names_of_options(path: Path) -> None:
         rounds=5,
         start=("entry", "exec"),
         timeout=60.0,
-        chdir=f"{folder}/work/{{host}}",
+        chdir=f"{folder}/jobs/{{host}}",
         watch=("gfmd", "postgres"),
         start_timeout=12.5,
         out=folder / "results",
