@@ -58,7 +58,9 @@ LONG = (
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """For root, who can install it, what is not installed is no reason to leave a test out."""
     report = yield
     if report.skipped and os.geteuid() == 0 and "not installed" in str(report.longrepr):

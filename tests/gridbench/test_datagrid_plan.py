@@ -124,6 +124,14 @@ def test_a_map_in_the_process_of_its_clients_has_one_process() -> None:
 # ---- What an engine cannot have
 
 
+def test_more_backups_than_a_data_grid_keeps_are_told() -> None:
+    one = engine("cluster", most_backups=1)
+    assert not plan_of(request(engines=[one], backups=1)).skipped
+    with pytest.raises(InputError, match="Cluster keeps 1 backup of an object at most"):
+        plan_of(request(engines=[one], backups=2))
+    assert not plan_of(request(backups=2)).skipped
+
+
 def test_cases_with_too_few_members_are_skipped_and_told_once() -> None:
     three = engine("cluster", least_members=3)
     plan = plan_of(

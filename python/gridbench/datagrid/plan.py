@@ -23,7 +23,7 @@ MOST_PROCESSES = 4
 _CLOSED = Offered()
 _REMEDY = (
     "have more members (MNodes of the set-up, or --members), kill others or fewer by --kill-node,"
-    " or choose another data grid"
+    " have fewer --backups, or choose another data grid"
 )
 
 
@@ -121,6 +121,14 @@ def why_not(request: Request, engine: Engine, workload: Workload) -> str:
         return ""
     if members < least:
         return f"{engine.described.title} needs {counted(least, 'member')} at least"
+    if 0 < engine.described.most_backups < request.backups:
+        most = counted(engine.described.most_backups, "backup")
+        return f"{engine.described.title} keeps {most} of an object at most"
+    return _why_not_killed(request, members)
+
+
+def _why_not_killed(request: Request, members: int) -> str:
+    """Why so many members cannot lose those that are to be killed; empty: they can."""
     if absent := [index for index in request.kill if index >= members]:
         return f"there is no member {absent[0]} to kill: the last one is {members - 1}"
     if len(request.kill) == members:

@@ -37,6 +37,8 @@ class Description:
     alone: bool = False
     """Whether the first member has to have joined before others are started."""
     least_members: int = 1
+    most_backups: int = 0
+    """Copies of each object beside the first one that it can keep; 0: any number."""
     member_overhead: int = 100
     """MB that a member takes before there are data."""
     object_overhead: int = 100
@@ -59,7 +61,13 @@ _KINDS = {
     "int": "a whole number",
     "tuple[str, ...]": "a list of texts",
 }
-_LEAST = {"ports": 0, "least_members": 1, "member_overhead": 0, "object_overhead": 0}
+_LEAST = {
+    "ports": 0,
+    "least_members": 1,
+    "most_backups": 0,
+    "member_overhead": 0,
+    "object_overhead": 0,
+}
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 
 
