@@ -81,7 +81,10 @@ struct Agent {
     /// Calls that have come since it was looked for answers.
     submitted: usize,
     waiter: Waiter,
+    /// With workers that answer.
     patience: Patience,
+    /// With streams that are coming.
+    streaming: Patience,
     /// The client has said goodbye.
     ended: bool,
 }
@@ -155,6 +158,7 @@ pub(super) fn serve(
         submitted: 0,
         waiter,
         patience: Patience::with_sleepers(),
+        streaming: Patience::new(),
         ended: false,
     };
     let patience = wanted.heartbeat.map(|heartbeat| heartbeat * PATIENCE);
@@ -237,7 +241,13 @@ impl Agent {
             match receiver.fill() {
                 Ok(0) => return Ok(Some(0)),
                 Ok(count) => came = Some(count),
-                Err(error) if is_passing(&error) => break,
+                // Over a fast link the rest of a stream comes sooner than this thread could sleep and be woken.
+                Err(error) if is_passing(&error) => {
+                    if receiver.expects_more() && self.streaming.look(|| receiver.is_readable()) {
+                        continue;
+                    }
+                    break;
+                }
                 Err(error) => return Err(LinkError::Io(error).into()),
             }
             receiver.drain(|received| self.take(received))?;

@@ -315,7 +315,11 @@ impl Receiver {
                 self.buffer.resize(HEADER_LEN + MAX_BODY, 0);
             }
         }
-        let free = &mut self.buffer[self.filled.end..];
+        // Behind a piece of a stream there comes, as a rule, the header of the next one. Only that is read here:
+        // the piece itself is to go straight to its place.
+        let between_pieces = !self.pending.is_empty() && self.filled.is_empty();
+        let end = if between_pieces { HEADER_LEN } else { self.buffer.len() };
+        let free = &mut self.buffer[self.filled.end..end];
         let count = self.socket.receive(free, &mut self.descriptors)?;
         self.filled.end += count;
         Ok(count)

@@ -1,8 +1,9 @@
 //! Tests of both halves of a connection, over one in memory that holds as little as they want.
 
 use std::collections::VecDeque;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gridrpc_wire::{Kind, Order, Place};
 
@@ -10,7 +11,7 @@ use super::*;
 use crate::loan::{Sink, Source};
 use crate::servers::Compression;
 
-use crate::transport::memory;
+use crate::transport::{Transport, memory};
 
 const MANY: u64 = 1 << 30;
 
@@ -96,6 +97,68 @@ fn nothing_is_lost_while_the_connection_takes_nothing() {
     assert_eq!(come.len(), 20);
     assert!((0..).zip(&come).all(|(number, one)| one.0 == number && one.1 == streams));
     assert_eq!(sender.waiting(), 0);
+}
+
+/// Counts what is received into a buffer instead of its place.
+#[derive(Debug)]
+struct Counting {
+    end: memory::Memory,
+    buffered: AtomicUsize,
+}
+
+impl Transport for Counting {
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.end.socket()
+    }
+
+    fn send(&self, bytes: &[u8], descriptors: &[RawFd]) -> io::Result<usize> {
+        self.end.send(bytes, descriptors)
+    }
+
+    fn flush(&self) -> io::Result<bool> {
+        self.end.flush()
+    }
+
+    fn receive(
+        &self,
+        buffer: &mut [u8],
+        descriptors: &mut VecDeque<Option<OwnedFd>>,
+    ) -> io::Result<usize> {
+        let count = self.end.receive(buffer, descriptors)?;
+        self.buffered.fetch_add(count, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn receive_into(&self, place: &mut [u8]) -> io::Result<usize> {
+        self.end.receive_into(place)
+    }
+
+    fn receive_behind(&self, bytes: &mut Vec<u8>, limit: usize) -> io::Result<usize> {
+        self.end.receive_behind(bytes, limit)
+    }
+
+    fn has_more(&self) -> bool {
+        self.end.has_more()
+    }
+}
+
+#[test]
+fn of_all_pieces_but_the_first_only_the_headers_pass_the_buffer() {
+    let (ours, theirs) = memory::pair_with_room(8 << 20).unwrap();
+    let theirs = Arc::new(Counting { end: theirs, buffered: AtomicUsize::new(0) });
+    let (mut sender, mut receiver) =
+        (Sender::new(Arc::new(ours)), Receiver::new(Arc::clone(&theirs) as Socket, MANY));
+    let stream = pattern(2_000_000);
+    let mut frames = Vec::new();
+    blob(1, &[stream.len()]).encode(Order::NATIVE, &mut frames).unwrap();
+    sender.push_frames(&frames);
+    sender.push_bulk(VecDeque::from([Arc::new(Source::owned(stream.clone()))]));
+    assert!(sender.flush().unwrap());
+    let mut come = Vec::new();
+    while take(&mut receiver, &mut come).is_some() {}
+    assert_eq!(come, [(1, vec![stream])]);
+    let buffered = theirs.buffered.load(Ordering::Relaxed);
+    assert!(buffered < (64 << 10) + 1000, "{buffered} bytes were copied once more");
 }
 
 #[test]
