@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from gridbench.analysis.columns import Floats
 from gridbench.errors import InputError
@@ -388,7 +388,7 @@ class _Problem:
         sandwich = inverse @ (pulls.T @ pulls) @ inverse * (runs / free)
         both = inverse * variance
         larger = np.sqrt(np.maximum(1.0, np.diag(sandwich) / np.diag(both)))
-        reach = _WIDER * float(stats.t.ppf(0.5 + _CONFIDENCE / 2, free))
+        reach = _WIDER * float(special.stdtrit(free, 0.5 + _CONFIDENCE / 2))
         return both * np.outer(larger, larger), reach
 
     def values(self, at: Floats) -> dict[str, float]:
