@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
+from ended import gone
 from gridbench.process.child import Child, Ended
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
@@ -53,16 +53,6 @@ def start(tmp_path: Path, leftovers: Leftovers) -> Iterator[Start]:
 
 def soon() -> float:
     return time.monotonic() + _LONG
-
-
-def gone(pid: int) -> bool:
-    """Whether the process ends, or has ended."""
-    until = soon()
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_messages_go_both_ways(start: Start) -> None:

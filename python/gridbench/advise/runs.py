@@ -14,11 +14,12 @@ from gridbench.analysis.columns import Floats
 from gridbench.machine.rule import judged
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
+from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.client import Facts
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
-from gridbench.scenario.one import Outcome, run_case
+from gridbench.scenario.one import RUNS_CASES, Outcome, run_case
 from gridbench.scenario.workloads import TIMES, Times, write_workload
 from gridbench.workload.body import SLEEP
 
@@ -70,6 +71,7 @@ class Runs:
         with ExitStack() as stack:
             folder = tempfile.TemporaryDirectory(prefix="gridbench-advise-")
             self._folder = Path(stack.enter_context(folder))
+            self._template = stack.enter_context(Template(RUNS_CASES))
             stack.enter_context(self._interrupt)
             stack.enter_context(self._leftovers)
             stack.enter_context(self._progress)
@@ -113,6 +115,7 @@ class Runs:
             limit=limit,
             stopped=lambda: self._interrupt.came,
             glance=self._progress.glance,
+            start=self._template.child,
         )
         self._progress.end(outcome.took)
         if self._interrupt.came:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from gridbench.process.adopted import Adopted
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.lines import Lines
@@ -64,6 +65,14 @@ class Child:
         child._start(lambda _: list(command), variables, Lines, folder=folder)
         return child
 
+    @classmethod
+    def started_by(cls, start: Callable[[int, int], subprocess.Popen[bytes] | Adopted]) -> Self:
+        """A process that `start` makes of the descriptors of its socket and of its output. What
+        that raises, this does."""
+        child = cls.__new__(cls)
+        child._begin(start, Lines)
+        return child
+
     def _start(
         self,
         command: Callable[[int], list[str]],
@@ -74,22 +83,33 @@ class Child:
     ) -> None:
         """`command`: of the descriptor of its socket. `folder`: of a program, which has the socket
         as its standard input and output."""
+        standard = folder is not None
+
+        def start(theirs: int, output: int) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                command(theirs),
+                env=variables,
+                cwd=folder,
+                stdin=theirs if standard else subprocess.DEVNULL,
+                stdout=theirs if standard else output,
+                stderr=output,
+                pass_fds=() if standard else [theirs],
+                start_new_session=True,
+            )
+
+        self._begin(start, channel)
+
+    def _begin(
+        self,
+        start: Callable[[int, int], subprocess.Popen[bytes] | Adopted],
+        channel: type[Lines] | type[Objects],
+    ) -> None:
         self._log = Log()
         ours, theirs = socket.socketpair()
         self._channel = channel(ours.detach())
         with theirs:
-            number, standard = theirs.fileno(), folder is not None
             try:
-                self.process = subprocess.Popen(
-                    command(number),
-                    env=variables,
-                    cwd=folder,
-                    stdin=number if standard else subprocess.DEVNULL,
-                    stdout=number if standard else self._log.file,
-                    stderr=self._log.file,
-                    pass_fds=() if standard else [number],
-                    start_new_session=True,
-                )
+                self.process = start(theirs.fileno(), self._log.file.fileno())
             except OSError:
                 self._channel.close()
                 self._log.close()
@@ -164,4 +184,4 @@ class Child:
         """How it ended, after the words for it; it is given a moment to do so."""
         if not self.wait(_EXIT):
             return "has closed the connection"
-        return ending(self.process.returncode)
+        return ending(self.process.wait())

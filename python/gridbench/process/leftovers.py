@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
+from gridbench.process.adopted import Adopted
 from gridbench.process.children import children_of, descendants_of
 
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
@@ -44,7 +45,7 @@ class Leftovers:
         _adopt_orphans(False)
 
     def end(
-        self, started: subprocess.Popen[bytes] | None = None, *, patience: float = 5.0
+        self, started: subprocess.Popen[bytes] | Adopted | None = None, *, patience: float = 5.0
     ) -> list[str]:
         """End all that has come to descend from this process since it became active.
 

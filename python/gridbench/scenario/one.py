@@ -19,6 +19,8 @@ from gridbench.records import RecordError, from_record
 from gridbench.run.machine import available_memory
 from gridbench.scenario.messages import Answer, Order
 
+RUNS_CASES = "gridbench.scenario.child"
+"""The module of such processes."""
 _LEAST_MEMORY = 0.06  # share of the machine's memory: with less left, a case is ended
 _NO_MEMORY = 0.02  # the same: it is ended at once
 _PATIENCE = 60.0  # seconds for a case to end after it was told to
@@ -45,10 +47,12 @@ def run_case(
     limit: float | None,
     stopped: Callable[[], bool],
     glance: Callable[[], None],
+    start: Callable[[], Child] = lambda: Child(RUNS_CASES),
 ) -> Outcome:
-    """Run it, for at most `limit` seconds; `glance` is called some times each second."""
+    """Run it, for at most `limit` seconds; `glance` is called some times each second, `start` makes
+    the process."""
     began = reading(os.getpid())
-    child = Child("gridbench.scenario.child")
+    child = start()
     watch = _Watch(child, began, limit)
 
     def look() -> None:
