@@ -17,6 +17,7 @@ from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
 from gridbench.model.command import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
+from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import find_participant
 
@@ -27,10 +28,17 @@ _LIMIT = 60.0
 
 
 def calibrate(
-    engine: str, work: Work, console: Console, policy: Policy, kept: Kept | None = None
+    engine: str,
+    work: Work,
+    console: Console,
+    policy: Policy,
+    template: Template,
+    *,
+    kept: Kept | None = None,
 ) -> Model:
-    """Run the engine on this machine and fit its model, which is kept: about one second for each
-    run. To the runs of a model that was kept come those that the work needs besides.
+    """Run the engine on this machine and fit its model, which is kept; `template`: of the
+    processes that run cases. To the runs of a model that was kept come those that the work needs
+    besides.
 
     Each run is the one that tells most about the answer, and when more of them do not change it any
     more, there are no more. Runs that other programs disturbed do not go into the fit; where most
@@ -47,7 +55,7 @@ def calibrate(
     progress = Steps(console, "calibrating: run", cases)
     quiet: list[Observation] = []
     disturbed: list[Observation] = []
-    with Runs(engine, warm=work.warm, progress=progress) as runs:
+    with Runs(engine, template, warm=work.warm, progress=progress) as runs:
         while case := search.next():
             ran = runs.run(case, facts=facts, limit=_LIMIT)
             one = ran.problem or observe(ran.folder, disturbed=ran.disturbed)

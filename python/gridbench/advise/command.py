@@ -37,7 +37,9 @@ from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source
 from gridbench.model.terminal import place_told
 from gridbench.printing import Printing
+from gridbench.process.template import Template
 from gridbench.run.participants import find_participant
+from gridbench.scenario.one import RUNS_CASES
 from gridbench.simulate.profile_file import system_of
 
 _PAGE = "report.html"
@@ -194,8 +196,9 @@ def find_model(request: Request, console: Console) -> tuple[Model, str]:
         kept = None if request.renew else _kept(engine, work)
         if kept is not None and covers(kept.model, work):
             return kept.model, kept.told(time.time())
-        settle(request.policy, console)
-        return calibrate(engine, work, console, request.policy, kept), ""
+        with Template(RUNS_CASES) as template:  # which gets ready meanwhile
+            settle(request.policy, console)
+            return calibrate(engine, work, console, request.policy, template, kept=kept), ""
     return _given(request, request.source, console), ""
 
 

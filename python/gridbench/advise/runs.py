@@ -19,7 +19,7 @@ from gridbench.progress import Steps
 from gridbench.run.client import Facts
 from gridbench.scenario.grids import Case
 from gridbench.scenario.messages import Order
-from gridbench.scenario.one import RUNS_CASES, Outcome, run_case
+from gridbench.scenario.one import Outcome, run_case
 from gridbench.scenario.workloads import TIMES, Times, write_workload
 from gridbench.workload.body import SLEEP
 
@@ -56,9 +56,13 @@ class Runs:
     """While active, it runs what it is asked to, and shows how far that is. The first signal ends
     the run, its processes, and with them the program."""
 
-    def __init__(self, engine: str, *, warm: bool, progress: Steps, body: str = SLEEP) -> None:
-        """`body`: what tasks do, see `gridbench.workload.body`."""
+    def __init__(
+        self, engine: str, template: Template, *, warm: bool, progress: Steps, body: str = SLEEP
+    ) -> None:
+        """`template`: of the processes that run cases. `body`: what tasks do, see
+        `gridbench.workload.body`."""
         self._engine = engine
+        self._template = template
         self._warm = warm
         self._body = body
         self._progress = progress
@@ -71,7 +75,6 @@ class Runs:
         with ExitStack() as stack:
             folder = tempfile.TemporaryDirectory(prefix="gridbench-advise-")
             self._folder = Path(stack.enter_context(folder))
-            self._template = stack.enter_context(Template(RUNS_CASES))
             stack.enter_context(self._interrupt)
             stack.enter_context(self._leftovers)
             stack.enter_context(self._progress)

@@ -20,10 +20,12 @@ from gridbench.formats import about, counted, duration
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import DISTURBED
 from gridbench.model.model import Model
+from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.participants import Participant, find_participant
 from gridbench.scenario.grids import Case
 from gridbench.scenario.needs import Place
+from gridbench.scenario.one import RUNS_CASES
 from gridbench.scenario.plan import Item, Judge, Limits, items_of
 from gridbench.scenario.workloads import Times
 
@@ -120,7 +122,10 @@ def try_out(
             f" {counted(effort.rounds, 'time')} each: about {about(seconds)}"
         )
     progress = Steps(console, "trying: run", len(items) + more)
-    with Runs(engine, warm=warm, body=advice.work.body, progress=progress) as runs:
+    with (
+        Template(RUNS_CASES) as template,
+        Runs(engine, template, warm=warm, body=advice.work.body, progress=progress) as runs,
+    ):
         limit = _LONGER * effort.limit + _BESIDE
         tally = _Tally(runs, advice.work, judge, progress, limit=limit, policy=policy)
         totals = tally.run(items)
