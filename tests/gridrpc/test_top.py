@@ -394,17 +394,30 @@ def test_other_users_cannot_look(watched: Watched) -> None:
 # ---- The page
 
 
+class Page:
+    """A page that is served, and its token."""
+
+    def __init__(self, address: str) -> None:
+        found = re.fullmatch(r"(http://127\.0\.0\.1:(\d+)/)(?:\?token=([0-9a-z]+))?", address)
+        assert found, address
+        self.address = address
+        self.top, self.port, self.token = found.groups()
+
+    def fetched(self, path: str, **headers: str) -> str:
+        """What is there for those who have the token."""
+        return fetched(f"{self.top}{path}?token={self.token}", **headers)
+
+
 @contextmanager
-def served(*arguments: object) -> Iterator[str]:
-    """The address of a page."""
+def served(*arguments: object) -> Iterator[Page]:
+    """A page."""
     words = [PROGRAM, "top", *map(str, arguments), "--web"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
         assert ran.stdout is not None
         assert ran.stderr is not None
         address = ran.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", address)
         try:
-            yield address
+            yield Page(address)
         finally:
             ran.send_signal(signal.SIGINT)
             assert ran.wait(LONG) == 0
@@ -417,9 +430,67 @@ def fetched(address: str, **headers: str) -> str:
         return text
 
 
+def refusal(address: str, **headers: str) -> str:
+    """Why an address is forbidden."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        fetched(address, **headers)
+    with refused.value as answer:
+        assert answer.code == 403
+        return answer.read().decode()
+
+
+@pytest.mark.parametrize("path", ["", "page.css", "page.js", "stats", "metrics", "elsewhere"])
+def test_nothing_is_served_without_the_token(watched: Watched, path: str) -> None:
+    with served(watched.pid) as page:
+        assert page.token
+        for wrong in (page.token[:-1], page.token + "0", "0" * len(page.token), ""):
+            assert "that `gridrpc top --web` has printed" in refusal(
+                f"{page.top}{path}?token={wrong}"
+            )
+            refusal(f"{page.top}{path}", Authorization=f"Bearer {wrong}")
+        refusal(page.top + path)
+        assert page.token not in refusal(page.top + path)
+
+
+def test_the_token_is_another_one_each_time_and_may_stand_in_the_head(watched: Watched) -> None:
+    with served(watched.pid) as page, served(watched.pid) as other:
+        assert page.token != other.token
+        bearer = {"Authorization": f"Bearer {page.token}"}
+        assert "gridrpc_grid_info" in fetched(f"{page.top}metrics", **bearer)
+        refusal(f"{other.top}metrics", **bearer)
+
+
+def test_a_token_is_kept_in_a_file_that_only_its_owner_reads(
+    watched: Watched, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    with served(watched.pid, "--token-file", file) as page:
+        assert file.read_text() == f"{page.token}\n"
+        assert file.stat().st_mode & 0o777 == 0o600
+    with served(watched.pid, "--token-file", file) as again:
+        assert again.token == page.token
+        assert json.loads(again.fetched("stats"))["grids"]
+    file.write_text("guess me\n")
+    ran = top(watched.pid, "--token-file", file, "--web")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert f"in `{file}`: a token is one line of 16 letters" in ran.stderr
+    ran = top(watched.pid, "--token-file", tmp_path / "no" / "token", "--web")
+    assert "No such file or directory" in ran.stderr
+
+
+def test_a_token_can_be_done_without_but_only_for_a_page(watched: Watched) -> None:
+    with served(watched.pid, "--no-token") as page:
+        assert page.token is None
+        assert json.loads(fetched(f"{page.top}stats"))["grids"]
+    for options in (["--no-token"], ["--token-file", "x"]):
+        for instead in ([], ["--once"], ["--json"], ["--web", "--no-token", "--token-file", "x"]):
+            ran = top(watched.pid, *options, *instead)
+            assert (ran.returncode, ran.stdout) == (2, "")
+
+
 def test_prometheus_reads_what_is_served(watched: Watched) -> None:
-    with served(watched.pid) as address:
-        families = list(text_string_to_metric_families(fetched(f"{address}metrics")))
+    with served(watched.pid) as page:
+        families = list(text_string_to_metric_families(page.fetched("metrics")))
         samples = {
             (sample.name, sample.labels.get("function"), sample.labels.get("outcome")): sample
             for family in families
@@ -434,26 +505,25 @@ def test_prometheus_reads_what_is_served(watched: Watched) -> None:
         assert all(family.documentation for family in families)
         assert (kinds["gridrpc_calls"], kinds["gridrpc_workers_ready"]) == ("counter", "gauge")
         watched.end()
-        assert json.loads(fetched(f"{address}stats")) == {"grids": []}
-        families = list(text_string_to_metric_families(fetched(f"{address}metrics")))
+        assert json.loads(page.fetched("stats")) == {"grids": []}
+        families = list(text_string_to_metric_families(page.fetched("metrics")))
         assert [sample for family in families for sample in family.samples] == []
 
 
 def test_pages_of_other_sites_are_refused(watched: Watched) -> None:
-    with served(watched.pid) as address:
+    with served(watched.pid) as page:
         with pytest.raises(urllib.error.HTTPError, match="421"):
-            fetched(f"{address}stats", Host="evil.example")
+            page.fetched("stats", Host="evil.example")
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            fetched(f"{address}etc/passwd")
-        assert json.loads(fetched(f"{address}stats", Host="localhost:99"))["grids"]
+            page.fetched("etc/passwd")
+        assert json.loads(page.fetched("stats", Host="localhost:99"))["grids"]
 
 
 def test_a_port_that_is_taken_is_told(watched: Watched) -> None:
-    with served(watched.pid) as address:
-        port = address.rpartition(":")[2].strip("/")
-        ran = top(watched.pid, "--web", port)
+    with served(watched.pid) as page:
+        ran = top(watched.pid, "--web", page.port)
         assert ran.returncode == 1
-        assert f"cannot be served at port {port} of 127.0.0.1" in ran.stderr
+        assert f"cannot be served at port {page.port} of 127.0.0.1" in ran.stderr
 
 
 def test_the_page_shows_what_the_grid_does(watched: Watched) -> None:
@@ -468,11 +538,11 @@ def test_the_page_shows_what_the_grid_does(watched: Watched) -> None:
         )
         return found
 
-    with served(watched.pid) as address:
+    with served(watched.pid) as page:
         try:
             with browser(local=True) as driver:
                 wait = WebDriverWait(driver, LONG)
-                driver.get(address)
+                driver.get(page.address)
                 wait.until(lambda driver: "square" in text(driver, "#functions"))
                 assert f"process {watched.pid} on " in text(driver, "#about")
                 assert "2 of 2 ready" in text(driver, "#figures")
@@ -502,7 +572,7 @@ def test_the_page_shows_what_the_grid_does(watched: Watched) -> None:
                 loaded = driver.execute_script(
                     "return performance.getEntriesByType('resource').map(entry => entry.name)"
                 )
-                assert {one for one in loaded if not one.startswith(address)} <= {"data:,"}
+                assert {one for one in loaded if not one.startswith(page.top)} <= {"data:,"}
                 assert driver.get_log("browser") == []
                 watched.end()
                 wait.until(lambda driver: "No grid runs" in text(driver, "#state"))

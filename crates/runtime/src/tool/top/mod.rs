@@ -36,10 +36,12 @@ pub struct Options {
     /// Print all values as JSON: a document per line, as `Grid.stats` tells it
     #[arg(long)]
     json: bool,
-    /// Serve a page about all grids, or those of PID, to this machine alone, at PORT or at a free one. /metrics has
-    /// the same for Prometheus
+    /// Serve a page about all grids, or those of PID, on this machine alone, at PORT or at a free one, to those who
+    /// know its address. /metrics has the same for Prometheus
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", conflicts_with_all = ["once", "json"])]
     web: Option<u16>,
+    #[command(flatten)]
+    access: web::Access,
 }
 
 /// Why nothing is shown.
@@ -54,6 +56,9 @@ pub enum TopError {
     /// The page cannot be served.
     #[error("the page cannot be served at port {0} of 127.0.0.1: {1}")]
     Port(u16, io::Error),
+    /// The token of the page cannot be had.
+    #[error("the token of the page, in `{0}`: {1}")]
+    Token(String, io::Error),
     /// The system refuses something.
     #[error("{0}: {1}")]
     System(&'static str, io::Error),
@@ -65,7 +70,7 @@ pub enum TopError {
 /// When there is nothing to show.
 pub fn run(options: &Options) -> Result<(), TopError> {
     let done = match options.web {
-        Some(port) => web::serve(port, options.wanted.clone()),
+        Some(port) => web::serve(port, options.wanted.clone(), &options.access),
         None => show(options),
     };
     match done {

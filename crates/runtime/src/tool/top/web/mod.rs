@@ -1,24 +1,28 @@
 //! `gridrpc top --web`: a page about running grids, for this machine alone; and the same for Prometheus.
 //!
-//! Whoever can connect to this machine's own address can read it, other users too: it tells names of functions,
-//! hosts and programs, and nothing of arguments and results. Pages of other sites cannot: what is asked for under
-//! another name than this machine's own is refused.
+//! Other users can connect to this machine's own address too. So all that is asked for needs a token, which the
+//! address that is printed has. Pages of other sites get nothing in any case: what is asked for under another name
+//! than this machine's own is refused.
 
 mod metrics;
 mod request;
+mod token;
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use clap::Args;
 use serde_json::json;
 
 use crate::tool::top::choice::Wanted;
 use crate::tool::top::signals::{Heard, Signals};
 use crate::tool::top::{TopError, all_told, print};
-use request::{Refused, path_of};
+use request::{Asked, Refused, path_of};
+use token::Token;
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -30,6 +34,49 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST: usize = 32;
 /// As often it is looked whether the user has ended this.
 const LONG: Duration = Duration::from_secs(3600);
+
+/// Who is to be served.
+#[derive(Debug, Args)]
+pub(super) struct Access {
+    /// With --web: the token of the page's address is the one in FILE. If there is no such file, a new token is
+    /// written there
+    #[arg(long, value_name = "FILE", requires = "web", conflicts_with_all = ["once", "json"])]
+    token_file: Option<PathBuf>,
+    /// With --web: serve all users of this machine, without a token
+    #[arg(long, requires = "web", conflicts_with_all = ["once", "json", "token_file"])]
+    no_token: bool,
+}
+
+impl Access {
+    fn token(&self) -> Result<Option<Token>, TopError> {
+        let token = match &self.token_file {
+            _ if self.no_token => return Ok(None),
+            Some(file) => {
+                let wrong = |error| TopError::Token(file.display().to_string(), error);
+                Token::kept(file).map_err(wrong)?
+            }
+            None => Token::random().map_err(|error| TopError::System("random numbers", error))?,
+        };
+        Ok(Some(token))
+    }
+}
+
+/// What is served, and to whom.
+struct Served {
+    wanted: Option<Wanted>,
+    token: Option<Token>,
+}
+
+impl Served {
+    /// What follows a path in an address.
+    fn query(&self) -> String {
+        self.token.as_ref().map_or_else(String::new, |token| format!("?token={}", token.text()))
+    }
+
+    fn admits(&self, asked: &Asked) -> bool {
+        self.token.as_ref().is_none_or(|token| asked.tokens.iter().any(|given| token.is(given)))
+    }
+}
 
 /// What is sent.
 struct Answer {
@@ -68,54 +115,62 @@ impl Answer {
 /// Serves the page until the user ends that.
 ///
 /// # Errors
-/// When the port cannot be had.
-pub(super) fn serve(port: u16, wanted: Option<Wanted>) -> Result<(), TopError> {
+/// When the port cannot be had, or no token.
+pub(super) fn serve(port: u16, wanted: Option<Wanted>, access: &Access) -> Result<(), TopError> {
+    let served = Served { wanted, token: access.token()? };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| TopError::Port(port, error))?;
     let address = listener.local_addr().map_err(|error| TopError::Port(port, error))?;
     // Before any thread, which would else be the one that they end.
     let signals = Signals::new().map_err(|error| TopError::System("signals", error))?;
-    let accept = move || accept(&listener, &Arc::new(wanted));
+    let page = format!("http://{address}/{}\n", served.query());
+    let accept = move || accept(&listener, &Arc::new(served));
     std::thread::Builder::new()
         .name("gridrpc-web".into())
         .spawn(accept)
         .map_err(|error| TopError::System("starting a thread", error))?;
-    print(&format!("http://{address}/\n"))?;
+    print(&page)?;
     while signals.wait(LONG, false).map_err(|error| TopError::System("waiting", error))?
         != Heard::End
     {}
     Ok(())
 }
 
-fn accept(listener: &TcpListener, wanted: &Arc<Option<Wanted>>) {
-    let served = Arc::new(AtomicUsize::new(0));
+fn accept(listener: &TcpListener, served: &Arc<Served>) {
+    let open = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let Ok(stream) = stream else {
             // There are too few descriptors, most likely: others end meanwhile.
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        if served.load(Ordering::Relaxed) >= MOST {
+        if open.load(Ordering::Relaxed) >= MOST {
             continue;
         }
-        served.fetch_add(1, Ordering::Relaxed);
-        let (now, wanted) = (Arc::clone(&served), Arc::clone(wanted));
+        open.fetch_add(1, Ordering::Relaxed);
+        let (now, served) = (Arc::clone(&open), Arc::clone(served));
         let run = move || {
             // One that has gone away is told nothing.
-            let _ = answer(stream, (*wanted).as_ref());
+            let _ = answer(stream, &served);
             now.fetch_sub(1, Ordering::Relaxed);
         };
         if std::thread::Builder::new().name("gridrpc-web".into()).spawn(run).is_err() {
-            served.fetch_sub(1, Ordering::Relaxed);
+            open.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-fn answer(mut stream: TcpStream, wanted: Option<&Wanted>) -> io::Result<()> {
+fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let (answer, with_text) = match path_of(&mut stream)? {
-        Ok(asked) => (found(&asked.path, wanted), !asked.head_only),
+        Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
+        Ok(asked) => {
+            let why = "this address lacks its token, or has another one: open the address that \
+                       `gridrpc top --web` has printed in the terminal where it runs, with all \
+                       that follows ?token=";
+            (Answer::refused("403 Forbidden", why), !asked.head_only)
+        }
         Err(Refused::Malformed) => (Answer::refused("400 Bad Request", "this is no request"), true),
         Err(Refused::Method) => {
             (Answer::refused("405 Method Not Allowed", "only GET is served"), true)
@@ -128,17 +183,19 @@ fn answer(mut stream: TcpStream, wanted: Option<&Wanted>) -> io::Result<()> {
     stream.write_all(&answer.bytes(with_text))
 }
 
-fn found(path: &str, wanted: Option<&Wanted>) -> Answer {
+fn found(path: &str, served: &Served) -> Answer {
+    let told = || all_told(served.wanted.as_ref());
     match path {
-        "/" => Answer::found("text/html; charset=utf-8", PAGE),
+        // What the page loads needs the token as well.
+        "/" => Answer::found("text/html; charset=utf-8", PAGE.replace("{query}", &served.query())),
         "/page.css" => Answer::found("text/css; charset=utf-8", STYLE),
         "/page.js" => Answer::found("text/javascript; charset=utf-8", SCRIPT),
         "/stats" => {
-            let text = json!({ "grids": all_told(wanted) }).to_string();
+            let text = json!({ "grids": told() }).to_string();
             Answer::found("application/json", text)
         }
         "/metrics" => {
-            let text = metrics::exposition(&all_told(wanted));
+            let text = metrics::exposition(&told());
             Answer::found("text/plain; version=0.0.4; charset=utf-8", text)
         }
         _ => Answer::refused("404 Not Found", "there are /, /stats and /metrics"),

@@ -4,6 +4,8 @@
 // functions and programs never become markup.
 
 const EVERY = 1000;
+// The token with which this script was loaded.
+const QUERY = new URL(document.currentScript.src).search;
 const KEPT = 120;
 const $ = id => document.getElementById(id);
 const histories = new Map();
@@ -165,7 +167,7 @@ function choose(grids) {
 async function look() {
   const state = $("state");
   try {
-    const {grids} = await (await fetch("stats")).json();
+    const {grids} = await (await fetch(`stats${QUERY}`)).json();
     latest = new Map(grids.map(grid => [nameOf(grid), noted(grid)]));
     state.className = "";
     state.textContent = grids.length ? "" : "No grid runs. One that is opened appears here by itself.";

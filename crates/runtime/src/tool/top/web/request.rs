@@ -9,6 +9,8 @@ const LONGEST: usize = 16 << 10;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) path: String,
+    /// The tokens that it has, in its address and in its head.
+    pub(super) tokens: Vec<String>,
     /// Whether the text itself is not wanted.
     pub(super) head_only: bool,
 }
@@ -46,18 +48,34 @@ fn understood(text: &str) -> Result<Asked, Refused> {
     if !matches!(method, "GET" | "HEAD") {
         return Err(Refused::Method);
     }
-    let hosts: Vec<&str> = lines
+    let fields: Vec<(&str, &str)> = lines
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_once(':'))
-        .filter(|(name, _)| name.eq_ignore_ascii_case("host"))
-        .map(|(_, host)| host.trim())
+        .map(|(name, value)| (name, value.trim()))
         .collect();
+    let named = |wanted: &'static str| {
+        let all = fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
+        all.map(|(_, value)| *value)
+    };
+    let hosts: Vec<&str> = named("host").collect();
     let [host] = hosts[..] else { return Err(Refused::Malformed) };
     if !is_this_machine(host) {
         return Err(Refused::Host);
     }
-    let path = path.split('?').next().unwrap_or_default().to_owned();
-    Ok(Asked { path, head_only: method == "HEAD" })
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let in_address = query.split('&').filter_map(|part| part.strip_prefix("token="));
+    let tokens = in_address.chain(named("authorization").filter_map(bearer));
+    Ok(Asked {
+        path: path.to_owned(),
+        tokens: tokens.map(str::to_owned).collect(),
+        head_only: method == "HEAD",
+    })
+}
+
+/// The token of a field `Authorization`.
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 /// A port is whatever leads here: of a tunnel, another one than ours.
@@ -83,6 +101,21 @@ mod tests {
             let text = format!("GET /stats?x=1 HTTP/1.1\r\nAccept: */*\r\nhost: {host}\r\n\r\n");
             assert_eq!(asked(&text).as_deref(), Ok("/stats"), "{host}");
         }
+    }
+
+    #[test]
+    fn tokens_are_found_in_the_address_and_in_the_head() {
+        let tokens = |path: &str, fields: &str| {
+            let text = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
+            path_of(&mut text.as_bytes()).expect("it can be read").expect("it is one").tokens
+        };
+        assert_eq!(tokens("/?token=abc", ""), ["abc"]);
+        assert_eq!(tokens("/metrics?x=1&token=abc", ""), ["abc"]);
+        assert_eq!(tokens("/metrics", "authorization:  bearer  abc\r\n"), ["abc"]);
+        assert_eq!(tokens("/?token=a", "Authorization: Bearer b\r\n"), ["a", "b"]);
+        let none: [&str; 0] = [];
+        assert_eq!(tokens("/token=abc", "Authorization: Basic abc\r\n"), none);
+        assert_eq!(tokens("/?mytoken=abc", "Authorization: abc\r\nToken: abc\r\n"), none);
     }
 
     #[test]
