@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::live::{CallCounts, HostStats, Stats};
-use crate::tool::top::formats::{bytes, clock, count, rate, time};
+use crate::tool::top::formats::{NOTHING, bytes, clock, count, rate, time};
 use crate::tool::top::rates::{CallRates, Rates};
 
 /// The narrowest table: what is narrower is cut off.
@@ -46,7 +46,7 @@ pub(super) fn table(rates: &Rates, columns: usize, lines: usize) -> String {
     let _ = writeln!(
         text,
         "\n{:<wide$} {:>9} {:>8} {:>8} {:>7} {:>6}",
-        "FUNCTION", "CALLS", "PER S", "MEAN", "WORKERS", "ERRORS"
+        "FUNCTION", "CALLS", "CALLS/S", "MEAN", "WORKERS", "ERRORS"
     );
     let row = |(function, rates): &(&crate::live::FunctionStats, CallRates)| {
         function_row(&function.name, &function.calls, rates, wide)
@@ -56,7 +56,7 @@ pub(super) fn table(rates: &Rates, columns: usize, lines: usize) -> String {
     let _ = writeln!(
         text,
         "\n{:<wide$} {:>8} {:>9} {:>6} {:>9} {:>8} {:>5}",
-        "HOST", "STATE", "WORKERS", "BUSY", "CALLS", "PER S", "LOST"
+        "HOST", "STATE", "WORKERS", "BUSY", "CALLS", "CALLS/S", "LOST"
     );
     let rows = hosts.iter().map(|(host, rate)| host_row(host, *rate, wide));
     push_rows(&mut text, rows, for_hosts, "hosts");
@@ -94,7 +94,7 @@ fn head(rates: &Rates, columns: usize) -> String {
 
 fn function_row(name: &str, calls: &CallCounts, rates: &CallRates, wide: usize) -> String {
     let answered = calls.returned + calls.raised;
-    let mean = if answered > 0 { time(calls.seconds / answered as f64) } else { "-".into() };
+    let mean = if answered > 0 { time(calls.seconds / answered as f64) } else { NOTHING.into() };
     format!(
         "{:<wide$} {:>9} {:>8} {mean:>8} {:>7.2} {:>6}",
         short(name, wide),
@@ -112,7 +112,7 @@ fn host_row(host: &HostStats, per_second: f64, wide: usize) -> String {
         server => format!("{server}/{name}"),
     };
     let workers = match workers {
-        0 => "-".to_owned(),
+        0 => NOTHING.to_owned(),
         all if ready == all => all.to_string(),
         all => format!("{ready} of {all}"),
     };

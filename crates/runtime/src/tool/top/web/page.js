@@ -16,24 +16,29 @@ const ended = calls =>
   calls.returned + calls.raised + calls.cancelled + calls.expired + calls.lost + calls.failed + calls.inside;
 const errors = calls => calls.raised + calls.expired + calls.lost + calls.failed;
 
+// Numbers as in the terminal (formats.rs).
+function digits(number) {
+  if (number >= 99.95) return Math.round(number).toLocaleString("en");
+  return number.toFixed(number < 0.0995 ? 4 : number < 0.9995 ? 3 : number < 9.995 ? 2 : 1);
+}
 function scaled(number, units) {
   let [unit, size] = units[0];
   for (const [other, larger] of units) if (number >= 0.9995 * larger) [unit, size] = [other, larger];
-  const value = number / size;
-  return `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
+  return `${digits(number / size)} ${unit}`;
 }
 const count = number => number < 1e7
   ? number.toLocaleString("en") : scaled(number, [["M", 1e6], ["G", 1e9], ["T", 1e12]]);
-const rate = number => number < 0.005 ? "0" : number < 10 ? number.toFixed(2)
-  : number < 100 ? number.toFixed(1) : count(Math.round(number));
-const bytes = number => number < 1000
+const rate = number => number < 0.005 ? "0" : number < 999.5 ? digits(number)
+  : scaled(number, [["k", 1e3], ["M", 1e6], ["G", 1e9]]);
+const bytes = number => number < 999.5
   ? `${number.toFixed(0)} B` : scaled(number, [["kB", 1e3], ["MB", 1e6], ["GB", 1e9], ["TB", 1e12]]);
-const time = seconds => seconds >= 1000 ? clock(seconds)
+const time = seconds => seconds === 0 ? "0 s" : seconds >= 1000 ? clock(seconds)
   : scaled(seconds, [["ns", 1e-9], ["µs", 1e-6], ["ms", 1e-3], ["s", 1]]);
 function clock(seconds) {
   const all = Math.floor(seconds);
   const two = number => String(number).padStart(2, "0");
-  return `${Math.floor(all / 3600)}:${two(Math.floor(all / 60) % 60)}:${two(all % 60)}`;
+  const [hours, minutes] = [Math.floor(all / 3600), Math.floor(all / 60) % 60];
+  return hours ? `${hours}:${two(minutes)}:${two(all % 60)}` : `${minutes}:${two(all % 60)}`;
 }
 
 function element(kind, text, classes) {
@@ -103,7 +108,7 @@ function show(history) {
   document.title = `${rate(per(grid => ended(grid.calls)))} calls/s - gridrpc top`;
   const figures = [
     ["Workers busy", count(now.busy), `${now.ready} of ${now.workers} ready`],
-    ["Calls per second", rate(per(grid => ended(grid.calls))), `${count(ended(now.calls))} have ended`],
+    ["Calls", `${rate(per(grid => ended(grid.calls)))}/s`, `${count(ended(now.calls))} have ended`],
     ["Calls that wait", count(now.queued), `${bytes(now.queued_bytes)}; ${count(now.running)} run`],
     ["Arguments", `${bytes(per(grid => grid.calls.argument_bytes))}/s`, bytes(now.calls.argument_bytes)],
     ["Results", `${bytes(per(grid => grid.calls.result_bytes))}/s`, bytes(now.calls.result_bytes)],
@@ -118,7 +123,7 @@ function show(history) {
     return card;
   }));
   const most = name => Math.max(...points.map(point => point[name]));
-  chart("calls", points.map(point => point.calls), most("calls"), rate);
+  chart("calls", points.map(point => point.calls), most("calls"), number => `${rate(number)}/s`);
   chart("queue", points.map(point => point.queue), most("queue"), count);
   chart("busy", points.map(point => point.busy), Math.max(now.workers, most("busy")), count);
 
@@ -129,17 +134,17 @@ function show(history) {
     const workers = per(grid => get(grid)?.seconds);
     return {workers, cells: [
       one.name, count(ended(one)), rate(per(grid => get(grid) && ended(get(grid)))),
-      answered ? time(one.seconds / answered) : "-", workers.toFixed(2),
+      answered ? time(one.seconds / answered) : "–", workers.toFixed(2),
       `${bytes(per(grid => get(grid)?.argument_bytes))}/s`, `${bytes(per(grid => get(grid)?.result_bytes))}/s`,
       warned(errors(one)),
     ]};
   });
   functions.sort((a, b) => b.workers - a.workers);
   table("functions",
-    ["Function", "Calls", "Per second", "Mean time", "Workers", "Arguments", "Results", "Errors"],
+    ["Function", "Calls", "Calls/s", "Mean time", "Workers", "Arguments", "Results", "Errors"],
     functions.map(one => one.cells));
   table("hosts",
-    ["Host", "State", "Workers", "Busy", "Calls", "Per second", "Lost"],
+    ["Host", "State", "Workers", "Busy", "Calls", "Calls/s", "Lost"],
     now.hosts.map((one, at) => [
       one.server === "localhost" || one.server === one.host ? one.host : `${one.server}/${one.host}`,
       one.detail ? `${one.state}: ${one.detail}` : one.state,
