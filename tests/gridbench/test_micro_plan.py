@@ -11,7 +11,7 @@ import pytest
 from gridbench.bench.micro.command import reason
 from gridbench.bench.micro.figures import Extent
 from gridbench.bench.micro.remaining import extent_of, hopeless
-from gridbench.bench.micro.sessions import sessions_of
+from gridbench.bench.micro.sessions import Elsewhere, sessions_of
 from gridbench.bench.micro.sizes import FULL, QUICK
 from gridbench.bench.micro.workloads import (
     AGAIN,
@@ -19,6 +19,8 @@ from gridbench.bench.micro.workloads import (
     INHERITED,
     LIMITS,
     NATIVE,
+    ON_SERVERS,
+    ONLY_HERE,
     POOL,
     PYTHON,
     WORKLOADS,
@@ -28,6 +30,7 @@ from gridbench.bench.micro.workloads import (
 )
 from gridbench.bench.plan import Item, Session, order_of
 from gridbench.bench.points import Point
+from gridbench.engines.servers import Host, Servers
 from gridbench.errors import InputError
 
 ENGINES = {name: f"somewhere:{name}" for name in (PYTHON, NATIVE, POOL, "ray", "dask")} | {C: ""}
@@ -49,6 +52,24 @@ def test_equals_are_measured_twice() -> None:
         # All but the million calls, where nothing hangs on a few percent.
         assert labels[name + AGAIN] == labels[name] - 1
     assert "ray" + AGAIN not in labels
+
+
+def test_on_servers_all_is_measured_that_does_not_need_one_machine() -> None:
+    servers = Servers(None, ("ssh://node1",), (Host("node1", "node1", 2, "TCP"),))
+    both = Elsewhere((PYTHON, NATIVE), servers)
+    sessions = sessions_of(ENGINES, list(WORKLOADS), FULL, "/programs", both)
+    there = [session for session in sessions if session.label.endswith(ON_SERVERS)]
+    assert [session for session in sessions if session not in there] == EVERYTHING
+    assert {session.engine for session in there} == {PYTHON, NATIVE}
+    assert all(session.servers is servers for session in there)
+    measured = {item.workload for one in there if not one.left_out for item in one.items}
+    left_out = {item.workload: one.left_out for one in there if one.left_out for item in one.items}
+    assert measured == set(WORKLOADS) - set(ONLY_HERE)
+    assert left_out == {name: f"it is for one machine: {why}" for name, why in ONLY_HERE.items()}
+    # An array is in memory that workers elsewhere cannot read.
+    assert {item.engine for one in there for item in one.items} == {
+        PYTHON + ON_SERVERS, NATIVE + ON_SERVERS,
+    }  # fmt: skip
 
 
 def test_no_point_is_measured_by_two_sessions() -> None:

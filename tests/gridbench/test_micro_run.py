@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from gridbench.bench.micro.workloads import (
     EMPTY,
     INHERITED,
     NATIVE,
+    ON_SERVERS,
     POOL,
     PYTHON,
     C,
@@ -33,6 +35,7 @@ from gridbench.bench.micro.workloads import (
 from gridbench.bench.plan import Item, Session
 from gridbench.bench.points import POINTS, Header, Point, load_points
 from gridbench.bench.session import Repeats, Runner
+from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
@@ -155,6 +158,82 @@ def test_another_round_adds_to_what_is_there(tmp_path: Path) -> None:
     assert run_micro(replace(request, fresh=True)) == 0
     _, points = load_points(tmp_path / POINTS)
     assert {point.round for point in points} == {0}
+
+
+_GRID = """\
+[server.one]
+launcher = "local"
+hosts = ["node1"]
+workers = 1
+
+[server.both]
+launcher = "local"
+hosts = ["node[2-3]"]
+workers = 2
+"""
+
+
+def test_servers_are_measured_beside_the_engines_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(_GRID)
+    request = Request(
+        workloads=("null_call", "argument", "million", "null_rate_4_clients"),
+        engines=(PYTHON, NATIVE, POOL),
+        sizes=TINY,
+        folder=tmp_path / "out",
+        policy=ACCEPTED,
+        grid=tmp_path / "grid.toml",
+        servers=("both",),
+    )
+    assert run_micro(request) == 0
+    results = load_results(tmp_path / "out")
+    figures = {figure.id: figure for figure in results.figures}
+    there = {PYTHON + ON_SERVERS, NATIVE + ON_SERVERS}
+    for figure in ("null_call", "million"):
+        entries = {entry.engine: entry for entry in figures[figure].entries}
+        assert set(entries) == {PYTHON, NATIVE, POOL} | there
+        assert all(entry.status == "ok" for entry in entries.values())
+        # What a network takes is said of no engine.
+        assert figures[figure].best_peer == POOL
+        assert not there & set(figures[figure].ratios)
+    assert PYTHON + ON_SERVERS in {e.engine for e in figures["argument_1MB"].entries}
+    refused = {e.engine: e.why for e in figures["null_rate_4_clients"].entries if e.why}
+    assert refused == dict.fromkeys(
+        there,
+        "it is for one machine: each client would have workers of its own on the servers",
+    )
+    # Two workers, as on this machine, of the four that there are.
+    encrypted = "1 worker; TLS 1.3 over TCP; started by local"
+    assert results.options["servers"] == f"node2: {encrypted} / node3: {encrypted}"
+    with pytest.raises(InputError, match="servers"):
+        run_micro(replace(request, grid=None, servers=()))
+
+
+@pytest.mark.parametrize(
+    ("engines", "servers", "what"),
+    [
+        ((POOL,), ("both",), "the engine `process-pool` cannot run its workers on servers"),
+        ((C,), ("both",), "`gridrpc-c` is measured on this machine only"),
+        ((PYTHON,), ("one",), "the servers have 1 worker, and 2 are measured"),
+        ((PYTHON,), ("two",), "two"),
+        ((PYTHON,), ("local:?workers=3",), "URLs cannot be lowered to 2"),
+    ],
+    ids=["engine", "C", "few", "unknown", "URL"],
+)
+def test_servers_that_do_not_serve_are_told_before_anything_runs(
+    tmp_path: Path, engines: tuple[str, ...], servers: tuple[str, ...], what: str
+) -> None:
+    (tmp_path / "grid.toml").write_text(_GRID)
+    request = Request(
+        engines=engines,
+        sizes=TINY,
+        folder=tmp_path / "out",
+        policy=ACCEPTED,
+        grid=None if ":" in servers[0] else tmp_path / "grid.toml",
+        servers=servers,
+    )
+    with pytest.raises(InputError, match=re.escape(what)):
+        run_micro(request)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_engine_has_a_row_that_says_how_to_get_it(

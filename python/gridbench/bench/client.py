@@ -46,7 +46,14 @@ class Client:
     """One client process and its engine."""
 
     def __init__(
-        self, *, name: str, place: str, workers: int, budget: float, patience: float
+        self,
+        *,
+        name: str,
+        place: str,
+        workers: int,
+        budget: float,
+        patience: float,
+        servers: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.place = place
@@ -55,6 +62,9 @@ class Client:
         """Seconds that one quantity may take, about."""
         self.patience = patience
         """Seconds that the engine may take to bring up its workers."""
+        self._servers = servers
+        """Those that have the workers, as `gridbench.engines.servers.Servers` is in JSON; None:
+        this machine."""
         self._engine: FunctionEngine | None = None
 
     @property
@@ -82,6 +92,11 @@ class Client:
 
         if not isinstance(made, FunctionEngine):
             raise NotStarted("does not call functions: it is no FunctionEngine")
+        if self._servers is not None:
+            from gridbench.engines.servers import Servers
+            from gridbench.records import from_record
+
+            made.use_servers(from_record(Servers, self._servers))
         made.modules = (_FUNCTIONS,)
         made.patience = self.patience
         return made

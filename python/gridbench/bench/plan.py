@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gridbench.engines.servers import Servers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
@@ -45,6 +47,8 @@ class Session:
     place: str = ""
     """MODULE:CLASS of the driver; empty without one."""
     workers: int = 0
+    servers: Servers | None = None
+    """Those that have the workers; None: this machine."""
     imports: tuple[str, ...] = ()
     """Modules that are loaded before anything is measured."""
     items: tuple[Item, ...]

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gridbench.bench.plan import Item, Session
@@ -200,11 +200,14 @@ class _Process:
                 "workers": session.workers,
                 "budget": limits.budget,
                 "patience": limits.start,
+                "servers": session.servers and asdict(session.servers),
             },
             "imports": session.imports,
             "items": [{"measure": item.measure, "arguments": item.arguments} for item in items],
         }
-        self._child = Child("gridbench.bench.child", [json.dumps(description)], launch=launch)
+        self._child = Child(
+            "gridbench.bench.child", [json.dumps(description, default=os.fspath)], launch=launch
+        )
 
     def messages(self, check: Callable[[], object]) -> Iterator[dict[str, Any]]:
         """What the process sends, until it ends. Raises _Failed, and what `check` raises."""

@@ -33,8 +33,9 @@ def spread(servers: Servers, cores: int) -> tuple[Host, ...]:
         )
     if any(host.url and host.launcher not in _BATCH for host in servers.hosts):
         raise InputError(
-            "--cores cannot lower the workers of servers that are URLs",
-            remedy="write the number into the URL, as in ssh://node1?workers=4",
+            f"the workers of servers that are URLs cannot be lowered to {cores:,}",
+            remedy="write the number into the URL, as in ssh://node1?workers=4, or name the servers"
+            " in a file, for --grid FILE",
         )
     dealt = _dealt(servers.hosts, cores)
     found: list[Host] = []

@@ -50,7 +50,7 @@ grid_option = click.option(
     "--grid",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Use the servers of this grid.toml instead of this machine.",
+    help="Have workers on the servers of this grid.toml.",
 )
 servers_option = click.option(
     "--server",

@@ -8,7 +8,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from gridbench.bench.micro.present.notes import claims_something
 from gridbench.bench.micro.probe import ProbeFailed, asked
 from gridbench.bench.micro.remaining import extent_of, hopeless, missing, seconds_left
 from gridbench.bench.micro.results import results_of
-from gridbench.bench.micro.sessions import sessions_of
+from gridbench.bench.micro.sessions import Elsewhere, sessions_of
 from gridbench.bench.micro.sizes import FULL, Sizes
 from gridbench.bench.micro.workloads import LIMITS, PYTHON, C, case_of, check_workloads
 from gridbench.bench.plan import Item, Session, order_of
@@ -30,9 +30,11 @@ from gridbench.bench.programs import built
 from gridbench.bench.series import Points
 from gridbench.bench.session import Repeats, Runner
 from gridbench.engines.environments import environment, launch_of
+from gridbench.engines.fewer import limited
 from gridbench.engines.registry import installed_engines
+from gridbench.engines.servers import ask
 from gridbench.errors import InputError
-from gridbench.formats import about
+from gridbench.formats import about, counted
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.printing import Printing
@@ -41,6 +43,7 @@ from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.progress import Steps
 from gridbench.run.machine import machine_facts, versions
+from gridbench.run.participants import find_participant
 
 _FACTS = ("host", "system", "processor", "cores", "cores_usable", "memory")
 _Status = Literal["missing", "failed", "cannot"]
@@ -59,6 +62,10 @@ class Request:
     """Names; none: all that are known."""
     sizes: Sizes = FULL
     """What tasks of `work` do is among them."""
+    grid: Path | None = None
+    """A grid.toml, on whose servers the engines that can are measured besides."""
+    servers: tuple[str, ...] = ()
+    """Servers of that file, or URLs; none: all of the file."""
     rounds: int | None = None
     """Instead of what the sizes say, for all sessions alike."""
     folder: Path = Path("runs", "micro")
@@ -93,12 +100,64 @@ def run_micro(request: Request) -> int:
     console = request.printing.progress()
     workloads = check_workloads(request.workloads)
     known = known_engines(request.engines)
+    with _elsewhere(known, request, console) as elsewhere:
+        return _measured(request, known, workloads, elsewhere, console)
+
+
+@contextlib.contextmanager
+def _elsewhere(
+    known: Iterable[str], request: Request, console: Console
+) -> Iterator[Elsewhere | None]:
+    """What is measured on servers, if any are named, with as many workers as on this machine."""
+    if not (request.grid or request.servers):
+        yield None
+        return
+    refusals: list[InputError] = []
+    able: list[str] = []
+    for name in known:
+        try:
+            if name != C:
+                find_participant(name).require_servers()
+                able.append(name)
+        except InputError as error:
+            refusals.append(error)
+    if not able:
+        raise (
+            refusals[0]
+            if refusals
+            else InputError(
+                f"`{C}` is measured on this machine only", remedy=f"add --engine {PYTHON}"
+            )
+        )
+    console.print("asking the servers for their workers", soft_wrap=True)
+    given = ask(request.grid, request.servers, patience=request.sizes.start_limit)
+    if given.workers < request.sizes.workers:
+        raise InputError(
+            f"the servers have {counted(given.workers, 'worker')}, and {request.sizes.workers} are"
+            " measured",
+            remedy="raise `workers` of the servers, or name more of them",
+        )
+    with limited(given, request.sizes.workers) as servers:
+        for host in servers.hosts:
+            console.print(host.told(), soft_wrap=True)
+        yield Elsewhere(tuple(able), servers)
+
+
+def _measured(
+    request: Request,
+    known: dict[str, str],
+    workloads: Sequence[str],
+    elsewhere: Elsewhere | None,
+    console: Console,
+) -> int:
+    """Measure what is missing, print, keep; the exit status."""
     if request.fresh:  # before earlier results are forgotten
         settle(request.policy, console)
-    points = open_points(request.folder, _header(request.sizes), fresh=request.fresh)
+    header = _header(request.sizes, elsewhere)
+    points = open_points(request.folder, header, fresh=request.fresh)
     try:
         with Interrupt() as interrupt, Leftovers() as leftovers:
-            plan = make_plan(known, workloads, request)
+            plan = make_plan(known, workloads, request, elsewhere)
             seconds = sum(seconds_left(session, points) for session in plan.sessions)
             if seconds:
                 console.print(
@@ -145,7 +204,12 @@ def known_engines(names: Sequence[str]) -> dict[str, str]:
     return {name: place for name, place in known.items() if not names or name in names}
 
 
-def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request) -> Plan:
+def make_plan(
+    known: dict[str, str],
+    workloads: Sequence[str],
+    request: Request,
+    elsewhere: Elsewhere | None = None,
+) -> Plan:
     """The sessions of all engines that can be used, and why the others cannot."""
     launches = {LIMITS: launch_of(PYTHON)}
     refused: dict[str, _Refused] = {}
@@ -167,7 +231,7 @@ def make_plan(known: dict[str, str], workloads: Sequence[str], request: Request)
         programs = str(built())
     except InputError as error:
         refused[C] = ("missing", " ".join(str(error).split()))
-    sessions = sessions_of(known, workloads, request.sizes, programs)
+    sessions = sessions_of(known, workloads, request.sizes, programs, elsewhere)
     if request.rounds:
         sessions = [replace(session, rounds=request.rounds) for session in sessions]
     chosen: list[Session] = []
@@ -244,8 +308,9 @@ def seconds_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
-def _header(sizes: Sizes) -> Header:
+def _header(sizes: Sizes, elsewhere: Elsewhere | None) -> Header:
     facts = machine_facts()
+    hosts = elsewhere.servers.hosts if elsewhere else ()
     return Header(
         machine={name: facts[name] for name in _FACTS},
         versions=versions() | {"gridrpc files": _digest()},
@@ -254,6 +319,7 @@ def _header(sizes: Sizes) -> Header:
             "budget": sizes.budget,
             "workers": sizes.workers,
             "task": sizes.body,
+            **({"servers": " / ".join(host.told() for host in hosts)} if hosts else {}),
         },
         started=seconds_now(),
         seed=random.SystemRandom().randrange(1 << 30),

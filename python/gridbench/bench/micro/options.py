@@ -12,6 +12,7 @@ from gridbench.command_with_examples import CommandWithExamples
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.run.options import grid_option, servers_option
 from gridbench.workload.body_option import busy_option
 
 
@@ -23,6 +24,7 @@ from gridbench.workload.body_option import busy_option
         "gridbench micro                       # less than an hour with all engines",
         "gridbench micro null_call start --engine gridrpc-python --engine process-pool",
         "gridbench micro work --task prices:book    # your function, on all engines",
+        "gridbench micro null_call argument --grid grid.toml --server lab",
         "gridbench micro --list",
     ),
 )
@@ -34,6 +36,8 @@ from gridbench.workload.body_option import busy_option
     metavar="NAME",
     help="Engine to measure; may be given several times. [default: all]",
 )
+@grid_option
+@servers_option
 @click.option("--quick", is_flag=True, help="Fewer and shorter measurements.")
 @busy_option
 @click.option(
@@ -58,6 +62,8 @@ def micro(
     *,
     workloads: tuple[str, ...],
     engines: tuple[str, ...],
+    grid: Path | None,
+    servers: tuple[str, ...],
     quick: bool,
     body_name: str,
     rounds: int | None,
@@ -72,6 +78,10 @@ def micro(
     Engines and repetitions are interleaved in random order, each in a fresh process; gridrpc and
     the process pool are measured twice, and no difference is claimed that is smaller than the
     difference between two equals. The limits of the machine are measured beside the engines.
+
+    With --grid or --server gridrpc is measured with two workers on the servers of a grid as well,
+    beside the engines on this machine. What needs all processes on one machine is left out there:
+    start, tasks_100, shared_100MB and null_rate_4_clients.
 
     Every result is saved at once, so the same command goes on where the one before stopped. DIR
     then holds points.jsonl, results.json, report.html and performance.md. Exit status 1 says that
@@ -89,6 +99,7 @@ def micro(
         return
     from gridbench.bench.micro.command import Request, run_micro
     from gridbench.bench.micro.sizes import FULL, QUICK
+    from gridbench.engines.servers import names_in
     from gridbench.workload.body_option import parse_body
 
     sys.exit(
@@ -97,6 +108,8 @@ def micro(
                 workloads=workloads,
                 engines=engines,
                 sizes=replace(QUICK if quick else FULL, body=parse_body(body_name)),
+                grid=grid,
+                servers=names_in(servers),
                 rounds=rounds,
                 folder=out,
                 fresh=fresh,

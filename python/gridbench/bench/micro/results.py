@@ -10,7 +10,7 @@ from gridbench.bench.micro.catalogue import FigureOf, Limit, catalogue
 from gridbench.bench.micro.curves import curves_of
 from gridbench.bench.micro.figures import Claim, Entry, Figure, Parameter, Ratio, Results
 from gridbench.bench.micro.lead import lead_of
-from gridbench.bench.micro.workloads import AGAIN, TWINS
+from gridbench.bench.micro.workloads import AGAIN, ON_SERVERS, TWINS
 from gridbench.bench.points import Header, Point
 from gridbench.bench.series import Points
 from gridbench.statistics.claims import stands_out
@@ -123,6 +123,8 @@ def _figure(kind: FigureOf, series: Mapping[str, Series], limits: Mapping[str, S
         ratios={
             name: _ratio(kind, one, measured[peer] if peer else Series(), first, noise)
             for name, one in measured.items()
+            # The network between is no engine's.
+            if not name.endswith(ON_SERVERS)
         },
     )
 

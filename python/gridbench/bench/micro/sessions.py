@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gridbench.bench.micro.sizes import Sizes
@@ -12,6 +13,8 @@ from gridbench.bench.micro.workloads import (
     INHERITED,
     LIMITS,
     NATIVE,
+    ON_SERVERS,
+    ONLY_HERE,
     POOL,
     PYTHON,
     TWINS,
@@ -19,6 +22,7 @@ from gridbench.bench.micro.workloads import (
 )
 from gridbench.bench.plan import Item, Session
 from gridbench.engines.functions import Chunk
+from gridbench.engines.servers import Servers
 
 _MEASURES = "gridbench.bench.micro.measures"
 
@@ -35,6 +39,8 @@ START_SECONDS: Mapping[str, tuple[float, float, float]] = {
     NATIVE: (0.3, 0.3, 1.5),
     POOL: (0.3, 0.5, 1),
 }
+_SERVERS_START = 5.0
+"""Bringing up workers on servers takes so many seconds, about."""
 _SLOWNESS: Mapping[str, float] = {
     # So many times longer than its budget a quantity takes, as so few calls fit into it.
     "ray": 1.3,
@@ -50,9 +56,14 @@ _OURS = (PYTHON, NATIVE, POOL)
 
 
 def sessions_of(
-    engines: Mapping[str, str], workloads: Sequence[str], sizes: Sizes, programs: str
+    engines: Mapping[str, str],
+    workloads: Sequence[str],
+    sizes: Sizes,
+    programs: str,
+    elsewhere: Elsewhere | None = None,
 ) -> list[Session]:
-    """All sessions. `engines`: driver (MODULE:CLASS) by name; `programs`: folder of C programs.
+    """All sessions. `engines`: driver (MODULE:CLASS) by name; `programs`: folder of C programs;
+    `elsewhere`: engines that are measured on servers besides.
 
     Without a folder of programs nothing is measured from C.
     """
@@ -63,6 +74,10 @@ def sessions_of(
             continue
         for label in (name, name + AGAIN) if name in TWINS else (name,):
             found += _Engine(name, label, place, workloads, sizes).sessions()
+        if elsewhere is not None and name in elsewhere.engines:
+            label = name + ON_SERVERS
+            there = _Engine(name, label, place, workloads, sizes, servers=elsewhere.servers)
+            found += there.sessions()
     if POOL in engines and "shared_100MB" in workloads:
         found.append(_inherited(sizes))
     limits = list(_limits(workloads, sizes, programs))
@@ -77,11 +92,27 @@ def sessions_of(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """What is measured with workers on servers of a grid, beside the same on this machine."""
+
+    engines: tuple[str, ...]
+    servers: Servers
+    """With as many workers as there are on this machine in most sessions."""
+
+
 class _Engine:
     """What is measured with one engine, under one name."""
 
     def __init__(
-        self, name: str, label: str, place: str, workloads: Sequence[str], sizes: Sizes
+        self,
+        name: str,
+        label: str,
+        place: str,
+        workloads: Sequence[str],
+        sizes: Sizes,
+        *,
+        servers: Servers | None = None,
     ) -> None:
         self._name = name
         self._label = label
@@ -89,8 +120,10 @@ class _Engine:
         self._workloads = workloads
         self._sizes = sizes
         self._native = name == NATIVE
-        self._twin = name != label
-        self._starts = START_SECONDS.get(name, (1, 2, 5))
+        self._servers = servers
+        self._twin = label.endswith(AGAIN)
+        starts = START_SECONDS.get(name, (1, 2, 5))
+        self._starts = starts if servers is None else (_SERVERS_START,) * len(starts)
         self._slowness = _SLOWNESS.get(name, 1.0)
         # Grids find the size of chunks themselves; the others get several chunks for each worker.
         self._chunk: Chunk = "auto" if name == PYTHON else max(sizes.chunks)
@@ -111,12 +144,16 @@ class _Engine:
                 seconds = 0.5 + start + sum(item.seconds for item in chosen)
                 yield Session(
                     name=name, engine=self._name, label=self._label, place=self._place,
-                    workers=workers, items=chosen, start_seconds=0.5 + start,
-                    rounds=self._rounds(name, seconds), left_out=self._left_out(name),
+                    workers=workers, servers=self._servers, items=chosen,
+                    start_seconds=0.5 + start, rounds=self._rounds(name, seconds),
+                    left_out=self._left_out(name, chosen),
                 )  # fmt: skip
 
-    def _left_out(self, session: str) -> str:
-        """Why a run of this size does without a session; nothing if it does not."""
+    def _left_out(self, session: str, items: Sequence[Item]) -> str:
+        """Why a run of this size, or in this place, does without a session; nothing if it does
+        not. What cannot be measured on servers has sessions of its own."""
+        if self._servers is not None and (here := ONLY_HERE.get(items[0].workload)):
+            return f"it is for one machine: {here}"
         for crew, start in zip(self._sizes.crews, self._starts, strict=False):
             if session.startswith(f"{crew} workers") and start > self._sizes.longest:
                 return (
@@ -178,7 +215,7 @@ class _Engine:
         for workload in ("argument", "echo"):
             for size in self._sizes.arrays:
                 # A pipe takes about a second for 100 MB, there and back two, and four are sent.
-                moving = 0.0 if ours else size / 4e7
+                moving = 0.0 if ours and self._servers is None else size / 4e7
                 for engine, array in kinds.items():
                     yield self._item(
                         workload, f"arrays:{workload}", engine=engine, parameters={"bytes": size},

@@ -14,6 +14,8 @@ EMPTY = "gridrpc-python, gridrpc.empty"
 INHERITED = "process-pool, inherited"
 AGAIN = ", again"
 """What the name of an engine ends with that is measured a second time as if it were another."""
+ON_SERVERS = " on servers"
+"""What the name of an engine ends with whose workers are those of a grid's servers."""
 TWINS = (PYTHON, POOL)
 """Engines that are measured twice in each round: what differs between the two is noise."""
 
@@ -33,6 +35,16 @@ WORKLOADS = {
     "solve": "numpy.linalg.solve in a worker against the same in the client",
 }
 """By name, with what they are."""
+
+
+_TOGETHER = "its workers meet in files, and their memory is counted, on one machine"
+ONLY_HERE = {
+    "null_rate_4_clients": "each client would have workers of its own on the servers",
+    "shared_100MB": _TOGETHER,
+    "start": _TOGETHER,
+    "tasks_100": _TOGETHER,
+}
+"""Workloads that are measured on this machine only, and why they are not with workers elsewhere."""
 
 
 def case_of(item: Item) -> str:
