@@ -13,7 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gridbench.check.rules import RULES, Finding, check_repetition, check_run
+from gridbench.check import rules
+from gridbench.check.command import check
+from gridbench.check.rules import RULES, Finding, check_repetition, check_run, read_case
+from gridbench.run.load import load_run
 from running import REPOSITORY, MakeSetup, Run
 
 Change = Callable[[Path], None]
@@ -65,7 +68,7 @@ def by_name(findings: list[Finding]) -> dict[str, str]:
 
 
 def test_a_good_run_keeps_all_rules(good: Path) -> None:
-    found = check_run(good)
+    found = check_run(read_case(good))
     assert [one.rule for one in found] == list(RULES)
     assert {one.outcome for one in found} == {"kept"}, found
 
@@ -96,21 +99,20 @@ def test_a_good_run_keeps_all_rules(good: Path) -> None:
 )
 def test_what_a_rule_is_against_breaks_it(good: Path, rule: str, change: Change) -> None:
     change(good)
-    assert by_name(check_run(good))[rule] == "broken"
+    assert by_name(check_run(read_case(good)))[rule] == "broken"
 
 
 def test_what_is_not_recorded_is_not_known(good: Path) -> None:
     record(load=None, harness_seconds=None)(good)
-    found = by_name(check_run(good))
+    found = by_name(check_run(read_case(good)))
     assert found.pop("nothing else was at work") == "not known"
     assert found.pop("the benchmark is not what is measured") == "not known"
     assert set(found.values()) == {"kept"}
 
 
 def test_each_engine_runs_three_times() -> None:
-    here = Path()
-    assert check_repetition([("a", here)] * 3).outcome == "kept"
-    few = check_repetition([("a", here)] * 3 + [("b", here)])
+    assert check_repetition(["a"] * 3).outcome == "kept"
+    few = check_repetition(["a", "b", "a", "a"])
     assert few.outcome == "broken"
     assert "b 1 time" in few.told
     assert "a 3" not in few.told
@@ -132,12 +134,27 @@ def test_the_command_tells_and_exits(good: Path, gridbench: Run, tmp_path: Path)
     assert found["all"]["outcome"] == "kept"
 
 
+def test_each_run_is_read_once(
+    good: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read: list[Path] = []
+
+    def counting(folder: Path) -> Any:
+        read.append(folder)
+        return load_run(folder)
+
+    monkeypatch.setattr(rules, "load_run", counting)
+    assert check([good], as_json=True) == 1  # as it was run once
+    assert read == [good]
+    assert json.loads(capsys.readouterr().out)["all"]["outcome"] == "broken"
+
+
 def test_an_engine_that_does_nothing_is_caught(
     gridbench: Run, make_setup: MakeSetup, tmp_path: Path
 ) -> None:
     setup = make_setup(tasks=8, nodes=2, sleep=0.02)
     assert gridbench("run", setup, "--engine", "null", "--out", "out").returncode == 0
-    assert by_name(check_run(tmp_path / "out"))["tasks took their time"] == "broken"
+    assert by_name(check_run(read_case(tmp_path / "out")))["tasks took their time"] == "broken"
 
 
 def test_folders_without_a_run_are_told(gridbench: Run, tmp_path: Path) -> None:

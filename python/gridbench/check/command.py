@@ -9,12 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from gridbench.check.rules import Finding, check_repetition, check_run
+from gridbench.check.rules import Finding, check_repetition, check_run, read_case
 from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.printing import print_json
 from gridbench.run.folders import runs_below
-from gridbench.run.load import load_run
 from gridbench.tables import new_table
 
 _STYLES = {"kept": "green", "broken": "bold red", "not known": "yellow"}
@@ -23,8 +22,12 @@ _STYLES = {"kept": "green", "broken": "bold red", "not known": "yellow"}
 def check(sources: Sequence[Path], *, as_json: bool) -> int:
     """Tell what the rules say. The exit status; 1: one is broken. InputError for what is no run."""
     places = [path for source in sources for path in _runs(source)]
-    found = {str(place): check_run(place) for place in places}
-    engines = [(str(load_run(place)[0]["engine"]["name"]), place) for place in places]
+    found: dict[str, list[Finding]] = {}
+    engines: list[str] = []
+    for place in places:
+        case = read_case(place)
+        engines.append(case.engine)
+        found[str(place)] = check_run(case)
     whole = check_repetition(engines)
     if as_json:
         record = {name: [asdict(one) for one in own] for name, own in found.items()}

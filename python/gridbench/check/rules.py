@@ -6,6 +6,7 @@ Nothing is taken from the summary that the record holds: all is worked out again
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,20 +57,29 @@ class Case:
         """That were asked for."""
         return int(self.record["setup"]["NTasks"])
 
+    @property
+    def engine(self) -> str:
+        """Its name."""
+        return str(self.record["engine"]["name"])
 
-def check_run(folder: Path) -> list[Finding]:
-    """All rules of a single run. InputError if there is no run that can be read."""
+
+def read_case(folder: Path) -> Case:
+    """The run in a folder. InputError if there is none that can be read."""
     record, table = load_run(folder)
     setup = record["setup"]
     kind = kind_of(record)
     summary = summarise(table, int(setup["NTasks"]), int(setup["NNodes"]), kind.processors)
-    case = Case(folder, record, table, summary)
+    return Case(folder, record, table, summary)
+
+
+def check_run(case: Case) -> list[Finding]:
+    """All rules of a single run."""
     return [Finding(rule, *look(case)) for rule, look in RULES.items()]
 
 
-def check_repetition(cases: Sequence[tuple[str, Path]], least: int = 3) -> Finding:
-    """The rule of several runs: each engine ran often enough. `cases`: engines and folders."""
-    counts = {engine: sum(one == engine for one, _ in cases) for engine, _ in cases}
+def check_repetition(engines: Sequence[str], least: int = 3) -> Finding:
+    """The rule of several runs: each engine ran often enough. `engines`: one for each run."""
+    counts = Counter(engines)
     few = [f"{engine} {counted(n, 'time')}" for engine, n in counts.items() if n < least]
     if few:
         return Finding(REPEATED, "broken", f"run less than {least} times: {', '.join(few)}")
