@@ -72,6 +72,9 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench advise --work-from tasks.log --cores 100 --task sleep": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --within 5s": NotRun(_CALIBRATES),
         "gridbench advise --work 100s --cores 100 --task sleep --stddev 50%": NotRun(_CALIBRATES),
+        "gridbench advise --work 100s --cores 8 --grid grid.toml --server lab": NotRun(
+            "there are no such hosts: tests/gridbench/test_advise_servers.py has some"
+        ),
         "gridbench advise --work 10s --cores 50 --task sleep --input 20MB --try": NotRun(_TRIES),
         "make bench-advice": NotRun("takes 20 minutes"),
     },

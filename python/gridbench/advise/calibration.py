@@ -9,8 +9,10 @@ from rich.console import Console
 
 from gridbench.advise.kept import Kept, keep
 from gridbench.advise.next_run import Search
+from gridbench.advise.on_servers import among
 from gridbench.advise.runs import Runs
 from gridbench.advise.work import Work
+from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
@@ -35,10 +37,12 @@ def calibrate(
     template: Template,
     *,
     kept: Kept | None = None,
+    servers: Servers | None = None,
 ) -> Model:
     """Run the engine on this machine and fit its model, which is kept; `template`: of the
     processes that run cases. To the runs of a model that was kept come those that the work needs
-    besides.
+    besides. With `servers`, the workers are theirs, and the model is not kept: other servers can
+    have the same names.
 
     Each run is the one that tells most about the answer, and when more of them do not change it any
     more, there are no more. Runs that other programs disturbed do not go into the fit; where most
@@ -47,7 +51,8 @@ def calibrate(
     the runs fail.
     """
     participant = find_participant(engine)
-    search = Search(work, kept.observations if kept else ())
+    workers = None if servers is None else servers.workers
+    search = Search(work, kept.observations if kept else (), workers)
     cases = len(search.left)
     console.print(f"calibrating {participant.name}: at most {cases} short runs")
     facts = participant.facts(max(case.cores for case in search.left), warm=work.warm)
@@ -55,13 +60,15 @@ def calibrate(
     progress = Steps(console, "calibrating: run", cases)
     quiet: list[Observation] = []
     disturbed: list[Observation] = []
-    with Runs(engine, template, warm=work.warm, progress=progress) as runs:
+    with Runs(engine, template, warm=work.warm, progress=progress, servers=servers) as runs:
         while case := search.next():
             ran = runs.run(case, facts=facts, limit=_LIMIT)
             one = ran.problem or observe(ran.folder, disturbed=ran.disturbed)
             if not isinstance(one, Observation):
                 problems.append(f"{case.told()}: {one}")
                 continue
+            if servers is not None:
+                one = among(one, servers)
             (disturbed if ran.disturbed else quiet).append(one)
             if policy.accept or not ran.disturbed:
                 search.known.append(one)
@@ -88,7 +95,8 @@ def calibrate(
             return replace(model, disturbed=len(disturbed))
     else:
         model = _fitted(participant.name, found, console)
-    keep(model, found)
+    if servers is None:
+        keep(model, found)
     return model
 
 

@@ -18,9 +18,9 @@ _MOST_BYTES = 200 * 2**20
 _LEAST_BYTES = 4096
 
 
-def first_cases(work: Work) -> list[Case]:
-    """Those without which no model can be found."""
-    most, few, some, many = _cores(work)
+def first_cases(work: Work, workers: int | None = None) -> list[Case]:
+    """Those without which no model can be found; `workers`: no case can have more."""
+    most, few, some, many = _cores(work, workers)
     found = [
         _case(many, many, _LONG),
         # As many as the answer may have.
@@ -40,10 +40,11 @@ def first_cases(work: Work) -> list[Case]:
     return list(dict.fromkeys(found))
 
 
-def calibrating(work: Work) -> list[Case]:
-    """Cases that determine the terms that the work touches, around its sizes; the first first."""
-    most, few, some, many = _cores(work)
-    found = first_cases(work)
+def calibrating(work: Work, workers: int | None = None) -> list[Case]:
+    """Cases that determine the terms that the work touches, around its sizes; the first first.
+    `workers`: no case can have more."""
+    most, few, some, many = _cores(work, workers)
+    found = first_cases(work, workers)
     for cores in (few, some, many):
         found += [
             _case(cores, cores, _LONG),
@@ -55,12 +56,16 @@ def calibrating(work: Work) -> list[Case]:
     return list(dict.fromkeys(found))
 
 
-def _cores(work: Work) -> tuple[int, int, int, int]:
-    """As many as are tried at most; and three numbers up to these, or a little more."""
+def _cores(work: Work, workers: int | None) -> tuple[int, int, int, int]:
+    """As many as are tried at most; and three numbers up to these, or a little more, as far as
+    there are so many workers."""
     most = min(work.cores, _MOST_CORES)
     few = max(1, most // 16)
     some = max(few + 1, most // 4)
-    return most, few, some, max(some + 1, most)
+    many = max(some + 1, most)
+    if workers is None:
+        return most, few, some, many
+    return most, few, min(some, workers), min(many, workers)
 
 
 def _with_data(work: Work, most: int, how: Sequence[tuple[int, int, float]]) -> Iterator[Case]:

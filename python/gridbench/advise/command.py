@@ -20,6 +20,7 @@ from gridbench.advise.from_where import crossover_here, crossover_in, from_where
 from gridbench.advise.kept import Kept, forget, kept_path, load_kept
 from gridbench.advise.limits_map import LimitsMap, limits_map
 from gridbench.advise.next_run import covers
+from gridbench.advise.on_servers import servers_for
 from gridbench.advise.page import write_advice
 from gridbench.advise.profiled import Profiled
 from gridbench.advise.record import to_record
@@ -28,6 +29,7 @@ from gridbench.advise.trying import participant_of, try_out
 from gridbench.advise.work import Work
 from gridbench.datagrid.crossover.kept import Kept as Crossover
 from gridbench.engines.default import DEFAULT_ENGINE
+from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
@@ -56,6 +58,10 @@ class Request:
     """A saved model, or a folder of runs; None: calibrate."""
     profile: str | None = None
     """Of a system: its name or its file. Then there is no engine, and nothing is measured."""
+    grid: Path | None = None
+    """A grid.toml, on whose servers the work is to run."""
+    servers: tuple[str, ...] = ()
+    """Servers of that file, or URLs; none: all of the file."""
     effort: Effort | None = None
     """How the advice is tried; None: not at all."""
     folder: Path | None = None
@@ -106,12 +112,13 @@ def _advise(request: Request, folder: Path) -> int:
     console = request.printing.progress()
     if request.profile is not None:
         return _of_profile(request, request.profile, folder)
-    model, origin = find_model(request, console)
+    servers = _servers(request, console)
+    model, origin = find_model(request, console, servers)
     place = model.fit.place
     work = request.work
     if place.transport == "one host":  # elsewhere each worker is taken to have a processor
         work = work.on_processors(place.processors)
-    participant = participant_of(model) if request.effort else None
+    participant = participant_of(model, servers) if request.effort else None
     if request.effort:
         settle(request.policy, console)
     kept = _crossover(request, model)
@@ -124,10 +131,13 @@ def _advise(request: Request, folder: Path) -> int:
     print_advice(out, advice)
     trial = None
     if request.effort and participant:
-        trial = try_out(advice, participant, request.effort, console, request.policy)
+        trial = try_out(
+            advice, participant, request.effort, console, request.policy, servers=servers
+        )
         write_advice(advice, folder / _PAGE, trial, maps)
         print_trial(out, trial)
-        if request.source is None and trial.contradicts(advice.expected.low, advice.expected.high):
+        is_kept = request.source is None and servers is None
+        if is_kept and trial.contradicts(advice.expected.low, advice.expected.high):
             forget(place)
             console.print(
                 "The runs disagree with the model: it is kept no longer, and the next advice"
@@ -140,6 +150,21 @@ def _advise(request: Request, folder: Path) -> int:
         return 1
     claims = not model.disturbed and (trial is None or trial.claims)
     return request.policy.exit_status(claims=claims)
+
+
+def _servers(request: Request, console: Console) -> Servers | None:
+    """Those on which the work is to run; None: on this machine, or where a model is of."""
+    if not (request.grid or request.servers):
+        return None
+    if request.source is None:
+        find_participant(request.engine or DEFAULT_ENGINE).require_servers()
+    elif not request.effort:
+        raise InputError(
+            "--grid and --server are where an engine is calibrated or --try runs it, and --from"
+            " gives a model that is there",
+            remedy="leave one of them out, or add --try",
+        )
+    return servers_for(request.grid, request.servers, request.work.cores, console)
 
 
 def _crossover(request: Request, model: Model) -> Crossover | None:
@@ -168,6 +193,8 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
         "--renew": request.renew,
         "--try": request.effort,
         "--data-grid": request.data_grid,
+        "--grid": request.grid,
+        "--server": request.servers,
     }
     for option, value in given.items():
         if value:
@@ -186,19 +213,26 @@ def _of_profile(request: Request, name: str, folder: Path) -> int:
     return 0
 
 
-def find_model(request: Request, console: Console) -> tuple[Model, str]:
-    """The model that is asked for, one that was kept, or one of runs that are made now; and, if it
-    was kept, where it comes from. InputError if there is none, or several; BusyMachine if there
-    have to be runs, and others use the machine."""
+def find_model(
+    request: Request, console: Console, servers: Servers | None = None
+) -> tuple[Model, str]:
+    """The model that is asked for, one that was kept, or one of runs that are made now, on servers
+    if the work is to run there; and, if it was kept, where it comes from. InputError if there is
+    none, or several; BusyMachine if there have to be runs, and others use the machine."""
     if request.source is None:
         engine, work = request.engine or DEFAULT_ENGINE, request.work
-        work = work.on_processors(len(os.sched_getaffinity(0)))
-        kept = None if request.renew else _kept(engine, work)
-        if kept is not None and covers(kept.model, work):
-            return kept.model, kept.told(time.time())
+        kept = None
+        if servers is None:
+            work = work.on_processors(len(os.sched_getaffinity(0)))
+            kept = None if request.renew else _kept(engine, work)
+            if kept is not None and covers(kept.model, work):
+                return kept.model, kept.told(time.time())
         with Template(RUNS_CASES) as template:  # which gets ready meanwhile
             settle(request.policy, console)
-            return calibrate(engine, work, console, request.policy, template, kept=kept), ""
+            model = calibrate(
+                engine, work, console, request.policy, template, kept=kept, servers=servers
+            )
+        return model, ""
     return _given(request, request.source, console), ""
 
 

@@ -38,14 +38,18 @@ class Search:
     some more runs have changed neither the advice nor its expected total, it is the answer.
     """
 
-    def __init__(self, work: Work, known: Sequence[Observation]) -> None:
+    def __init__(
+        self, work: Work, known: Sequence[Observation], workers: int | None = None
+    ) -> None:
+        """`workers`: no run can have more; None: any number."""
         self.known = list(known)
         """Runs that count; those of the cases that `next` gives are to be added."""
         self._work = work
         done = {_key(one.situation) for one in known}
-        self.left = [one for one in calibrating(work) if _key(_situation(one, work)) not in done]
+        every = calibrating(work, workers)
+        self.left = [one for one in every if _key(_situation(one, work)) not in done]
         """Cases that may be run."""
-        firsts = set(first_cases(work))
+        firsts = set(first_cases(work, workers))
         self._first = [one for one in self.left if one in firsts]
         self._chosen: list[Case] = []
         self._answer: Split | None = None

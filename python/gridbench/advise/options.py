@@ -12,6 +12,7 @@ from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.machine.options import load_options
 from gridbench.machine.policy import Policy
 from gridbench.printing import Printing, printing_options
+from gridbench.run.options import grid_option, servers_option
 from gridbench.workload.body_option import parse_body, work_option
 
 
@@ -27,6 +28,7 @@ from gridbench.workload.body_option import parse_body, work_option
         "gridbench advise --work 30d --cores 10000 --profile symphony",
         "gridbench advise --work 2h --cores 500 --within 60s --from model.json",
         "gridbench advise --work 10s --cores 50 --engine process-pool --try",
+        "gridbench advise --work 2h --cores 64 --grid grid.toml --server lab",
     ),
 )
 @click.option("--work", metavar="TIME", help="Time of the job on one core, such as 100s.")
@@ -104,6 +106,8 @@ from gridbench.workload.body_option import parse_body, work_option
     " each on its own. A task of n of them then deviates by less: its root-n-th part.",
 )
 @click.option("--engine", metavar="NAME", help=f"Engine. [default: {DEFAULT_ENGINE}]")
+@grid_option
+@servers_option
 @click.option(
     "--from",
     "source",
@@ -180,6 +184,8 @@ def advise(
     distribution: str | None,
     pieces: int | None,
     engine: str | None,
+    grid: Path | None,
+    servers: tuple[str, ...],
     source: Path | None,
     profile: str | None,
     data_grid: Path | None,
@@ -207,6 +213,9 @@ def advise(
     Of shared data the advice also says whether it would be there sooner from a data grid, if that
     was measured by `gridbench data crossover`.
 
+    With --grid or --server, the engine is calibrated and tried on servers of a grid, and the advice
+    is for work there. Each worker has a processor.
+
     With --profile, the advice is for a system that is not here. Its workers have a processor each,
     and nothing is measured.
 
@@ -216,15 +225,16 @@ def advise(
     With --stddev, tasks differ in time, and totals are means over several draws of their times. The
     job as a whole takes as long as --work says.
 
-    With --try, the advice is tested on this machine: splits run in random order, and their medians
-    show how close the advised one is to the best. Exit status 1 says that a run failed, 3 that
-    other programs used the machine, so that nothing can be claimed.
+    With --try, the advice is tested on this machine, or on the servers: splits run in random order,
+    and their medians show how close the advised one is to the best. Exit status 1 says that a run
+    failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
     from gridbench.advise.asked import work_asked
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
     from gridbench.advise.uneven import parse_uneven
     from gridbench.advise.work import parse_time
+    from gridbench.engines.servers import names_in
 
     sys.exit(
         give_advice(
@@ -247,6 +257,8 @@ def advise(
                 ),
                 engine=engine,
                 within=None if within is None else parse_time("--within", within),
+                grid=grid,
+                servers=names_in(servers),
                 source=source,
                 profile=profile,
                 data_grid=data_grid,

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from gridbench.analysis.columns import Floats
+from gridbench.engines.servers import Servers
 from gridbench.machine.rule import judged
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
@@ -57,12 +58,20 @@ class Runs:
     the run, its processes, and with them the program."""
 
     def __init__(
-        self, engine: str, template: Template, *, warm: bool, progress: Steps, body: str = SLEEP
+        self,
+        engine: str,
+        template: Template,
+        *,
+        warm: bool,
+        progress: Steps,
+        body: str = SLEEP,
+        servers: Servers | None = None,
     ) -> None:
         """`template`: of the processes that run cases. `body`: what tasks do, see
-        `gridbench.workload.body`."""
+        `gridbench.workload.body`. `servers`: those that have the workers; None: this machine."""
         self._engine = engine
         self._template = template
+        self._servers = servers
         self._warm = warm
         self._body = body
         self._progress = progress
@@ -111,6 +120,7 @@ class Runs:
             check=False,
             start_timeout=limit,
             facts=facts,
+            servers=self._servers,
         )
         outcome = run_case(
             order,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +10,12 @@ from rich.console import Console
 from gridbench.advise.advice import COMPARED, Advice
 from gridbench.advise.effort import Effort
 from gridbench.advise.expected import total_of
+from gridbench.advise.on_servers import host_of
 from gridbench.advise.runs import SCENARIO, Runs
 from gridbench.advise.trial import LeftOut, Trial, Tried
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
+from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.formats import about, counted, duration
 from gridbench.machine.policy import Policy
@@ -51,12 +52,17 @@ class Candidate:
     expected: float
 
 
-def participant_of(model: Model) -> Participant:
-    """The engine, to be run on this machine. InputError if that cannot be."""
+def participant_of(model: Model, servers: Servers | None = None) -> Participant:
+    """The engine, to be run on this machine or on servers. InputError if that cannot be."""
+    if servers is not None:
+        participant = find_participant(model.fit.place.engine)
+        participant.require_servers()
+        return participant
     if model.fit.place.transport == "links":
         raise InputError(
             "the model is of workers behind links, and --try runs them beside the client",
-            remedy="leave out --try, or give a model of runs on one host",
+            remedy="leave out --try, name servers to try it on by --grid or --server, or give a"
+            " model of runs on one host",
         )
     return find_participant(model.fit.place.engine)
 
@@ -94,6 +100,8 @@ def try_out(
     effort: Effort,
     console: Console,
     policy: Policy,
+    *,
+    servers: Servers | None = None,
 ) -> Trial:
     """Run the splits that fit, interleaved in random order; then the advised one and the best of
     the others again. A split of which a run failed is not run again. Runs that other programs
@@ -103,7 +111,12 @@ def try_out(
     """
     engine, warm = participant.name, advice.work.warm
     judge = Judge(
-        [participant], times=Times(body=advice.work.body), place=Place(), warm=warm, limits=Limits()
+        [participant],
+        times=Times(body=advice.work.body),
+        place=Place(nodes=len(servers.hosts), servers=True) if servers else Place(),
+        warm=warm,
+        limits=Limits(),
+        servers=servers,
     )
     chosen: list[Candidate] = []
     left_out: list[LeftOut] = []
@@ -122,9 +135,10 @@ def try_out(
             f" {counted(effort.rounds, 'time')} each: about {about(seconds)}"
         )
     progress = Steps(console, "trying: run", len(items) + more)
+    body = advice.work.body
     with (
         Template(RUNS_CASES) as template,
-        Runs(engine, template, warm=warm, body=advice.work.body, progress=progress) as runs,
+        Runs(engine, template, warm=warm, body=body, progress=progress, servers=servers) as runs,
     ):
         limit = _LONGER * effort.limit + _BESIDE
         tally = _Tally(runs, advice.work, judge, progress, limit=limit, policy=policy)
@@ -150,7 +164,7 @@ def try_out(
         runs=tally.runs,
         disturbed=tally.disturbed,
         accepted=policy.accept,
-        model_host="" if host == platform.node() else host,
+        model_host="" if host == host_of(servers) else host.rstrip(","),
     )
 
 
