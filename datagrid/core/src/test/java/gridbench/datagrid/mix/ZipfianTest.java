@@ -42,6 +42,24 @@ class ZipfianTest {
     }
 
     @Test
+    void theSumOfManyWeightsIsThatOfEachOfThem() {
+        for (var items : new long[] {1, 1000, Zipfian.SUMMED, Zipfian.SUMMED + 1, 4 * Zipfian.SUMMED}) {
+            assertEquals(zeta(items), Zipfian.zeta(items), 1e-11, items + " items");
+        }
+        // YCSB has it of ten billion items, one by one.
+        assertEquals(26.46902820178302, Zipfian.zeta(10_000_000_000L), 1e-8);
+    }
+
+    @Test
+    void aBillionItemsHaveTheirSharesToo() {
+        var items = 1_000_000_000L;
+        var zipfian = new Zipfian(items);
+        assertEquals(0, zipfian.rank(0.99 / Zipfian.zeta(items)));
+        assertEquals(1, zipfian.rank(1.01 / Zipfian.zeta(items)));
+        assertEquals(items - 1, zipfian.rank(Math.nextDown(1.0)), 1e-6 * items);
+    }
+
+    @Test
     void allRanksAreInside() {
         for (var items = 1L; items < 50; items++) {
             var zipfian = new Zipfian(items);
