@@ -166,11 +166,10 @@ def made(
     seed: int = 1,
     **more: object,
 ) -> Case:
-    """A case as it may come out: operations take 0.4 ms and 4 ms for each MB, more for writes, and
+    """A case as it may come out: operations take 0.4 ms and 4 ms for each MB, insertions more, and
     wait for each other from 10 clients on."""
     draw = random.Random(f"{engine} {label} {size} {clients} {members} {repeat} {seed} {loop}")
-    operation = {"write": "insert"}.get(label, label)
-    kind = {"read": 1.0, "update": 2.2, "insert": 1.6}[operation]
+    kind = {"read": 1.0, "update": 2.2, "insert": 1.6}[label]
     every = 100 if scenario == 1 else 1000
     each = (0.0004 + 0.004 * size / 1024) * kind * slow * max(1.0, clients / (4 * members))
     slots: dict[int, int] = {}
@@ -205,7 +204,7 @@ def made(
         errors[min(at + 2, count - 1)] = 7
     latencies = [
         Latencies(
-            operation=operation,
+            operation=label,
             counted="service",
             values=tuple(sorted(slots)),
             counts=tuple(slots[value] for value in sorted(slots)),
@@ -219,24 +218,24 @@ def made(
             late[slower] = late.get(slower, 0) + count_of
         latencies.append(
             Latencies(
-                operation=operation,
+                operation=label,
                 counted="intended",
                 values=tuple(sorted(late)),
                 counts=tuple(late[value] for value in sorted(late)),
             )
         )
     objects = 1000
-    updates = total if operation == "update" else 0
-    inserts = total if operation == "insert" else 0
+    updates = total if label == "update" else 0
+    inserts = total if label == "insert" else 0
     data = int(objects * size * 1024)
     parameters = PARAMETERS | {
         "NNodes": clients,
         "MNodes": members,
         "NTasks": clients * tasks_each,
         "NRepeats": every,
-        "ReadDataSize": 1 if operation == "read" else 0,
-        "UpdateDataSize": 1 if operation == "update" else 0,
-        "WriteDataSize": 1 if operation == "insert" else 0,
+        "ReadDataSize": 1 if label == "read" else 0,
+        "UpdateDataSize": 1 if label == "update" else 0,
+        "WriteDataSize": 1 if label == "insert" else 0,
         "NObjects": objects,
         "ObjectSize": size,
     }
@@ -271,7 +270,7 @@ def made(
         "latencies": tuple(latencies),
         "windows": windows_of(length, tuple(windows), tuple(errors)),
         "counts": Counts(
-            reads=total if operation == "read" else 0, updates=updates, inserts=inserts
+            reads=total if label == "read" else 0, updates=updates, inserts=inserts
         ),
         "errors": {"TargetDisconnectedException: the member has left": 7} if kill else {},
         "members": tuple(
@@ -312,7 +311,7 @@ def campaign(engines: Sequence[str] = tuple(ENGINES), repeats: int = 3) -> list[
         slow = 1 + 0.35 * place
         for repeat in range(repeats):
             common = {"repeat": repeat, "slow": slow}
-            for label in ("read", "update", "write"):
+            for label in ("read", "update", "insert"):
                 found += [
                     made(engine, label=label, size=size, tasks_each=4, **common)  # type: ignore[arg-type]
                     for size in (1, 100, 1024, 10240)

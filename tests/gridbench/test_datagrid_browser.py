@@ -83,7 +83,7 @@ def test_all_pictures_are_drawn(driver, emulate, tmp_path):
             *(
                 ("curve", f"{place}-{label}-{what}")
                 for place in places
-                for label in ("read", "update", "write")
+                for label in ("read", "update", "insert")
                 for what in ("time", "rate")
             ),
             *(("curve", f"memory-{axis}") for axis in ("objectsize", "mnodes")),

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbench.datagrid.cases import OPERATIONS
+from gridbench.datagrid.naming import label_shown
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.presets import (
     FIRST_LOOK,
@@ -56,7 +58,7 @@ def test_a_case_has_one_operation_and_clients_have_objects_of_their_own(number: 
         assert own.ntasks == 3 * own.nnodes
         assert own.apart
         assert not own.may_collide
-        assert own.nobjects == (0 if case.label == "write" else own.nnodes * own.nrepeats)
+        assert own.nobjects == (0 if case.label == "insert" else own.nnodes * own.nrepeats)
 
 
 def test_what_is_chosen_otherwise_is_told() -> None:
@@ -200,3 +202,12 @@ def test_the_first_look_is_short_and_does_all_three_operations() -> None:
     assert own.apart
     assert own.operations <= 100_000
     assert own.at_end * own.object_bytes < 64 << 20
+
+
+def test_a_case_is_called_before_it_is_run_as_reports_call_it() -> None:
+    scenarios = [one for number in (1, 2, 3) for one in scenario(number, Choice(), None)]
+    for one in (*scenarios, *ycsb("d", Choice())):
+        told = one.told().removeprefix(f"scenario {one.scenario}, ").split(", ")[0]
+        assert told == label_shown(one.label)
+        assert told in ("read", "update", "insert", "YCSB D")
+    assert {one.label for one in scenarios} <= set(OPERATIONS)

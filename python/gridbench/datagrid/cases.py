@@ -14,7 +14,7 @@ from gridbench.statistics.interval import Interval, measured
 
 OPERATIONS = ("read", "update", "insert", "overwrite", "scan")
 """In the order in which they are shown."""
-_LABELS = ("read", "update", "write")
+_LABELS = ("read", "update", "insert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,8 @@ class Repeats:
     @property
     def main(self) -> str:
         """The operation that the case is about, or else the most frequent one; empty: none."""
-        own = {"write": "insert"}.get(self.case.label, self.case.label)
-        if own in self.operations:
-            return own
+        if self.case.label in self.operations:
+            return self.case.label
         most = max(self.latencies, key=lambda one: sum(one.counts), default=None)
         return most.operation if most is not None else ""
 

@@ -6,8 +6,6 @@ from gridbench.datagrid.figures import KB
 from gridbench.datagrid.record import Case, Counted
 from gridbench.formats import amount, counted, size
 
-_LABELS = {"write": "insert"}
-"""Where a label is not the word for what is done."""
 COUNTED: dict[Counted, str] = {
     "service": "from when it began",
     "intended": "from when it should have begun",
@@ -24,7 +22,7 @@ def label_shown(label: str) -> str:
     """`read`, `insert`, `YCSB A`."""
     if label.startswith("ycsb-"):
         return f"YCSB {label.removeprefix('ycsb-').upper()}"
-    return _LABELS.get(label, label)
+    return label
 
 
 def size_shown(kilobytes: float) -> str:

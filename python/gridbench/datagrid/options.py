@@ -251,7 +251,7 @@ def scenario(
     printing: Printing,
     **given: Any,
 ) -> None:
-    """Run the cases of one or more scenarios; each reads, updates and writes.
+    """Run the cases of one or more scenarios; each reads, updates and inserts.
 
     1: size of objects, 1 KB to 10 MB, on 8 members with 10 clients. 2: 1, 10 and 100 clients.
     3: 1, 4 and 8 members with 100 clients.

@@ -7,7 +7,7 @@
 | 3 | 1, 4, 8 members | 100 clients, objects of 1 KB, 1000 operations |
 
 Scenario 1 was planned with 100 clients, and run with 10. Each scenario reads, updates and inserts
-("writes"), one after the other; a case has one of these operations.
+(the sources: "writes"), one after the other; a case has one of these operations.
 A task makes 100 (1000) of them, and every task is timed, so the tasks of a client are repetitions.
 
 The sources do not tell NObjects. Here each client reads and updates objects of its own, the same in
@@ -26,7 +26,7 @@ from gridbench.errors import InputError
 from gridbench.formats import size
 from gridbench.workload.numbers import shown
 
-KINDS = {"read": "read_data_size", "update": "update_data_size", "write": "write_data_size"}
+KINDS = {"read": "read_data_size", "update": "update_data_size", "insert": "write_data_size"}
 """The operations of scenarios, and which parameter says how many each iteration makes."""
 _STEPS = (1, 2, 2.5, 5)  # times a power of ten: the numbers that people choose
 _OTHERS_TOO = {"NNodes": (100,)}  # scenario 1 was planned with as many
@@ -96,7 +96,7 @@ def _cases(number: int, choice: Choice, capacity: Capacity | None) -> Iterator[W
             mnodes=members,
             ntasks=clients * choice.tasks_per_client,
             nrepeats=operations,
-            nobjects=0 if label == "write" else clients * operations,
+            nobjects=0 if label == "insert" else clients * operations,
             object_size=object_size,
             **{KINDS[label]: 1},
         )

@@ -145,7 +145,7 @@ class Case:
     """The product's name."""
     version: str
     label: str
-    """Which part of a scenario: `read`, `update`, `write`, `ycsb-a`, or empty."""
+    """Which part of a scenario: `read`, `update`, `insert`, `ycsb-a`, or empty."""
     scenario: int | None
     """1 to 3; None: a case of the user's own."""
     parameters: dict[str, float]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gridbench.datagrid.naming import label_shown
 from gridbench.datagrid.parameters import BYTES_PER_KB, Parameters
 from gridbench.formats import counted, size
 
@@ -21,7 +22,7 @@ class Workload:
 
     parameters: Parameters
     label: str = ""
-    """Which part of a scenario: `read`, `update`, `write`, `ycsb-a`; empty: a case of the user's
+    """Which part of a scenario: `read`, `update`, `insert`, `ycsb-a`; empty: a case of the user's
     own."""
     scenario: int | None = None
     scaled: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class Workload:
         own = self.parameters
         parts = [
             "" if self.scenario is None else f"scenario {self.scenario}",
-            self.label,
+            label_shown(self.label),
             counted(own.mnodes if members is None else members, "member"),
             counted(own.nnodes, "client"),
             f"{counted(own.ntasks, 'task')} of {counted(own.operations_of_task, 'operation')}",

@@ -34,7 +34,7 @@ _MOST_TOLD = 4
 _LONGEST_REASON = 160
 _NOTABLE = 1.1
 """By which factor a closed loop has to be wrong to be told of."""
-_NOUNS = {"read": "reads", "update": "updates", "write": "insertions"}
+_NOUNS = {"read": "reads", "update": "updates", "insert": "insertions"}
 
 
 def headline(groups: Sequence[Repeats]) -> list[str]:
