@@ -269,9 +269,7 @@ def made(
         ),
         "latencies": tuple(latencies),
         "windows": windows_of(length, tuple(windows), tuple(errors)),
-        "counts": Counts(
-            reads=total if label == "read" else 0, updates=updates, inserts=inserts
-        ),
+        "counts": Counts(reads=total if label == "read" else 0, updates=updates, inserts=inserts),
         "errors": {"TargetDisconnectedException: the member has left": 7} if kill else {},
         "members": tuple(
             MemberUse(

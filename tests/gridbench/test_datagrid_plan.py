@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from gridbench.datagrid.engines.engine import Engine
 from gridbench.datagrid.engines.engine_file import Description
 from gridbench.datagrid.parameters import Parameters
-from gridbench.datagrid.plan import MOST_PROCESSES, Wanted, missing, plan_of, with_rate
+from gridbench.datagrid.plan import (
+    MOST_PROCESSES,
+    Wanted,
+    measured_disturbed,
+    missing,
+    plan_of,
+    with_rate,
+)
 from gridbench.datagrid.record import Case, Counts
 from gridbench.datagrid.request import Offered, Request
 from gridbench.datagrid.workload import Workload
@@ -199,6 +206,26 @@ def test_what_is_done_is_not_missing_and_what_failed_is() -> None:
     assert missing(found, cases) == found[1:]
     assert missing(found, [*cases, case_of(found[1])]) == found[2:]
     assert missing(found, map(case_of, found)) == []
+
+
+def test_what_other_programs_disturbed_is_measured_again() -> None:
+    found = wanted_of(*with_members(1, 2, 3), offered=(Offered(share=0.5),))[:3]
+    closed, half, other = found
+    disturbed = {"judgement": "disturbed"}
+    cases = [case_of(closed, operations=200, seconds=1.0, load=disturbed)]
+    known = with_rate(half, cases)
+    assert known is not None
+    cases += [case_of(known, load={"judgement": "undisturbed"}), case_of(other, load=disturbed)]
+    assert missing(found, cases) == [closed, other]
+    assert measured_disturbed(cases) == {closed.identity, other.identity}
+    # Who accepts that others use the machine need not measure for ever.
+    assert missing(found, cases, accepted=True) == []
+    # The rate stays what it was, so that the open loop is not another case now.
+    cases.append(case_of(closed, operations=900, seconds=1.0))
+    assert missing(found, cases) == [other]
+    assert with_rate(half, cases) == known
+    failed = case_of(other, status="failed", why="no room")
+    assert missing(found, [*cases, failed]) == [other]
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,9 @@ def test_pictures_over_sizes_have_the_published_line() -> None:
     groups = repeats_of(campaign(["hazelcast"]))
     curves = {one.id: one for one in over(sweeps_of(groups, "ObjectSize"), "size")}
     assert list(curves) == [
-        f"size-{label}-{what}" for label in ("read", "update", "insert") for what in ("time", "rate")
+        f"size-{label}-{what}"
+        for label in ("read", "update", "insert")
+        for what in ("time", "rate")
     ]
     lines = {line.name: line for line in curves["size-update-time"].lines}
     assert list(lines) == [

@@ -10,12 +10,13 @@ from pathlib import Path
 from rich.console import Console
 
 from gridbench.datagrid.figures import verdict
-from gridbench.datagrid.plan import missing, plan_of
+from gridbench.datagrid.plan import measured_disturbed, missing, plan_of
 from gridbench.datagrid.record import FILE, FORM
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import read_results
 from gridbench.datagrid.session import open_session
 from gridbench.errors import InputError
+from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
 from gridbench.record_file import Header, RecordFile, open_records
@@ -45,8 +46,13 @@ def run_data(request: Request) -> int:
     settle(request.policy, console)
     header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
     file = RecordFile(folder / FILE, header, records)
-    todo = missing(plan.wanted, records)
+    todo = missing(plan.wanted, records, accepted=request.policy.accept)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
+    if again := len({one.identity for one in todo} & measured_disturbed(records)):
+        are = "is" if again == 1 else "are"
+        console.print(
+            f"{counted(again, 'case')} that other programs disturbed {are} measured again"
+        )
     failure: InputError | None = None
     with Interrupt() as interrupt:
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gridbench.datagrid.figures import throughput
+from gridbench.datagrid.figures import disturbed, throughput
 from gridbench.datagrid.record import Case, Loop, Updates
 from gridbench.datagrid.request import Offered, Request
 from gridbench.datagrid.workload import Workload
@@ -142,9 +142,9 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     not been."""
     if wanted.share is None:
         return wanted
-    closed = replace(wanted, loop="closed", share=None, repeat=0)
-    found = {case.identity: case for case in cases if case.status == "done"}
-    case = found.get(closed.identity)
+    closed = replace(wanted, loop="closed", share=None, repeat=0).identity
+    done = (one for one in cases if one.status == "done" and one.identity == closed)
+    case = next(done, None)
     if case is None or not math.isfinite(done := throughput(case)):
         return None
     # Three digits, as people read them; and no less than a rate can be.
@@ -152,12 +152,22 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     return replace(wanted, rate=rate, share=None)
 
 
-def missing(wanted: Iterable[Wanted], cases: Sequence[Case]) -> list[Wanted]:
-    """Those without a record of a case that went well, with their rates as far as they are known;
-    what failed is tried again."""
-    done = {case.identity for case in cases if case.status == "done"}
-    known = [with_rate(one, cases) or one for one in wanted]
+def missing(
+    wanted: Iterable[Wanted], cases: Iterable[Case], *, accepted: bool = False
+) -> list[Wanted]:
+    """Those without a record of a case that went well, with their rates as far as they are known:
+    what failed is tried again, and what other programs disturbed, if that was not `accepted`."""
+    records = list(cases)
+    done = {one.identity for one in records if one.status == "done" and not disturbed(one)}
+    if accepted:
+        done |= measured_disturbed(records)
+    known = [with_rate(one, records) or one for one in wanted]
     return [one for one in known if one.identity not in done]
+
+
+def measured_disturbed(cases: Iterable[Case]) -> set[tuple[object, ...]]:
+    """The identities of cases that went well but for other programs, which disturbed them."""
+    return {one.identity for one in cases if one.status == "done" and disturbed(one)}
 
 
 def _wanted(
