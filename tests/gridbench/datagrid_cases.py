@@ -43,14 +43,10 @@ PARAMETERS: dict[str, float] = {
 
 
 def header_of(**options: object) -> Header:
-    engines = {
-        name: {"title": title, "version": "1.2", "settings": f"Partitioned map of {title}."}
-        for name, title in ENGINES.items()
-    }
     return Header(
         machine={"host": "client", "processor": "a processor", "cores": 2, "memory": 2**34},
         versions={"python": "3.11", "gridrpc": "0.1.0", "java": "17.0.17"},
-        options={"engines": engines, "repeats": 3} | options,
+        options={"repeats": 3} | options,
         started="2031-05-04T10:30:00+00:00",
         seed=1,
     )
@@ -242,6 +238,7 @@ def made(
     values: dict[str, object] = {
         "engine": engine,
         "title": ENGINES.get(engine, engine),
+        "stated": {"version": "1.2", "settings": f"Partitioned map of {ENGINES.get(engine)}."},
         "version": "1.2",
         "label": label,
         "scenario": scenario,

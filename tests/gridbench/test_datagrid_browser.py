@@ -237,9 +237,10 @@ def test_names_are_shown_not_run(driver, emulate, tmp_path):
         tasks = replace(case.tasks, why=(EVIL,) * len(case.tasks.id))
         latencies = tuple(replace(one, operation=EVIL) for one in case.latencies)
         more = {"label": EVIL, "title": EVIL, "placed": EVIL, "errors": {EVIL: 1}}
+        more["stated"] = {"settings": EVIL}
         bad.append(replace(case, tasks=tasks, latencies=latencies, **more))
     page = tmp_path / "page.html"
-    page.write_text(render(header_of(engines={EVIL: {"settings": EVIL}}), bad), encoding="utf-8")
+    page.write_text(render(header_of(), bad), encoding="utf-8")
     opened(driver, page)
     assert driver.title == "gridbench data: data grids"
     assert driver.find_elements("css selector", "figure b, h3 b, td b, th b, p b, li b") == []

@@ -67,6 +67,7 @@ def measure(wanted: Wanted, cluster: Cluster, setting: Setting) -> Case:
     return Case(
         engine=wanted.engine,
         title=cluster.engine.described.title,
+        stated=cluster.engine.described.stated,
         label=wanted.workload.label,
         scenario=wanted.workload.scenario,
         parameters=wanted.workload.parameters.to_dict(),

@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from gridbench.datagrid.figures import verdict
+from gridbench.datagrid.going_on import open_folder
 from gridbench.datagrid.plan import measured_disturbed, missing, plan_of
-from gridbench.datagrid.record import FILE, FORM
 from gridbench.datagrid.request import Request
 from gridbench.datagrid.results import read_results
 from gridbench.datagrid.session import open_session
@@ -19,7 +19,7 @@ from gridbench.errors import InputError
 from gridbench.formats import counted
 from gridbench.machine.quiet import settle
 from gridbench.process.interrupt import Interrupt
-from gridbench.record_file import Header, RecordFile, open_records
+from gridbench.record_file import Header
 from gridbench.results_folder import (
     default_folder,
     report_in,
@@ -44,11 +44,10 @@ def run_data(request: Request) -> int:
         console.print(f"{one.told()}: left out, as {why}", soft_wrap=True, markup=False)
     _build(request, console)
     settle(request.policy, console)
-    header, records = open_records(folder / FILE, FORM, header_of(request), fresh=request.fresh)
-    file = RecordFile(folder / FILE, header, records)
-    todo = missing(plan.wanted, records, accepted=request.policy.accept)
+    file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
+    todo = missing(plan.wanted, file.records, accepted=request.policy.accept)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
-    if again := len({one.identity for one in todo} & measured_disturbed(records)):
+    if again := len({one.identity for one in todo} & measured_disturbed(file.records)):
         are = "is" if again == 1 else "are"
         console.print(
             f"{counted(again, 'case')} that other programs disturbed {are} measured again"
@@ -84,18 +83,10 @@ def run_data(request: Request) -> int:
 def header_of(request: Request) -> Header:
     """What all cases of a folder have in common."""
     facts = machine_facts()
-    engines = {
-        one.name: {
-            "title": one.described.title,
-            "version": one.described.version,
-            "settings": one.described.settings,
-        }
-        for one in request.engines
-    }
     return Header(
         machine={name: facts[name] for name in _FACTS},
         versions=versions(),
-        options={**request.record(), "engines": engines},
+        options=request.record(),
         started=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         seed=0,
     )

@@ -143,8 +143,8 @@ def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     if wanted.share is None:
         return wanted
     closed = replace(wanted, loop="closed", share=None, repeat=0).identity
-    done = (one for one in cases if one.status == "done" and one.identity == closed)
-    case = next(done, None)
+    measured = (one for one in cases if one.status == "done" and one.identity == closed)
+    case = next(measured, None)
     if case is None or not math.isfinite(done := throughput(case)):
         return None
     # Three digits, as people read them; and no less than a rate can be.

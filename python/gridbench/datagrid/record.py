@@ -144,6 +144,9 @@ class Case:
     title: str
     """The product's name."""
     version: str
+    """As the product tells it."""
+    stated: dict[str, str] = field(default_factory=dict)
+    """What its engine.toml says: `version`, and how it is configured (`settings`)."""
     label: str
     """Which part of a scenario: `read`, `update`, `insert`, `ycsb-a`, or empty."""
     scenario: int | None

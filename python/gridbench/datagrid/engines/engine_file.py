@@ -52,6 +52,11 @@ class Description:
     settings: str = ""
     """How the product is configured, in a line."""
 
+    @property
+    def stated(self) -> dict[str, str]:
+        """What each case keeps of it."""
+        return {"version": self.version, "settings": self.settings}
+
 
 _KEYS = {field.name.replace("class_name", "class"): field for field in fields(Description)}
 _NEEDED = ("title", "class")

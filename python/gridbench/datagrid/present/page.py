@@ -152,13 +152,10 @@ def render(header: Header, cases: Sequence[Case]) -> str:
         gantt=Chart("gantt", "When each task of the case began and ended, client by client"),
         throughput=Chart("throughput", "Operations per second over time"),
         case_tail=Chart("case-tail", "Latencies of each operation of the case"),
-        products=_products(header, groups),
+        products=_products(groups),
         scaled=_scaled(cases),
         machine=_facts(header.machine),
-        options=_facts(
-            {name: value for name, value in header.options.items() if name != "engines"}
-            | {"seed of the order": header.seed}
-        ),
+        options=_facts(header.options | {"seed of the order": header.seed}),
         versions=_facts(header.versions),
     )
 
@@ -230,17 +227,15 @@ def _loops(compared: Sequence[Compared]) -> tuple[dict[str, Any], list[Chart]]:
     return data, charts
 
 
-def _products(header: Header, groups: Sequence[Repeats]) -> Table:
+def _products(groups: Sequence[Repeats]) -> Table:
     """How each product was set up, as its engine file states it."""
-    stated = header.options.get("engines")
-    known: Mapping[str, Any] = stated if isinstance(stated, dict) else {}
     rows: list[list[str | Cell]] = []
-    versions = {group.case.engine: group.case.version for group in groups}
+    cases = {group.case.engine: group.case for group in groups}
     for engine, title in titles_of(groups).items():
-        one = known.get(engine)
-        told: Mapping[str, Any] = one if isinstance(one, dict) else {}
-        version = str(told.get("version") or versions[engine])
-        rows.append([title, version, Cell(str(told.get("settings") or "not stated"), style="left")])
+        case = cases[engine]
+        version = case.stated.get("version") or case.version
+        settings = case.stated.get("settings") or "not stated"
+        rows.append([title, version, Cell(settings, style="left")])
     return Table(["product", "version", "settings"], rows, style="left")
 
 
