@@ -40,7 +40,7 @@ from gridbench.datagrid.present.rows import (
     trouble_table,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
-from gridbench.datagrid.record import Case, Counts, MemberUse
+from gridbench.datagrid.record import Case, Counts, MemberUse, WarmUp
 from gridbench.datagrid.sweeps import sweeps_of
 from gridbench.errors import InputError
 from gridbench.pages.table import Table
@@ -535,6 +535,31 @@ def test_measures_for_comparisons(tmp_path: Path) -> None:
     assert found["hazelcast", f"{case}, member 1 killed: recovery after a kill"].values == (0.0,)
     # A disturbed case says nothing.
     assert not any("100 KB" in what for _, what in found)
+
+
+def test_results_of_which_none_counts_say_what_is_missing(gridbench: Run, tmp_path: Path) -> None:
+    risen = replace(four(), repeat=1, windows=windows_of(0.1, (2,) * 10 + (9,) * 10, (0,) * 20))
+    cold = replace(four(), repeat=2, warm_up=WarmUp(seconds=1.0, steady=False, operations=9))
+    cases = [replace(four(), load=DISTURBED), risen, cold, replace(four(), repeat=3, warm_up=None)]
+    cases += [replace(four(), repeat=4, status="failed", why="no room")]
+    folder = write_folder(tmp_path / "before", cases)
+    kind = kind_of([folder])
+    with pytest.raises(InputError) as caught:
+        kind.measures(folder)
+    assert caught.value.what == (
+        "has no run that is valid, and so nothing to compare: of 5 runs, 2 not steady,"
+        " 1 disturbed by other programs, 1 without warm-up, 1 failed"
+    )
+    assert "--rounds" in caught.value.remedy
+    with pytest.raises(InputError, match="it holds none"):
+        kind.measures(write_folder(tmp_path / "empty", []))
+    write_folder(tmp_path / "after", [four()])
+    done = gridbench("report", "before", "after")
+    assert done.returncode == 2
+    said = " ".join(done.stderr.split())
+    assert "before" in said
+    assert "of 5 runs, 2 not steady" in said
+    assert "in common" not in said
 
 
 def test_two_results_are_compared(gridbench: Run, tmp_path: Path) -> None:

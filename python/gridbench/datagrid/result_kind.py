@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.datagrid.record import Counted
+from gridbench.datagrid.record import Case, Counted
 from gridbench.datagrid.results import holds_results, read_results
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
@@ -15,7 +15,7 @@ holds = holds_results
 
 
 def measures(source: Path) -> dict[Quantity, Measure]:
-    """The figures of each case, of the repeats that are valid."""
+    """The figures of each case, of the repeats that are valid. InputError if none is, with why."""
     import math
 
     from gridbench.datagrid.cases import repeats_of
@@ -49,7 +49,43 @@ def measures(source: Path) -> dict[Quantity, Measure]:
         for what, measure in known.items():
             if measure.values:
                 found[group.case.engine, f"{what_of(group.case)}: {what}"] = measure
+    if not found:
+        raise InputError(
+            f"has no run that is valid, and so nothing to compare: {_why_not(cases)}",
+            file=source,
+            remedy="measure more by --rounds N, with the same --out; a longer --warm and longer"
+            " tasks make throughput steady, and a quiet machine leaves runs undisturbed",
+        )
     return found
+
+
+def _why_not(cases: Sequence[Case]) -> str:
+    """How many there are, and why they do not count: `of 3 runs, 2 not steady, 1 failed`."""
+    from collections import Counter
+
+    from gridbench.formats import counted
+
+    if not cases:
+        return "it holds none"
+    kinds = Counter(map(_kind, cases))
+    parts = [f"{count} {kind}" for kind, count in kinds.most_common()]
+    return f"of {counted(len(cases), 'run')}, {', '.join(parts)}"
+
+
+def _kind(case: Case) -> str:
+    """The first reason why a case is not valid, in short."""
+    from gridbench.datagrid.figures import disturbed, verdict
+    from gridbench.datagrid.windows import steadiness
+
+    if verdict(case)[0] == "failed":
+        return "failed"
+    if disturbed(case):
+        return "disturbed by other programs"
+    if case.warm_up is None:
+        return "without warm-up"
+    if not case.warm_up.steady or steadiness(case).steady is False:
+        return "not steady"
+    return "not valid for what its report says"
 
 
 def write_report(sources: Sequence[Path], out: Path) -> None:
