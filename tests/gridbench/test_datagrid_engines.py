@@ -92,6 +92,8 @@ MINIMAL = 'title = "Mine"\nclass = "mine.Grid"\n'
         (MINIMAL + 'ports = "2"\n', ":3: `ports` must be a whole number, not `2`"),
         (MINIMAL + "ports = true\n", ":3: `ports` must be a whole number, not `True`"),
         (MINIMAL + "ports = -1\n", ":3: `ports` must be 0 or more, not -1"),
+        (MINIMAL + "heap_percent = 101\n", ":3: `heap_percent` must be 100 or less, not 101"),
+        (MINIMAL + "heap_percent = 0\n", ":3: `heap_percent` must be 1 or more, not 0"),
         (MINIMAL + "\nleast_members = 0\n", ":4: `least_members` must be 1 or more, not 0"),
         (MINIMAL + 'jvm = "-Xss1m"\n', ":3: `jvm` must be a list of texts, not `-Xss1m`"),
         (MINIMAL + "classpath = [1]\n", ":3: `classpath` must be a list of texts, not `[1]`"),

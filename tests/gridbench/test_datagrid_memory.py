@@ -29,6 +29,7 @@ from gridbench.hosts.where import Where
 
 GB = 1024 * MB
 GRID = Description("Grid", "a.Grid", member_overhead=100, object_overhead=92)
+APART = replace(GRID, heap=False, heap_percent=25)
 MAP = Description("Map", "a.Map", members=False, object_overhead=92)
 #: 1,024 bytes with what comes on top of them.
 PLAIN = Parameters(
@@ -90,6 +91,27 @@ def test_those_that_are_left_hold_what_the_killed_ones_held() -> None:
     assert member(PLAIN, 1, kill=(0, 1, 2)) == 1.25 * 1000 * 1024  # one copy, on one member
 
 
+def test_memory_that_is_divided_has_room_for_heap_and_data() -> None:
+    assert [APART.heap_of(GB), APART.data_of(GB)] == [GB // 4, GB - GB // 4 - 100 * MB]
+    assert [GRID.heap_of(GB), GRID.data_of(GB)] == [GB, GB]
+    assert APART.data_of(100 * MB) == 0
+    # Data that are large, or what clients have under way in the heap: the larger one counts.
+    large = replace(PLAIN, nobjects=1_000_000)
+    data = 1.25 * 1_000_000 * 1024 * 2 / 4
+    found = need_of(wanted(large, described=APART), APART, 1).member
+    assert found == round((100 * MB + data) / 0.75)
+    assert APART.data_of(found) == pytest.approx(data, abs=2)
+    many = replace(PLAIN, nnodes=100, ntasks=100, nobjects=10, object_size=10_240.0)
+    under_way = 2 * 100 * 10 * MB // 4
+    found = need_of(wanted(many, described=APART), APART, 1).member
+    assert found == 4 * (48 * MB + 6 * under_way)
+    assert capacity(many, APART, 1, found - 4) == 0 < capacity(many, APART, 1, found)
+    # All that the members take is in what they are given.
+    one = wanted(PLAIN, described=APART)
+    clients = 2 * (need_of(one, APART, 1).client + 64 * MB)
+    assert machine_need(one, APART, 1, GB) == 4 * GB + clients
+
+
 def test_a_mix_inserts_as_well() -> None:
     workload = Workload(parameters=replace(PLAIN, nrepeats=10_000), mix=MIXES["d"])
     need = need_of(replace(wanted(PLAIN), workload=workload), GRID, 0).member
@@ -111,6 +133,7 @@ def test_a_machine_has_all_processes() -> None:
     assert machine_need(alone, MAP, 1, GB) == 2 * (need_of(alone, MAP, 1).client + 64 * MB)
 
 
+@pytest.mark.parametrize("described", [GRID, APART], ids=["heap", "apart"])
 @given(
     mnodes=st.integers(1, 20),
     nnodes=st.integers(1, 100),
@@ -120,17 +143,25 @@ def test_a_machine_has_all_processes() -> None:
     memory=st.integers(0, 16 * GB),
 )
 def test_just_as_many_objects_as_there_is_room_for_fit(
-    *, mnodes: int, nnodes: int, size: float, inserts: bool, backups: int, memory: int
+    described: Description,
+    *,
+    mnodes: int,
+    nnodes: int,
+    size: float,
+    inserts: bool,
+    backups: int,
+    memory: int,
 ) -> None:
     own = replace(PLAIN, mnodes=mnodes, nnodes=nnodes, object_size=size)
     if inserts:
         own = replace(own, write_data_size=1)
-    most = capacity(own, GRID, backups, memory)
+    most = capacity(own, described, backups, memory)
     if most > own.inserted:
         fits = replace(own, nobjects=most - own.inserted)
-        assert need_of(wanted(fits), GRID, backups).member <= memory + 1  # of rounding
+        need = need_of(wanted(fits, described=described), described, backups).member
+        assert need <= memory + 1  # of rounding
     beyond = replace(own, nobjects=most + 2)
-    assert need_of(wanted(beyond), GRID, backups).member > memory - 1
+    assert need_of(wanted(beyond, described=described), described, backups).member > memory - 1
 
 
 @given(available=st.integers(0, 1 << 45), members=st.integers(1, 1000))

@@ -30,9 +30,11 @@ CLIENT = Start("client process 0", "grid", "client", 1 << 20, {})
 class Host:
     """A keeper whose processes say what they are given."""
 
-    def __init__(self, *said: dict[str, Any]) -> None:
+    def __init__(self, *said: dict[str, Any], name: str = CLIENT.name) -> None:
         self.said = list(said)
+        self.name = name
         self.lost = False
+        self.started: list[Start] = []
 
     def facts(self) -> Facts:
         return Facts("here", 2, 1 << 30, "127.0.0.1", "/nowhere")
@@ -47,7 +49,7 @@ class Host:
         return time.monotonic_ns()
 
     def start(self, wanted: Start) -> str:
-        del wanted
+        self.started.append(wanted)
         return ""
 
     def send(self, name: str, message: dict[str, Any]) -> None:
@@ -58,7 +60,10 @@ class Host:
 
     def poll(self, seconds: float) -> list[Said]:
         del seconds
-        return [Said(CLIENT.name, self.said.pop(0))] if self.said else []
+        return [Said(self.name, self.said.pop(0))] if self.said else []
+
+    def end(self, names: list[str]) -> None:
+        pass
 
 
 def processes_on(host: Host) -> Processes:
@@ -88,6 +93,26 @@ def test_a_run_without_answers_of_the_data_grid_is_given_up() -> None:
         clients.run(0.05, lambda *done: told.append(done))
     assert told == [(0, 7)] * 3
     assert error.value.log == (f"the log of {CLIENT.name}",)
+
+
+@pytest.mark.parametrize("percent", [100, 40])
+def test_a_member_keeps_within_its_memory(percent: int) -> None:
+    described = Description("Grid", "a.Grid", heap_percent=percent, member_overhead=140)
+    engine = Engine("grid", Path("engine.toml"), described, own=True)
+    memory = 512 << 20
+    host = Host({"joined": {"seconds": 1.0}}, name="member 0")
+    wanted = Wanted(
+        engine=engine, count=1, hosts=("here",), backups=1, memory=memory, patience=60.0
+    )
+    with running_cluster(processes_on(host), wanted) as cluster:
+        assert [member.joined_in for member in cluster.members] == [1.0]
+    start = host.started[-1]
+    heap, data = start.memory, start.settings["memory"]
+    if percent == 100:
+        assert heap == data == memory  # the data are in the heap
+    else:
+        assert heap == memory * percent // 100
+        assert heap + data + (140 << 20) == memory
 
 
 def test_a_host_that_is_lost_before_members_are_started_is_told() -> None:

@@ -96,7 +96,7 @@ class Wanted:
     backups: int
     """Copies of each object, as far as there are members for them."""
     memory: int
-    """Bytes of heap of each member."""
+    """Bytes of each member: of its heap, if that has the data."""
     patience: float
     """Seconds until all work together."""
 
@@ -158,18 +158,19 @@ def _start(processes: Processes, cluster: Cluster, wanted: Wanted) -> Cluster:
 
 def _start_members(processes: Processes, cluster: Cluster, wanted: Wanted) -> None:
     began = time.monotonic()
-    first = 1 if wanted.engine.described.alone else len(cluster.members)
+    described = wanted.engine.described
+    first = 1 if described.alone else len(cluster.members)
     for wave in (cluster.members[:first], cluster.members[first:]):
         for member in wave:
             settings = {
-                "engine": wanted.engine.described.class_name,
+                "engine": described.class_name,
                 "cluster": cluster.settings_on(processes.facts[member.host].folder),
                 "index": cluster.members.index(member),
-                "memory": wanted.memory,
+                "memory": described.data_of(wanted.memory),
             }
+            heap = described.heap_of(wanted.memory)
             processes.start(
-                Start(member.name, wanted.engine.known_as, "member", wanted.memory, settings),
-                member.host,
+                Start(member.name, wanted.engine.known_as, "member", heap, settings), member.host
             )
         joined = _joined(processes, wave, began + wanted.patience, wanted.patience)
         for member in wave:

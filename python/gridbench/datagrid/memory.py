@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gridbench.datagrid.engines.engine_file import Description
+from gridbench.datagrid.engines.engine_file import MB, Description
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import Wanted
 from gridbench.errors import InputError
 from gridbench.formats import counted, size
 
-MB = 1 << 20
 _KEY = 8  # bytes
 _ROOM = 1.25  # members' parts are not quite the same, and a heap that is full collects all the time
 _UNDER_WAY = 2  # an object that a client works on is in a member as what came, and as what goes
@@ -23,6 +22,8 @@ _CLIENT = 256 * MB  # of the heap of a client process, without objects
 _WARMING = 64 * MB  # the most that a warm-up inserts before it removes it, but for an object each
 _MOST_WARMING = 1000  # objects of a client that it inserts
 _REGION = MB  # of the heap, as G1 divides one of less than 4 GB
+_HEAP = 48 * MB  # of a member whose data are outside of it, without what is under way
+_MEETING = 6  # so many times what is under way with a member on average may be at one of them
 _OUTSIDE = 64 * MB  # of each Java process, outside of its heap
 
 
@@ -47,8 +48,7 @@ def need_of(wanted: Wanted, described: Description, backups: int) -> Need:
     if not wanted.members:
         return Need(0, round(client + held))
     left = wanted.members - len(wanted.kill)  # they come to hold what the others held
-    data = held * copies(left, backups) / left
-    return Need(round(_fixed(own, described) + data), client)
+    return Need(round(_needed(own, described, held * copies(left, backups) / left)), client)
 
 
 def copies(members: int, backups: int) -> int:
@@ -61,7 +61,7 @@ def capacity(own: Parameters, described: Description, backups: int, memory: int)
     many bytes of the client's own process."""
     data: float = memory
     if described.members:
-        data = (memory - _fixed(own, described)) * own.mnodes / copies(own.mnodes, backups)
+        data = _room(own, described, memory) * own.mnodes / copies(own.mnodes, backups)
     objects = int(data / _ROOM / _bytes_of_object(own, described))
     return max(0, objects - (_inserted_warming(own) if own.write_data_size else 0))
 
@@ -104,7 +104,7 @@ def check_machine(
 
 def machine_need(wanted: Wanted, described: Description, backups: int, memory: int) -> int:
     """Bytes of all processes of a case together, members having so many each."""
-    members = wanted.members * (memory + _OUTSIDE)
+    members = wanted.members * (memory if described.divided else memory + _OUTSIDE)
     client = need_of(wanted, described, backups).client
     return members + wanted.processes * (client + _OUTSIDE)
 
@@ -126,10 +126,37 @@ def _in_heap(held: int) -> int:
     return -(-held // _REGION) * _REGION if held > _REGION // 2 else held
 
 
-def _fixed(own: Parameters, described: Description) -> int:
-    """Of a member without data: itself, and what clients have under way with it."""
-    under_way = _UNDER_WAY * own.busy_clients * own.object_bytes // own.mnodes
-    return described.member_overhead * MB + under_way
+def _needed(own: Parameters, described: Description, data: float) -> float:
+    """Bytes of a member that holds so many of data."""
+    if not described.divided:
+        return _itself(described) + _under_way(own) + data
+    share = described.heap_percent / 100
+    return max((_itself(described) + data) / (1 - share), _heap_at_least(own) / share)
+
+
+def _room(own: Parameters, described: Description, memory: int) -> float:
+    """Bytes for data in a member of so many; below 0: it is too small even without any."""
+    if not described.divided:
+        return memory - _itself(described) - _under_way(own)
+    share = described.heap_percent / 100
+    if _heap_at_least(own) > memory * share:
+        return 0.0
+    return memory * (1 - share) - _itself(described)
+
+
+def _heap_at_least(own: Parameters) -> int:
+    """Bytes of a heap that has no data, and so no room to spare if clients meet at one member."""
+    return _HEAP + _MEETING * _under_way(own)
+
+
+def _itself(described: Description) -> int:
+    """Of a member, without data and clients."""
+    return described.member_overhead * MB
+
+
+def _under_way(own: Parameters) -> int:
+    """What clients have under way with a member."""
+    return _UNDER_WAY * own.busy_clients * own.object_bytes // own.mnodes
 
 
 def _processes(count: int) -> str:

@@ -14,6 +14,7 @@ from gridbench.errors import InputError
 from gridbench.small_file import read_text
 from gridbench.workload.numbers import shown
 
+MB = 1 << 20
 _REMEDY = "see docs/adding-a-data-grid.md for what such a file says"
 
 
@@ -45,12 +46,30 @@ class Description:
     """Bytes that an object takes beside its key and value, in each copy."""
     heap: bool = True
     """Whether the data are in Java's heap."""
+    heap_percent: int = 100
+    """Of a member's memory, what Java's heap gets, if the same process has the data outside of it:
+    they have the rest, but for `member_overhead`."""
     programs: tuple[str, ...] = ()
     """Programs on PATH that it needs."""
     storage: str = ""
     """The program that holds the data, if it is not Java."""
     settings: str = ""
     """How the product is configured, in a line."""
+
+    @property
+    def divided(self) -> bool:
+        """Whether a member's memory is divided into Java's heap and what is outside of it."""
+        return self.heap_percent < 100
+
+    def heap_of(self, memory: int) -> int:
+        """Bytes of Java's heap of a member that has so many in all."""
+        return memory * self.heap_percent // 100
+
+    def data_of(self, memory: int) -> int:
+        """Bytes that such a member is told to take for data, and for all else that is with them."""
+        if not self.divided:
+            return memory
+        return max(0, memory - self.heap_of(memory) - self.member_overhead * MB)
 
     @property
     def stated(self) -> dict[str, str]:
@@ -72,7 +91,9 @@ _LEAST = {
     "most_backups": 0,
     "member_overhead": 0,
     "object_overhead": 0,
+    "heap_percent": 1,
 }
+_MOST = {"heap_percent": 100}
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 
 
@@ -117,6 +138,8 @@ def _value(key: str, value: Any) -> Any:
         raise InputError(f"`{key}` must be {_KINDS[kind]}, not `{shown(str(value))}`")
     if key in _LEAST and value < _LEAST[key]:
         raise InputError(f"`{key}` must be {_LEAST[key]} or more, not {value}")
+    if key in _MOST and value > _MOST[key]:
+        raise InputError(f"`{key}` must be {_MOST[key]} or less, not {value}")
     if key == "class" and not _CLASS.fullmatch(value):
         raise InputError(f"`class` must be the full name of a Java class, not `{shown(value)}`")
     if key == "title" and not value.strip():

@@ -12,7 +12,8 @@ public interface DataGrid {
      * members, with {@link Cluster#backups} copies of each object on other members.
      *
      * @param index which member of the cluster this one is, from 0
-     * @param memory bytes that it may take for data and all else
+     * @param memory bytes that it may take for data and all else; where engine.toml divides them,
+     *     for what is neither in Java's heap nor the process's own
      * @return when this member works together with all others of the cluster
      */
     Member join(Cluster cluster, int index, long memory) throws Exception;

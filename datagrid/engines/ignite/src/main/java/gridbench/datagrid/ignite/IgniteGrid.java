@@ -36,10 +36,7 @@ public final class IgniteGrid implements DataGrid {
 
     private static final int CONNECT_MILLISECONDS = 5_000;
 
-    /** Of the memory, for what is not data: what a member's heap takes. */
-    private static final long HEAP = 128L << 20;
-
-    private static final long LEAST_REGION = 32L << 20;
+    private static final long LEAST_REGION = 10L << 20;
 
     /** The ports of a member, in their order. */
     private enum Port {
@@ -139,11 +136,10 @@ public final class IgniteGrid implements DataGrid {
     }
 
     private static DataStorageConfiguration storage(long memory) {
-        var size = Math.max(memory - HEAP, LEAST_REGION);
         var region = new DataRegionConfiguration()
                 .setName(REGION)
                 .setInitialSize(LEAST_REGION)
-                .setMaxSize(size)
+                .setMaxSize(Math.max(memory, LEAST_REGION))
                 .setMetricsEnabled(true);
         return new DataStorageConfiguration().setDefaultDataRegionConfiguration(region);
     }
