@@ -126,6 +126,29 @@ def test_a_data_grid_keeps_all_data(
 
 @pytest.mark.parametrize(
     "engine",
+    [
+        pytest.param(one, marks=() if one in ("hazelcast", "ignite") else pytest.mark.datagrids)
+        for one in REAL
+    ],
+)
+def test_memory_is_that_of_the_case_alone(gridbench: Run, tmp_path: Path, engine: str) -> None:
+    options = ("--engine", engine, "--warm", "0.2", "--out", "out", "--accept-load")
+    grid = ("--members", "3", "--clients", "2", "--object-sizes", "100KB,1KB")
+    words = ("ycsb", "c", "--records", "400", "--operations", "10", "--member-memory", "320MB")
+    well(gridbench("data", *words, *grid, *options))
+    large, small = cases(tmp_path / "out")
+    assert large.cluster_in == small.cluster_in  # one cluster has both
+    data = 2 * 400 * 99 * 1024
+    for case in (large, small):
+        assert case.status == "done", case.why
+        if engine == "ignite":  # which has all of it in one process, and divides it
+            assert all(0 < member.memory <= 320 << 20 for member in case.members)
+    used = [sum(member.used for member in case.members) for case in (large, small)]
+    assert used[0] - used[1] > 0.9 * data
+
+
+@pytest.mark.parametrize(
+    "engine",
     [pytest.param(one, marks=() if one == "redis" else pytest.mark.datagrids) for one in REAL],
 )
 def test_the_loss_of_a_member_loses_no_data(gridbench: Run, tmp_path: Path, engine: str) -> None:

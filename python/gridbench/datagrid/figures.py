@@ -41,9 +41,11 @@ class Memory:
 
     members: int
     each: tuple[int, ...]
-    """Bytes resident, of the members of which it is known."""
+    """Bytes resident, of the members of which it is known. What a process has taken once it may
+    keep, so that in a cluster that has had other cases these may be in it."""
     used: tuple[int, ...]
-    """Bytes of their heaps in use."""
+    """Bytes in use after garbage was collected, of the members of which it is known: of the heap,
+    and of what has the data outside of it. They are of this case alone."""
     entries: tuple[int, ...]
     """Objects that each was responsible for; empty if it is not known of all."""
     data: int
@@ -63,15 +65,15 @@ class Memory:
 
     @property
     def mean(self) -> float:
-        """Bytes resident of a member."""
-        return sum(self.each) / len(self.each) if self.each else NOT_KNOWN
+        """Bytes in use of a member."""
+        return sum(self.used) / len(self.used) if self.used else NOT_KNOWN
 
     @property
     def times_data(self) -> float:
-        """Bytes resident of all members over those of the objects; a backup alone makes it 2."""
-        if not self.data or len(self.each) != self.members:
+        """Bytes in use of all members over those of the objects; a backup alone makes it 2."""
+        if not self.data or len(self.used) != self.members:
             return NOT_KNOWN
-        return sum(self.each) / self.data
+        return sum(self.used) / self.data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ class MemberUse:
     memory: int
     """Bytes resident after loading; 0: not known."""
     used: int = 0
-    """Bytes of its heap in use after loading; 0: not known."""
+    """Bytes in use after loading, and after garbage was collected; 0: not known."""
     entries: int = -1
     """Objects that it was responsible for after loading; -1: not known."""
     backups: int = -1

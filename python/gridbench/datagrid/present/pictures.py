@@ -183,10 +183,10 @@ def memory(sweeps: Sequence[Sweep]) -> list[Curve]:
             Curve(
                 id=f"memory-{axis.lower()}",
                 title=f"Memory of a member over {X_TITLES[axis]}",
-                about=f"The mean of the members, after loading. {_BARS}",
+                about=f"In use after loading, without garbage: the mean of the members. {_BARS}",
                 x_title=X_TITLES[axis],
                 places=_places(own),
-                y_title="memory of a member",
+                y_title="in use of a member",
                 unit="bytes",
                 lines=[_line(sweep, _memory) for sweep in own],
             )

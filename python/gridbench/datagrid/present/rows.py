@@ -193,7 +193,6 @@ def memory_table(groups: Iterable[Repeats]) -> Table:
                 size_shown(group.case.parameters.get("ObjectSize", 0)),
                 f"{known[0].members}",
                 size(known[0].data) if known[0].data else NOTHING,
-                _sizes(each),
                 _sizes(used),
                 _ratio(group, lambda m: m.times_data),
                 _ratio(group, lambda m: m.imbalance),
@@ -202,13 +201,14 @@ def memory_table(groups: Iterable[Repeats]) -> Table:
             ]
         )
     head = [
+                _sizes(each),
         "engine",
         "object",
         "members",
         "data stored",
-        "memory of a member",
-        "heap in use",
-        "memory of all / data",
+        "in use of a member",
+        "in use of all / data",
+        "resident of a member",
         "fullest member / mean",
         "standard deviation of objects",
         "joined in",
