@@ -15,6 +15,7 @@ from gridbench.datagrid.cluster import Cluster, Running
 from gridbench.datagrid.plan import Wanted
 from gridbench.datagrid.processes import ProcessError, Processes
 from gridbench.datagrid.record import (
+    WINDOW,
     Case,
     Checked,
     Counted,
@@ -31,8 +32,6 @@ _TO_HEAL = 60.0
 """Seconds that a cluster has after the run to count all its objects, when members were killed."""
 _LOOK = 0.25
 """Seconds between two counts meanwhile."""
-_WINDOW = 0.1
-"""Seconds of a window of throughput."""
 _MEASURED, _CHECKED = 0.3, 0.8
 """At which share of a case, roughly, the measurement begins, and the reading of all objects."""
 
@@ -116,10 +115,10 @@ class _Running:
                 "processes": len(clients.processes),
                 "clients_in": clients.seconds,
             }
+            clients.clear()
             # They collect garbage for that: what an earlier case has left in a cluster that serves
             # several is not to count as this one's memory.
             self._cluster.states()
-            clients.clear()
             self._load(clients)
             self._warm_up(clients)
             self._run(clients)
@@ -180,7 +179,7 @@ class _Running:
             "rate": wanted.rate,
             "updates": wanted.updates,
             "mix": wanted.workload.mix,
-            "window": _WINDOW,
+            "window": WINDOW,
         }
 
     def _run(self, clients: Clients) -> None:
@@ -319,7 +318,7 @@ def _windows(ran: Sequence[Mapping[str, Any]]) -> Windows:
     def added(what: str) -> tuple[int, ...]:
         return tuple(map(sum, zip_longest(*(one["windows"][what] for one in ran), fillvalue=0)))
 
-    return Windows(length=_WINDOW, operations=added("operations"), errors=added("errors"))
+    return Windows(length=WINDOW, operations=added("operations"), errors=added("errors"))
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

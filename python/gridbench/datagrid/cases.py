@@ -37,6 +37,13 @@ class Repeats:
         return any(found.verdict == "valid" for found in self.all_figures)
 
     @property
+    def too_short(self) -> bool:
+        """Whether one of those that count had too short a measured part to judge whether throughput
+        was steady."""
+        # What a killed member does to throughput is looked at in another way.
+        return not self.case.kill and any(one.steadiness.steady is None for one in self.figures)
+
+    @property
     def measured(self) -> bool:
         """Whether any of them came to its end."""
         return any(case.status == "done" for case in self.cases)

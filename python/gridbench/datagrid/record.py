@@ -12,6 +12,9 @@ from gridbench.record_file import Form
 
 FILE = "datagrid.jsonl"
 
+WINDOW = 0.1
+"""Seconds of a window of throughput."""
+
 Loop = Literal["closed", "open"]
 Updates = Literal["plain", "atomic"]
 Counted = Literal["service", "intended"]
@@ -47,7 +50,7 @@ class Latencies:
 class Windows:
     """Throughput over time."""
 
-    length: float = 0.1
+    length: float = WINDOW
     operations: tuple[int, ...] = ()
     """Ended in each window, from the agreed instant on."""
     errors: tuple[int, ...] = ()

@@ -12,6 +12,8 @@ from gridbench.statistics.interval import Interval
 
 NOT_COUNTED = "*"
 """Behind the name of a case of which no repeat is valid."""
+TOO_SHORT = "†"
+"""The same of one that counts, but was too short to judge whether throughput was steady."""
 OUTCOMES = {
     "right": "right",
     "wrong": "WRONG",
@@ -39,9 +41,16 @@ def number_cell(value: float | None, unit: str) -> Cell:
     return Cell(NOTHING if value is None or not math.isfinite(value) else amount(value, unit))
 
 
+def mark_of(group: Repeats) -> str:
+    """What stands behind its name, or its figure, if a reader has to know something of it."""
+    if not group.counts:
+        return NOT_COUNTED
+    return TOO_SHORT if group.too_short else ""
+
+
 def engine_cell(group: Repeats) -> Cell:
-    """The product, with a star if no repeat is valid."""
-    return Cell(f"{group.case.title}{'' if group.counts else NOT_COUNTED}")
+    """The product, with a mark if no repeat is valid, or if they were too short to judge."""
+    return Cell(f"{group.case.title}{mark_of(group)}")
 
 
 def data_cell(group: Repeats) -> Cell:

@@ -97,6 +97,8 @@ def _about(case: Case, found: Figures) -> str:
     outcome = found.correctness.outcome
     checked = outcome != "not checked"
     told.append(f"The data are {OUTCOMES[outcome]}." if checked else "The data were not checked.")
+    if found.steadiness.steady is None and not case.kill:
+        told.append("It was too short to judge whether throughput was steady.")
     if found.verdict == "invalid":
         told.append(f"Not valid: {'; '.join(found.reasons)}.")
     frequent = sorted(case.errors.items(), key=lambda error: -error[1])[:_MOST_ERRORS]

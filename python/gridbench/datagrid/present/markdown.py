@@ -13,8 +13,8 @@ from gridbench.datagrid.present.rows import (
     correctness_table,
     kills_table,
     loops_table,
+    marks_told,
     memory_table,
-    uncounted,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table
 from gridbench.datagrid.record import Case
@@ -42,7 +42,7 @@ def _lines(cases: Sequence[Case]) -> Iterator[str]:
         return
     yield ""
     yield from table_lines(cases_table(groups))
-    if told := uncounted(groups):
+    if told := marks_told(groups):
         yield from ("", escaped(told))
     for title, made in (
         ("Time over object size", fits_table(sweeps_of(groups, "ObjectSize"))),

@@ -22,9 +22,9 @@ from gridbench.datagrid.present.rows import (
     latency_table,
     loading_table,
     loops_table,
+    marks_told,
     memory_table,
     trouble_table,
-    uncounted,
 )
 from gridbench.datagrid.present.scenario_tables import fits_table, relative_table, times_table
 from gridbench.datagrid.record import Case
@@ -134,7 +134,7 @@ def render(header: Header, cases: Sequence[Case]) -> str:
         sentences=told[1:],
         notices=notices(groups),
         cases=cases_table(groups),
-        uncounted=uncounted(groups),
+        marks=marks_told(groups),
         latency_table=latency_table(groups),
         sections=sections,
         latency_charts=latency_charts,

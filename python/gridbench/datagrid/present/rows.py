@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gridbench.datagrid.cases import Repeats
@@ -17,12 +18,17 @@ from gridbench.datagrid.naming import (
     what_of,
 )
 from gridbench.datagrid.present.cells import (
+    NOT_COUNTED,
+    TOO_SHORT,
     data_cell,
     engine_cell,
+    mark_of,
     measured_cell,
     number_cell,
     worst_of,
 )
+from gridbench.datagrid.record import WINDOW
+from gridbench.datagrid.windows import FEWEST
 from gridbench.formats import NOTHING, amount, counted, digits, percent, size, times
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import measured
@@ -195,13 +201,13 @@ def memory_table(groups: Iterable[Repeats]) -> Table:
                 size(known[0].data) if known[0].data else NOTHING,
                 _sizes(used),
                 _ratio(group, lambda m: m.times_data),
+                _sizes(each),
                 _ratio(group, lambda m: m.imbalance),
                 _share(group),
                 measured_cell(measured(joined, 0.0), "s"),
             ]
         )
     head = [
-                _sizes(each),
         "engine",
         "object",
         "members",
@@ -354,12 +360,19 @@ def _share(group: Repeats) -> Cell:
     return Cell(percent(found.value) if found else NOTHING)
 
 
-def uncounted(groups: Iterable[Repeats]) -> str:
-    """The sentence about cases with a star; empty: there are none."""
-    count = sum(not group.counts for group in groups)
-    if not count:
-        return ""
-    return (
-        f"* No repeat of {counted(count, 'case')} is valid: figures of a row with a star are shown,"
-        " and nothing is claimed from them."
-    )
+def marks_told(groups: Iterable[Repeats]) -> str:
+    """The sentences about cases with a mark; empty: there are none."""
+    marks = Counter(map(mark_of, groups))
+    found = []
+    if count := marks[NOT_COUNTED]:
+        found.append(
+            f"{NOT_COUNTED} No repeat of {counted(count, 'case')} is valid: figures of a row with"
+            " a star are shown, and nothing is claimed from them."
+        )
+    if count := marks[TOO_SHORT]:
+        least = amount(FEWEST * WINDOW, "s")
+        found.append(
+            f"{TOO_SHORT} {counted(count, 'case')} {'was' if count == 1 else 'were'} too short to"
+            f" judge whether throughput was steady: all clients worked for less than {least}."
+        )
+    return " ".join(found)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gridbench.datagrid.cases import Repeats
 from gridbench.datagrid.fit import Fit
 from gridbench.datagrid.naming import label_shown, size_shown, variant
-from gridbench.datagrid.present.cells import NOT_COUNTED, measured_cell
+from gridbench.datagrid.present.cells import mark_of, measured_cell
 from gridbench.datagrid.sweeps import Axis, Sweep
 from gridbench.formats import NOTHING, counted, digits, times
 from gridbench.pages.table import Cell, Table
@@ -77,7 +77,7 @@ def fits_table(sweeps: Sequence[Sweep]) -> Table:
             continue
         rows.append(
             [
-                f"{line_name(sweep)}{'' if sweep.first.counts else NOT_COUNTED}",
+                f"{line_name(sweep)}{mark_of(sweep.first)}",
                 f"{label_shown(sweep.first.case.label)} × {sweep.operations:,.0f}".strip(),
                 _slope(task, 1.0),
                 measured_cell(task.constant, "s"),
@@ -114,7 +114,7 @@ def _time(sweep: Sweep, group: Repeats | None) -> Cell:
         return Cell(NOTHING)
     spread = group.task_times()
     found = measured_cell(spread and spread.times(sweep.share(group)), "s")
-    return found if group.counts else Cell(f"{found.text}{NOT_COUNTED}", found.note, "soft")
+    return Cell(f"{found.text}{mark_of(group)}", found.note, "" if group.counts else "soft")
 
 
 def _relative(time: float | None, rate: float | None) -> Cell:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.present.notes import headline, notices
-from gridbench.datagrid.present.rows import cases_table, uncounted
+from gridbench.datagrid.present.rows import cases_table, marks_told
 from gridbench.datagrid.record import Case
 from gridbench.pages.table import Cell, Table
 from gridbench.tables import new_table, printable
@@ -37,7 +37,7 @@ def print_table(console: Console, cases: Sequence[Case]) -> None:
     groups = repeats_of(cases)
     if groups:
         console.print(_table(cases_table(groups), console))
-        if told := uncounted(groups):
+        if told := marks_told(groups):
             _say(console, told)
     for line in [*headline(groups), *notices(groups)]:
         _say(console, line)
