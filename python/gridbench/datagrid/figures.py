@@ -208,26 +208,33 @@ def verdict(case: Case) -> tuple[Verdict, list[str]]:
     return ("invalid" if reasons else "valid"), reasons
 
 
+def unsteady(case: Case) -> list[str]:
+    """Why its throughput is not called steady: before the measured part, and in it."""
+    found = []
+    if case.warm_up is not None and not case.warm_up.steady:
+        found.append("throughput did not become steady in the warm-up; --warm S gives it more time")
+    steady = steadiness(case)
+    # What a killed member does to throughput is what is looked at.
+    if steady.steady is False and not case.kill:
+        way = "rose" if steady.change > 0 else "fell"
+        found.append(
+            f"throughput {way} by {percent(abs(steady.change), 0)} from the first half of the run"
+            " to the second"
+        )
+    return found
+
+
 def _invalid(case: Case) -> list[str]:
     found = []
     if disturbed(case):
         found.append("other programs disturbed it")
     if case.warm_up is None:
         found.append("there was no warm-up")
-    elif not case.warm_up.steady:
-        found.append("throughput did not become steady in the warm-up; --warm S gives it more time")
+    found += unsteady(case)
     if case.kill:
         if not killed(case):
             found.append("no member was killed, as all tasks ended before")
-        # What a killed member does to throughput is what is looked at.
         return found
-    steady = steadiness(case)
-    if steady.steady is False:
-        way = "rose" if steady.change > 0 else "fell"
-        found.append(
-            f"throughput {way} by {percent(abs(steady.change), 0)} from the first half of the run"
-            " to the second"
-        )
     if errors := sum(case.errors.values()):
         found.append(f"{counted(errors, 'operation')} failed")
     if case.rate is not None and throughput(case) < KEPT_UP * scheduled(case, case.rate):

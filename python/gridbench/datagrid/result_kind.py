@@ -74,8 +74,7 @@ def _why_not(cases: Sequence[Case]) -> str:
 
 def _kind(case: Case) -> str:
     """The first reason why a case is not valid, in short."""
-    from gridbench.datagrid.figures import disturbed, verdict
-    from gridbench.datagrid.windows import steadiness
+    from gridbench.datagrid.figures import disturbed, unsteady, verdict
 
     if verdict(case)[0] == "failed":
         return "failed"
@@ -83,7 +82,7 @@ def _kind(case: Case) -> str:
         return "disturbed by other programs"
     if case.warm_up is None:
         return "without warm-up"
-    if not case.warm_up.steady or steadiness(case).steady is False:
+    if unsteady(case):
         return "not steady"
     return "not valid for what its report says"
 

@@ -9,19 +9,23 @@ from typing import Any
 import psutil
 from rich.console import Console
 
+from gridbench.bench.areas.figures import Values
+from gridbench.bench.series import Points
 from gridbench.datagrid.cluster import Cluster
 from gridbench.datagrid.engines.engine import find_engine
-from gridbench.datagrid.figures import verdict
+from gridbench.datagrid.figures import unsteady, verdict
 from gridbench.datagrid.plan import Wanted
 from gridbench.datagrid.record import Case
 from gridbench.datagrid.request import Request, WarmUp
 from gridbench.datagrid.session import Session, open_session
+from gridbench.datagrid.windows import steadiness
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 
 REAL = ("hazelcast", "redis", "ignite", "geode", "coherence")
 """The data grids with members."""
 MEMBERS = 3
+_TOO_SHORT = " too short"
 
 
 def why_not(engines: Sequence[str]) -> str:
@@ -67,6 +71,26 @@ def measured(session: Session, one: Wanted, cluster: Cluster) -> Case:
     if kind == "failed":
         raise RuntimeError("; ".join(reasons))
     return case
+
+
+def steady(case: Case) -> Case:
+    """The case. RuntimeError if its throughput was not steady: nothing is claimed from it then."""
+    if reasons := unsteady(case):
+        raise RuntimeError("; ".join(reasons))
+    return case
+
+
+def judged(case: Case, what: str = "") -> Values:
+    """What says of the figures of a case that it was too short to judge whether it was steady; of
+    several cases of one function, each has a `what` of its own."""
+    return {f"{what}{_TOO_SHORT}": 1.0} if steadiness(case).steady is None else {}
+
+
+def named(row: str, samples: Points, name: str, what: str = "") -> str:
+    """What a row is called, of a case of this area: with a word where its values are too short to
+    judge."""
+    short = samples.of(name, f"{what}{_TOO_SHORT}").values
+    return f"{row} (too short to judge whether it was steady)" if short else row
 
 
 def _no_check() -> None:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from gridbench.bench.areas.data.clusters import (
     MEMBERS,
     REAL,
+    judged,
     measured,
+    named,
     session_for,
+    steady,
     wanted,
     why_not,
 )
@@ -36,7 +39,8 @@ def read_from(engine: str, reads: int) -> Values:
     )  # fmt: skip
     one = wanted(engine, Workload(parameters=parameters), 2)
     with session_for(engine) as session, session.cluster(one) as cluster:
-        return {"rate": throughput(measured(session, one, cluster))}
+        case = steady(measured(session, one, cluster))
+    return {"rate": throughput(case)} | judged(case)
 
 
 def area(extent: Extent) -> Area:
@@ -64,14 +68,22 @@ def _name(engine: str) -> str:
 
 def _rows(samples: Points, engines: Sequence[str]) -> list[Row]:
     found = {engine: samples.of(_name(engine), "rate") for engine in engines}
-    fastest = max(engines, key=lambda engine: found[engine].median)
+    known = [engine for engine in engines if found[engine].values] or engines
+    fastest = max(known, key=lambda engine: found[engine].median)
     return [
         *(
-            Row(what=f"reads, {engine}", unit="/s", ours=rate, digits=0)
+            Row(
+                what=named(f"reads, {engine}", samples, _name(engine)),
+                unit="/s",
+                ours=rate,
+                digits=0,
+            )
             for engine, rate in found.items()
         ),
         Row(
-            what=f"reads, no data grid; beside the fastest, {fastest}",
+            what=named(
+                f"reads, no data grid; beside the fastest, {fastest}", samples, _name(_NULL)
+            ),
             unit="/s",
             ours=samples.of(_name(_NULL), "rate"),
             peer=found[fastest],

@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gridbench.bench.areas.data.clusters import MEMBERS, measured, session_for, wanted, why_not
+from gridbench.bench.areas.data.clusters import (
+    MEMBERS,
+    judged,
+    measured,
+    named,
+    session_for,
+    steady,
+    wanted,
+    why_not,
+)
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area, Case, Row, Values
 from gridbench.bench.series import Points
@@ -33,13 +42,15 @@ def offered(engine: str, operations: int) -> Values:
     )  # fmt: skip
     one = wanted(engine, Workload(parameters=parameters), 2)
     with session_for(engine) as session, session.cluster(one) as cluster:
-        closed = measured(session, one, cluster)
+        closed = steady(measured(session, one, cluster))
         rate = _SHARE * throughput(closed)
-        open_loop = measured(session, replace(one, loop="open", rate=rate), cluster)
+        open_loop = steady(measured(session, replace(one, loop="open", rate=rate), cluster))
     return {
         _CLOSED: _p99(closed, "service"),
         _SERVICE: _p99(open_loop, "service"),
         _INTENDED: _p99(open_loop, "intended"),
+        **judged(closed, _CLOSED),
+        **judged(open_loop, _SERVICE),
     }
 
 
@@ -67,9 +78,9 @@ def _rows(samples: Points, name: str) -> list[Row]:
     closed, intended = samples.of(name, _CLOSED), samples.of(name, _INTENDED)
     at = f"open loop at {_SHARE:.0%} of its throughput"
     return [
-        Row(what="closed loop", unit="us", ours=closed, digits=0),
+        Row(what=named("closed loop", samples, name, _CLOSED), unit="us", ours=closed, digits=0),
         Row(
-            what=f"{at}, from when they began",
+            what=named(f"{at}, from when they began", samples, name, _SERVICE),
             unit="us",
             ours=samples.of(name, _SERVICE),
             digits=0,
