@@ -5,18 +5,21 @@ The cases are those of `gridbench data` (gridbench/datagrid).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from gridbench.bench.areas.data import driver, latency, loading, omission, scenarios
 from gridbench.bench.areas.extent import Extent
 from gridbench.bench.areas.figures import Area
 
-PARTS = {
+PARTS: dict[str, Callable[[Extent], Area]] = {
     "driver": driver.area,
     "latency": latency.area,
     "loading": loading.area,
     "omission": omission.area,
-    "scenarios": scenarios.area,
+    **{
+        f"scenario-{number}": partial(scenarios.area, number=number) for number in scenarios.NUMBERS
+    },
 }
 
 

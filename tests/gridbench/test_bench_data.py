@@ -1,0 +1,101 @@
+"""The benchmark of data grids: its tables, and that nothing is claimed of what is not steady."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from datagrid_cases import four, windows_of
+from gridbench.bench.areas import data
+from gridbench.bench.areas.data import scenarios
+from gridbench.bench.areas.data.clusters import judged, steady
+from gridbench.bench.areas.extent import Extent
+from gridbench.bench.areas.figures import Area
+from gridbench.bench.points import Point
+from gridbench.bench.series import Points
+from gridbench.datagrid.record import Case, WarmUp
+from gridbench.formats import amount
+
+RISEN = replace(four(), windows=windows_of(0.1, (2,) * 10 + (9,) * 10, (0,) * 20))
+COLD = replace(four(), warm_up=WarmUp(seconds=1.0, steady=False, operations=9))
+SHORT = replace(four(), windows=windows_of(0.1, (2,) * 9, (0,) * 9))
+
+
+def rows_of(area: Area, **values: float) -> list[str]:
+    """What its rows are called when its first case has these values, with the values."""
+    point = Point(workload=area.cases[0].name, round=0, values=values, at="2031-05-04")
+    return [
+        f"{row.what}: {amount(row.ours.median, 's')}" if row.ours.values else row.what
+        for row in area.rows(Points([point]))
+    ]
+
+
+def test_each_scenario_has_a_table_of_rows_that_can_be_compared() -> None:
+    areas = [area for area in data.areas(Extent.USUAL) if area.part.startswith("scenario")]
+    assert [area.part for area in areas] == ["scenario-1", "scenario-2", "scenario-3"]
+    first, second, third = map(rows_of, areas)
+    assert first == [
+        *("read, 1 KB", "read, 100 KB", "read, 1 MB; tasks of 50", "read, 10 MB; tasks of 10"),
+        *("update, 1 KB", "update, 100 KB", "update, 1 MB; tasks of 50"),
+        "update, 10 MB; tasks of 10",
+        *("insert, 1 KB", "insert, 100 KB", "insert, 1 MB; tasks of 20"),
+        "insert, 10 MB; tasks of 2",
+    ]
+    assert second[:3] == ["read, 1 client", "read, 10 clients", "read, 100 clients"]
+    assert third[-3:] == [
+        "insert, 1 member; tasks of 500",
+        "insert, 4 members",
+        "insert, 8 members",
+    ]
+    assert "a task of 100 operations" in areas[0].title
+    assert "a task of 1,000 operations" in areas[1].title
+
+
+def test_several_data_grids_stand_below_each_other() -> None:
+    area = scenarios.area(Extent.FULL, 2)
+    assert rows_of(area)[:2] == ["read, 1 client, hazelcast", "read, 1 client, redis"]
+
+
+@contextlib.contextmanager
+def no_cluster(*_: Any, **__: Any) -> Iterator[Any]:
+    yield SimpleNamespace(cluster=no_cluster)
+
+
+def test_only_what_is_steady_has_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = iter([four(), RISEN, SHORT])
+    monkeypatch.setattr(scenarios, "session_for", no_cluster)
+    monkeypatch.setattr(scenarios, "measured", lambda *_: next(cases))
+    found: dict[str, float] = {}
+    parts = map(found.update, scenarios.run("hazelcast", 1, Extent.TRIAL.value))
+    with pytest.raises(RuntimeError, match=r"^update, 1 KB: throughput rose by \d+ % from the"):
+        list(parts)
+    # Tasks of 20 operations, which take 0.6 s, count as those of 100 that the scenario has.
+    assert rows_of(scenarios.area(Extent.TRIAL, 1), **found) == [
+        "read, 1 KB; tasks of 20: 3.00 s",
+        "update, 1 KB; tasks of 20",
+        "insert, 1 KB (too short to judge whether it was steady); tasks of 20: 3.00 s",
+    ]
+
+
+@pytest.mark.parametrize("case", [RISEN, COLD])
+def test_a_case_that_is_not_steady_is_no_figure(case: Case) -> None:
+    with pytest.raises(RuntimeError, match=r"throughput (rose|did not become steady)"):
+        steady(case)
+    assert steady(four()) == four()
+    assert steady(SHORT) == SHORT
+    assert judged(four()) == {}
+    assert len(judged(SHORT)) == 1
+
+
+@pytest.mark.parametrize("part", ["driver", "latency", "omission"])
+def test_figures_that_are_too_short_to_judge_are_marked(part: str) -> None:
+    area = data.PARTS[part](Extent.TRIAL)
+    short = judged(SHORT) | judged(SHORT, "closed") | judged(SHORT, "service")
+    marked = [what for what in rows_of(area, rate=1.0, **short) if "too short to judge" in what]
+    assert marked
+    assert not any("too short" in what for what in rows_of(area, rate=1.0))
