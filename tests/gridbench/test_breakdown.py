@@ -73,6 +73,15 @@ def test_input_begins_when_worker_and_task_are_there():
     assert input_begin(table, assign_lanes(table), cold=False) == pytest.approx([0.5, 3.5, 6.0])
 
 
+def test_on_a_cold_start_the_input_of_each_workers_first_task_begins_with_its_submit():
+    row = {"submit": 0.5, "queued": 1.0, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 3.0}
+    later = {"submit": 0.5, "queued": 3.5, "calc_in": 4.0, "calc_out": 5.0, "retrieve": 5.0}
+    table = timelines.table_of([row, row | {"worker": "w2"}, later, later | {"worker": "w2"}])
+    lanes = assign_lanes(table)
+    assert input_begin(table, lanes, cold=True) == pytest.approx([0.5, 0.5, 3.5, 3.5])
+    assert input_begin(table, lanes, cold=False) == pytest.approx([1.0, 1.0, 3.5, 3.5])
+
+
 def test_idle_at_the_end():
     row = {"submit": 0.0, "calc_in": 1.0}
     table = timelines.table_of(

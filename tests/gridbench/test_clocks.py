@@ -166,6 +166,12 @@ def test_resolution() -> None:
     assert resolution(timelines.made_run(50, 4)) == 0.0
 
 
+def test_the_resolution_is_told_from_nine_stamps_on() -> None:
+    row = {"submit": 1.0, "calc_in": 2.0, "calc_out": 3.0, "retrieve": 4.0}
+    assert resolution(timelines.table_of([row, row])) == 0.0
+    assert resolution(timelines.table_of([row, row | {"queued": 2.0}])) == 1.0
+
+
 def test_one_machine_has_one_clock() -> None:
     table = _run(0.0, host="here")
     assert one_clock({"machine": {"host": "here"}}, table)
