@@ -103,8 +103,19 @@ def test_times_that_are_about_the_same_decide_nothing(model: Model) -> None:
     advice = advice_of(model, known(ONCE))
     found = advice.from_where
     assert found is not None
-    alike = replace(found, through=1.05 * found.grids[0].put_and_read)
-    assert ": either will do." in told(replace(advice, from_where=alike))
+
+    def verdict(put_and_read: float, through: float, there_already: float) -> str:
+        grid = replace(found.grids[0], put_and_read=put_and_read, there_already=there_already)
+        return told(replace(advice, from_where=replace(found, through=through, grids=(grid,))))
+
+    # A tenth decides.
+    assert ": take it from Hazelcast." in verdict(10.0, 10.0 * 1.1, 9.5)
+    assert ": either will do." in verdict(10.0, 10.9, 9.5)
+    assert ": either will do." in verdict(9.8, 9.0, 9.0)
+    assert ": keep it as shared data." in verdict(9.0 * 1.1, 9.0, 9.0)
+    assert ": keep it as shared data, unless it is in the data grid anyway." in verdict(
+        9.9, 9.0, 8.0
+    )
 
 
 def test_more_than_was_measured_is_told(model: Model) -> None:

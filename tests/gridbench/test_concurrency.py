@@ -51,3 +51,19 @@ def test_percentiles_are_measured_values():
     assert values[-1] == 9999
     assert share[-1] == 1
     assert share[0] == pytest.approx(1e-4)
+
+
+def test_few_values_are_all_on_the_curve_with_the_share_up_to_each():
+    values, share = Distribution(np.array([1.0, 2.0, 4.0, 8.0])).curve(4)
+    assert values.tolist() == [1, 2, 4, 8]
+    assert share.tolist() == [0.25, 0.5, 0.75, 1]
+    values, share = Distribution(np.array([])).curve(4)
+    assert (len(values), len(share)) == (0, 0)
+
+
+def test_a_curve_keeps_its_tails_and_leaves_out_some_of_its_middle():
+    values, share = Distribution(np.arange(1.0, 1001.0)).curve(100)
+    assert values[:25].tolist() == list(range(1, 26))
+    assert values[-25:].tolist() == list(range(976, 1001))
+    assert 95 <= len(values) <= 100
+    assert share == pytest.approx(values / 1000)

@@ -239,10 +239,10 @@ def _from_where(advice: Advice) -> str:
 
 def _verdict(found: FromWhere) -> str:
     best = found.grids[0]
-    if max(found.through, best.put_and_read) < _CLOSE * min(found.through, best.put_and_read):
-        return "either will do"
-    if best.put_and_read < found.through:
+    if best.put_and_read * _CLOSE <= found.through:
         return f"take it from {best.title}"
+    if best.put_and_read < found.through * _CLOSE:
+        return "either will do"
     there = min(one.there_already for one in found.grids)
     unless = ", unless it is in the data grid anyway" if there * _CLOSE < found.through else ""
     return f"keep it as shared data{unless}"
