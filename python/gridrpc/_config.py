@@ -60,7 +60,9 @@ class Config:
     fork of the client, with the modules that it has imported; "auto": "fork" where that is safe,
     otherwise "spawn"."""
     preload: tuple[str, ...] = ()
-    """Python modules that are imported once, before the Python workers are forked."""
+    """Modules that are loaded once on each machine, before the workers are forked, so that each
+    worker that is ready has them: Python modules by name, compiled modules by file. With native
+    workers a name is that of a compiled module."""
     threads: int = 0
     """Number of threads that numerical libraries may use in a worker; 0: as the client's
     environment says, otherwise an equal share of the processors for each worker."""

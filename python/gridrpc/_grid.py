@@ -56,7 +56,8 @@ class Grid:
     there are servers); `servers`: servers with workers, such as "ssh://node1"; `config`: a TOML
     file whose table [grid] holds values for `Config`, and whose tables [server.NAME] describe
     servers; `worker`: "python" or "native"; `transport`: "unix", "tcp" or "tls"; `modules`: files
-    of compiled modules, and folders with them; `initializer`: a function that each worker calls
+    of compiled modules, and folders with them; `preload`: modules that workers have loaded before
+    they count as ready; `initializer`: a function that each worker calls
     with `initargs` before its first call. Arguments take precedence over the file.
 
     The constructor does not wait until the workers have started. Raises ConfigError, and
@@ -71,6 +72,7 @@ class Grid:
         worker: WorkerKind | None = None,
         transport: Transport | None = None,
         modules: Iterable[str | os.PathLike[str]] | None = None,
+        preload: Iterable[str | os.PathLike[str]] | None = None,
         servers: str | Iterable[str] | None = None,
         initializer: Callable[..., object] | None = None,
         initargs: Iterable[Any] = (),
@@ -79,6 +81,8 @@ class Grid:
         arguments = {"workers": workers, "worker": worker, "transport": transport, **settings}
         if modules is not None:
             arguments["modules"] = _places(modules)
+        if preload is not None:
+            arguments["preload"] = _modules(preload)
         if servers is not None:
             arguments["servers"] = (servers,) if isinstance(servers, str) else tuple(servers)
         unknown = set(settings) - set(Config.__slots__)
@@ -91,7 +95,12 @@ class Grid:
         self._initializer: Initializer | None = None
         if initializer is not None:
             self._initializer = _initializer(self.config, initializer, tuple(initargs))
+        self._runs_python = self.config.worker == "python"
+        self._modules = _native.Modules(list(self.config.modules))
         self._native = _native.Grid(
+            compiled=self._modules,
+            preload=list(self.config.preload),
+            runs_python=self._runs_python,
             workers=self.config.workers if self.config.transport == "unix" else 0,
             resources=offered(self.config.memory, self.config.resources),
             cores=processors(),
@@ -107,9 +116,7 @@ class Grid:
             **launch(self.config, self._initializer.path if self._initializer else None),
             **servers_of(self.config, config),
         )
-        self._runs_python = self.config.worker == "python"
         self._functions = Functions(self._native, self._runs_python)
-        self._modules = _native.Modules(list(self.config.modules))
         self._targets: dict[tuple[str, int | None, Needs, int], ModuleFunction] = {}
         self._dispatcher = Dispatcher()
         #: Whether arguments may refer to shared data, or to calls.
@@ -700,6 +707,13 @@ def _places(modules: Iterable[str | os.PathLike[str]]) -> list[str]:
         if not os.path.exists(place):
             raise ConfigError(f"`modules` names `{place}`, which is not there")
     return places
+
+
+def _modules(preload: Iterable[str | os.PathLike[str]]) -> object:
+    """Names as they are, and files as texts; what is no list the configuration refuses."""
+    if isinstance(preload, str):
+        return preload
+    return [os.fspath(one) if isinstance(one, os.PathLike) else one for one in preload]
 
 
 def _texts(paths: Iterable[str | os.PathLike[str]]) -> list[str]:

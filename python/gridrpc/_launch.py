@@ -76,7 +76,7 @@ def launch(config: Config, initializer: str | None) -> dict[str, Any]:
         "environment": [*_environment(config), *first],
         "directory": _directory(),
         "path": [on_the_wire(entry) for entry in sys.path if isinstance(entry, str)],
-        "modules": [*loaded, *config.preload],
+        "modules": loaded,
         "forked": _fork(config),
     }
 

@@ -172,6 +172,7 @@ class Grid:
         directory: str,
         path: Sequence[str],
         modules: Sequence[str],
+        compiled: Modules,
         max_queued: int,
         max_queued_bytes: int,
         shared_threshold: int,
@@ -187,6 +188,8 @@ class Grid:
         remote_environment: Sequence[tuple[str, str]] = ...,
         progress: str = "auto",
         forked: ForkedSpawner | None = None,
+        preload: Sequence[str] = ...,
+        runs_python: bool = True,
     ) -> Grid: ...
     def absent_hosts(self) -> list[str]: ...
     def stats(self) -> str: ...

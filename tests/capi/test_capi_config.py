@@ -37,6 +37,14 @@ def test_environment_and_folder_of_workers(configured, tmp_path):
     assert configured(SERVER.format(f"workDirectory {folder}"), "folder")[0] == str(folder)
 
 
+def test_modules_that_workers_have_from_the_beginning(configured, modules):
+    text = SERVER.format(f"preload {modules / 'cases.so'}\npreload cases")
+    assert configured(text, "cases/add")[0] == "0"
+    code, error = configured(SERVER.format("preload /no/such.so"), "cases/add")
+    assert code != "0"
+    assert '`preload` names "/no/such.so"' in error
+
+
 def test_time_limit_of_a_function(configured, modules):
     info = "<FUNCTION_INFO>\nhostname localhost\nfuncname cases/nap\npath {}\nsession_timeout 1\n"
     text = SERVER.format("") + info.format(modules / "cases.so") + "</FUNCTION_INFO>\n"

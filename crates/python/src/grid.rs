@@ -7,7 +7,7 @@ use gridrpc_core::{BlobId, Refusal, Resources, ServerId, Settings, Standing};
 use gridrpc_runtime::client;
 use gridrpc_runtime::client::invoke::CallOptions;
 use gridrpc_runtime::client::{
-    Config, FunctionRef, GridError, Launch, Output, Preparation, Progress, PythonWorkers,
+    Config, FunctionRef, GridError, Launch, Output, Preload, Preparation, Progress, PythonWorkers,
     RemoteWorkers, Request, Servers, SubmitError,
 };
 use gridrpc_runtime::payload::Payload;
@@ -100,9 +100,10 @@ impl Grid {
     /// Opens a grid: asks for its workers and returns at once.
     #[new]
     #[pyo3(signature = (*, workers, resources, cores, program, arguments, environment, directory, path, modules,
-                        max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
+                        compiled, max_queued, max_queued_bytes, shared_threshold, keep_free, grace,
                         retries, calls_per_process, labelled, servers=Vec::new(), agent="", here="",
-                        elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None))]
+                        elsewhere=Vec::new(), remote_environment=Vec::new(), progress="auto", forked=None,
+                        preload=Vec::new(), runs_python=true))]
     #[allow(clippy::too_many_arguments)] // the package names them all
     fn new(
         py: Python<'_>,
@@ -115,6 +116,7 @@ impl Grid {
         directory: String,
         path: Vec<String>,
         modules: Vec<String>,
+        compiled: &Modules,
         max_queued: usize,
         max_queued_bytes: u64,
         shared_threshold: usize,
@@ -130,9 +132,11 @@ impl Grid {
         remote_environment: Vec<(String, String)>,
         progress: &str,
         forked: Option<&ForkedSpawner>,
+        preload: Vec<String>,
+        runs_python: bool,
     ) -> PyResult<Grid> {
         let servers = (!servers.is_empty()).then(|| Servers {
-            list: servers.iter().map(|server| server.0.clone()).collect(),
+            list: servers.iter().map(|server| server.0.with_preload(&preload)).collect(),
             program: agent.into(),
             workers: RemoteWorkers {
                 python: (!here.is_empty()).then(|| PythonWorkers {
@@ -144,6 +148,7 @@ impl Grid {
                 }),
                 environment: remote_environment,
                 directory: directory.clone(),
+                preload: Vec::new(),
             },
         });
         let environment =
@@ -152,7 +157,11 @@ impl Grid {
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
             environment,
-            preparation: Preparation { directory, path, modules },
+            preparation: Preparation {
+                directory,
+                path,
+                preload: Preload { modules, libraries: Vec::new() },
+            },
         };
         let settings = Settings {
             workers,
@@ -165,7 +174,7 @@ impl Grid {
             calls_per_process,
             ..Settings::default()
         };
-        let config = Config {
+        let mut config = Config {
             shared_threshold,
             keep_free,
             output: if labelled { Output::Labelled } else { Output::Plain },
@@ -173,6 +182,9 @@ impl Grid {
             progress: Progress::named(progress).unwrap_or_default(),
             ..Config::here(launch, settings)
         };
+        config
+            .preload(&preload, runs_python, compiled.search())
+            .map_err(|error| errors::grid(&error))?;
         let forked = forked.and_then(ForkedSpawner::take);
         let grid = Arc::new(
             py.detach(|| client::Grid::open_with(config, forked))

@@ -65,6 +65,8 @@ pub struct Serve<'a> {
     pub modules: Vec<&'a str>,
     /// The folder for programs and modules; empty: the agent's own choice.
     pub staging: &'a str,
+    /// Hashes of compiled modules, which came before, to load before workers are started.
+    pub preload: Vec<&'a str>,
 }
 
 /// The most that an agent sends back for one [`crate::Message::Echo`], bytes.
@@ -180,7 +182,8 @@ impl Writer<'_> {
         self.text(serve.directory)?;
         self.texts(&serve.path)?;
         self.texts(&serve.modules)?;
-        self.text(serve.staging)
+        self.text(serve.staging)?;
+        self.texts(&serve.preload)
     }
 
     pub(crate) fn examine(&mut self, examine: &Examine<'_>) -> Result<(), WireError> {
@@ -257,6 +260,7 @@ impl<'a> Reader<'a> {
             path: self.texts("path")?,
             modules: self.texts("modules")?,
             staging: self.text("staging folder")?,
+            preload: self.texts("preload")?,
         })
     }
 

@@ -198,7 +198,7 @@ pub struct Stamps {
 }
 
 /// What a prepared process needs to know before it starts workers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepare<'a> {
     /// Working directory; empty: keep the inherited one.
     pub directory: &'a str,
@@ -206,6 +206,8 @@ pub struct Prepare<'a> {
     pub path: Vec<&'a str>,
     /// Modules to import, so that the workers share them.
     pub modules: Vec<&'a str>,
+    /// Files of compiled modules to load, so that the workers share them.
+    pub libraries: Vec<&'a str>,
 }
 
 /// A message, borrowed from the frame it came in.
@@ -376,6 +378,8 @@ pub enum Message<'a> {
         worker: u32,
         /// Its process id, or 0.
         pid: u32,
+        /// Whether it may be made later: the system is short of something.
+        passes: bool,
         /// Why it could not be made.
         error: &'a str,
     },
@@ -749,14 +753,16 @@ impl Message<'_> {
                 w.text(prepare.directory)?;
                 w.texts(&prepare.path)?;
                 w.texts(&prepare.modules)?;
+                w.texts(&prepare.libraries)?;
             }
             Message::Spawn { workers } => {
                 w.count(workers.len(), "number of workers")?;
                 workers.iter().for_each(|worker| w.u32(*worker));
             }
-            Message::Started { worker, pid, error } => {
+            Message::Started { worker, pid, passes, error } => {
                 w.u32(*worker);
                 w.u32(*pid);
+                w.u8((*passes).into());
                 w.prose(error);
             }
             Message::Exited { worker, pid, status, signal } => {
@@ -942,6 +948,7 @@ impl<'a> Message<'a> {
                 directory: r.text("directory")?,
                 path: r.texts("path")?,
                 modules: r.texts("modules")?,
+                libraries: r.texts("libraries")?,
             }),
             Kind::Spawn => {
                 let count = r.count(4, ANY_COUNT, "number of workers")?;
@@ -950,6 +957,7 @@ impl<'a> Message<'a> {
             Kind::Started => Message::Started {
                 worker: r.u32("worker")?,
                 pid: r.u32("pid")?,
+                passes: r.flag("passes")?,
                 error: r.text("error")?,
             },
             Kind::Exited => Message::Exited {

@@ -103,7 +103,12 @@ fn too_long_lists_and_texts() {
     for message in [
         function(FunctionForm::Named),
         function(FunctionForm::Library),
-        Message::Prepare(Prepare { directory: &text, path: Vec::new(), modules: Vec::new() }),
+        Message::Prepare(Prepare {
+            directory: &text,
+            path: Vec::new(),
+            modules: Vec::new(),
+            libraries: Vec::new(),
+        }),
     ] {
         let error = refused(&message);
         assert_eq!(error, too_large("text length", text.len() as u64, MAX_BODY as u64));
@@ -178,7 +183,7 @@ fn what_somebody_has_said_is_cut_and_keeps_no_message_from_being_sent() {
         &|message| matches!(message, Message::CallbackFailure { message, .. } if is_end(message)),
     );
     sent(
-        &Message::Started { worker: 1, pid: 0, error: &long },
+        &Message::Started { worker: 1, pid: 0, passes: true, error: &long },
         &|message| matches!(message, Message::Started { error, .. } if is_end(error)),
     );
     let stamps = Stamps::default();

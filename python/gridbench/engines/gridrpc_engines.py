@@ -168,7 +168,9 @@ class NativeEngine(GridEngine):
         self._found: dict[str, Any] = {}
 
     def _open(self, workers: int) -> gridrpc.Grid:
-        return gridrpc.Grid(worker="native", modules=[module()], **self._place(workers))
+        # Loaded before the workers are forked, like what Python workers import.
+        tasks = [module()]
+        return gridrpc.Grid(worker="native", modules=tasks, preload=tasks, **self._place(workers))
 
     def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """A call of the module's function; raises Cannot if there is none."""

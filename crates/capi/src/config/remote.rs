@@ -90,6 +90,7 @@ fn described_as(
     Described {
         directory: directory.map(|directory| directory.display().to_string()),
         environment: settings.environment.clone(),
+        preload: settings.preload.clone(),
         addresses: reached_by.cloned().into_iter().collect(),
         ports: client.listen_port.map(|port| (port, port)),
         start_timeout: time(settings.job_start_timeout).max(SHORTEST),
@@ -196,6 +197,7 @@ mod tests {
                 redirect_outerr false
                 workDirectory /scratch
                 environment B=3
+                preload lapack
                 heartbeat 10 s
                 heartbeat_timeoutCount 3
                 compress zlib
@@ -209,6 +211,7 @@ mod tests {
         let expected = Described {
             directory: Some("/scratch".into()),
             environment: vec![pair("A", "1"), pair("B", "3")],
+            preload: vec!["lapack".into()],
             addresses: vec!["head.example.org".into()],
             ports: Some((4000, 4000)),
             start_timeout: Duration::from_secs(120),

@@ -57,6 +57,8 @@ pub struct ServerSettings {
     pub work_directory: Option<PathBuf>,
     /// Environment variables of workers, beside the client's.
     pub environment: Vec<(String, String)>,
+    /// Modules that workers have loaded before their first call: by name or file.
+    pub preload: Vec<String>,
     /// The information source that tells of the server's modules.
     pub information_source: Option<String>,
     /// How to look into workers.
@@ -129,6 +131,7 @@ impl Default for ServerSettings {
             argument_transfer: ArgumentTransfer::Wait,
             work_directory: None,
             environment: Vec::new(),
+            preload: Vec::new(),
             information_source: None,
             debug: Debug::default(),
             elsewhere: Elsewhere::default(),
@@ -156,6 +159,7 @@ pub(super) struct Draft {
     argument_transfer: Option<ArgumentTransfer>,
     work_directory: Option<PathBuf>,
     environment: Vec<(String, String)>,
+    preload: Vec<String>,
     information_source: Option<String>,
     debug: Option<bool>,
     debug_display: Option<String>,
@@ -200,6 +204,7 @@ impl Draft {
             }
             "workDirectory" => self.work_directory = Some(values::word(words)?.into()),
             "environment" => self.environment.push(variable(words)?),
+            "preload" => self.preload.push(values::word(words)?.into()),
             "information_source_tag" => {
                 self.information_source = Some(values::word(words)?.into());
             }
@@ -214,7 +219,7 @@ impl Draft {
     }
 
     /// What is not said is as in `default`. Variables of the same name take the place of inherited
-    /// ones.
+    /// ones; modules to preload add up.
     pub(super) fn over(&self, default: &ServerSettings) -> ServerSettings {
         let mut environment = default.environment.clone();
         for (name, value) in &self.environment {
@@ -231,6 +236,7 @@ impl Draft {
             argument_transfer: self.argument_transfer.unwrap_or(default.argument_transfer),
             work_directory: self.work_directory.clone().or_else(|| default.work_directory.clone()),
             environment,
+            preload: [&default.preload[..], &self.preload].concat(),
             information_source: or(&self.information_source, &default.information_source),
             debug: Debug {
                 enabled: self.debug.unwrap_or(default.debug.enabled),
@@ -283,6 +289,13 @@ mod tests {
         let settings = draft(&[("environment", "A=x=y"), ("environment", "C=")]).over(&default);
         let expected = [("B", "2"), ("A", "x=y"), ("C", "")];
         assert_eq!(settings.environment, expected.map(|(n, v)| (n.to_string(), v.to_string())));
+    }
+
+    #[test]
+    fn modules_to_preload_add_up() {
+        let default = draft(&[("preload", "lapack")]).over(&ServerSettings::default());
+        let settings = draft(&[("preload", "./fft.so"), ("preload", "a")]).over(&default);
+        assert_eq!(settings.preload, ["lapack", "./fft.so", "a"]);
     }
 
     #[test]

@@ -134,6 +134,7 @@ const ANY_SERVER: &[Row] = &[
     ("argument_transfer", Role::Used),
     ("workDirectory", Role::Used),
     ("environment", Role::Repeated),
+    ("preload", Role::Repeated),
     ("information_source_tag", Role::Used),
     ("debug", Role::Used),
     ("debug_display", Role::Used),

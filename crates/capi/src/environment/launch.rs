@@ -6,10 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gridrpc_core::{MEMORY, Resources, Settings as Bounds};
+use gridrpc_runtime::client::invoke::ModuleSearch;
 use gridrpc_runtime::client::{Config, Launch, Output, Preparation, RemoteWorkers, Servers};
 use gridrpc_runtime::servers::{self, Server};
 use gridrpc_runtime::{memory, numerical};
 
+use crate::call::outcome;
 use crate::config::{self, ClientConfig, Debug, ServerSettings, StartedServer, ThisMachine};
 use crate::errors::ErrorCode;
 use crate::failure::Failure;
@@ -25,9 +27,13 @@ fn processors() -> usize {
 }
 
 /// What the grid is to be, and the servers of the configuration that it starts on other machines.
-pub fn config(client: &ClientConfig) -> Result<(Config, Vec<StartedServer>), Failure> {
+/// `search` finds modules.
+pub fn config(
+    client: &ClientConfig,
+    search: &ModuleSearch,
+) -> Result<(Config, Vec<StartedServer>), Failure> {
     let processors = processors();
-    let (servers, started) = servers(client)?;
+    let (mut servers, started) = servers(client)?;
     let here = if started.is_empty() { None } else { client.here(&ThisMachine) };
     let settings = match here {
         _ if started.is_empty() => client.default_server(),
@@ -49,6 +55,10 @@ pub fn config(client: &ClientConfig) -> Result<(Config, Vec<StartedServer>), Fai
     let directory =
         settings.work_directory.as_ref().map(|directory| directory.display().to_string());
     let program = program()?;
+    if started.is_empty() {
+        let with_own = |server: &Server| server.with_preload(&settings.preload);
+        servers = servers.iter().map(with_own).collect();
+    }
     let servers = (!servers.is_empty()).then(|| Servers {
         list: servers,
         program: program.clone(),
@@ -74,7 +84,10 @@ pub fn config(client: &ClientConfig) -> Result<(Config, Vec<StartedServer>), Fai
         ..Bounds::default()
     };
     let output = if settings.redirect_outerr { Output::Labelled } else { Output::Kept };
-    Ok((Config { output, servers, ..Config::here(launch, bounds) }, started))
+    let mut config = Config { output, servers, ..Config::here(launch, bounds) };
+    let preloaded = config.preload(&settings.preload, false, search);
+    preloaded.map_err(|error| outcome::refused("grpc_initialize", &error))?;
+    Ok((config, started))
 }
 
 /// The places with workers elsewhere: those that the environment names, or else those of the configuration that

@@ -156,7 +156,7 @@ impl Environment {
     fn open(settings: Settings) -> Result<Arc<Environment>, Failure> {
         let host = host_name();
         let log = Log::open(&settings.config, &host);
-        let (config, started) = launch::config(&settings.config)?;
+        let (config, started) = launch::config(&settings.config, settings.search())?;
         for warning in settings.config.warnings(&started) {
             log.write(Level::Warning, || warning.to_string());
         }

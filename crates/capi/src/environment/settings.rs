@@ -91,6 +91,11 @@ impl Settings {
         Ok(Settings::new(config?))
     }
 
+    /// Where modules are looked for.
+    pub fn search(&self) -> &ModuleSearch {
+        &self.search
+    }
+
     /// What holds for the server that is meant when a program names none.
     pub fn default_server(&self) -> &ServerSettings {
         self.config.default_server().map_or(&self.config.server_default, |server| &server.settings)

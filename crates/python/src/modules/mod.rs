@@ -28,6 +28,12 @@ pub struct Modules {
     search: invoke::ModuleSearch,
 }
 
+impl Modules {
+    pub fn search(&self) -> &invoke::ModuleSearch {
+        &self.search
+    }
+}
+
 #[pymethods]
 impl Modules {
     /// Looks in these files and folders, then where the environment and the catalogue say.

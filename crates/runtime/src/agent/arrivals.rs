@@ -135,3 +135,20 @@ impl Places {
         Ok((payload, lents))
     }
 }
+
+/// The bytes of each section.
+pub(super) fn all(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<Vec<u8>> {
+    let mut streams = streams.into_iter();
+    sections
+        .iter()
+        .map(|section| match section.place {
+            Place::Inline(bytes) => bytes.to_vec(),
+            _ => streams.next().map(Stream::into_bytes).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// The bytes of the first section.
+pub(super) fn whole(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<u8> {
+    all(sections, streams).into_iter().next().unwrap_or_default()
+}

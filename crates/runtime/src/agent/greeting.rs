@@ -11,9 +11,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::agent::AgentError;
 use crate::agent::answers::Answers;
+use crate::agent::arrivals::whole;
 use crate::agent::examining::{self, Examining};
+use crate::agent::modules::ModuleFiles;
 use crate::client::upstream::Upstream;
-use crate::client::{Config, Launch, Output, Preparation};
+use crate::client::{Config, Launch, Output, Preload, Preparation};
 use crate::link::{LinkError, Received, Receiver, Socket};
 use crate::memory;
 use crate::numerical;
@@ -32,11 +34,20 @@ pub(super) struct Wanted {
     keep_free: u64,
     pub(super) heartbeat: Option<Duration>,
     pub(super) compression: Compression,
-    pub(super) staging: String,
+    pub(super) modules: ModuleFiles,
+    /// Files of modules to load before workers are started, or why one is not there.
+    libraries: Result<Vec<String>, String>,
 }
 
 impl Wanted {
-    fn new(serve: &Serve<'_>) -> io::Result<Wanted> {
+    /// `sent`: modules that came before.
+    fn new(serve: &Serve<'_>, sent: Vec<Sent>) -> io::Result<Wanted> {
+        let mut modules = ModuleFiles::new(serve.staging);
+        for Sent { hash, name, content } in sent {
+            modules.keep(&hash, &name, &content);
+        }
+        let file = |hash: &&str| modules.find(hash).map(|file| file.display().to_string());
+        let libraries = serve.preload.iter().map(file).collect();
         let processors = processors();
         let workers = if serve.workers == 0 { processors as u32 } else { serve.workers };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -56,7 +67,7 @@ impl Wanted {
                 preparation: Preparation {
                     directory: serve.directory.to_owned(),
                     path: texts(&serve.path),
-                    modules: texts(&serve.modules),
+                    preload: Preload { modules: texts(&serve.modules), libraries: Vec::new() },
                 },
             },
             settings: Settings {
@@ -75,18 +86,32 @@ impl Wanted {
                 1 => Compression::Auto,
                 _ => Compression::On,
             },
-            staging: serve.staging.to_owned(),
+            modules,
+            libraries,
         })
     }
 
-    pub(super) fn config(&self) -> Config {
-        Config {
+    /// What the grid of this host is to be.
+    ///
+    /// # Errors
+    /// Why it cannot have what the client wants.
+    pub(super) fn config(&self) -> Result<Config, String> {
+        let mut launch = self.launch.clone();
+        launch.preparation.preload.libraries = self.libraries.clone()?;
+        Ok(Config {
             shared_threshold: self.shared_threshold,
             keep_free: self.keep_free,
             output: Output::Upstream,
-            ..Config::here(self.launch.clone(), self.settings.clone())
-        }
+            ..Config::here(launch, self.settings.clone())
+        })
     }
+}
+
+/// A module that the client has sent.
+struct Sent {
+    hash: String,
+    name: String,
+    content: Vec<u8>,
 }
 
 /// How many processors this agent was told that it has; 0: nothing was said.
@@ -138,6 +163,7 @@ pub(super) fn greet(
     answers.settle();
     let mut until = Instant::now() + GREETING;
     let mut examined = false;
+    let mut sent = Vec::new();
     let mut answer: Option<Option<Wanted>> = None;
     while answer.is_none() {
         if Instant::now() >= until {
@@ -156,7 +182,8 @@ pub(super) fn greet(
             // It has examined this host, and has no other use for it.
             Ok(0) if examined => return Ok(None),
             Ok(0) => return Err(LinkError::Io(io::ErrorKind::UnexpectedEof.into()).into()),
-            Ok(_) => {}
+            // Modules may take their time.
+            Ok(_) => until = Instant::now() + GREETING,
             Err(error) if is_passing(&error) => continue,
             Err(error) => return Err(LinkError::Io(error).into()),
         }
@@ -165,7 +192,13 @@ pub(super) fn greet(
         while more && answer.is_none() {
             more = receiver.drain_one(&mut |received: Received<'_>| match received.message {
                 Message::Serve(serve) => {
-                    answer = Some(Some(Wanted::new(&serve).map_err(LinkError::Io)?));
+                    let sent = std::mem::take(&mut sent);
+                    answer = Some(Some(Wanted::new(&serve, sent).map_err(LinkError::Io)?));
+                    Ok(())
+                }
+                Message::Module { hash, name, sections } => {
+                    let content = whole(&sections, received.streams);
+                    sent.push(Sent { hash: hash.to_owned(), name: name.to_owned(), content });
                     Ok(())
                 }
                 Message::Goodbye => {

@@ -65,6 +65,9 @@ pub enum AgentError {
     /// The workers cannot be had.
     #[error(transparent)]
     Grid(#[from] GridError),
+    /// What the workers are to have is not there.
+    #[error("{0}")]
+    NoWorkers(String),
     /// The system refused something.
     #[error("{what}: {error}")]
     System {

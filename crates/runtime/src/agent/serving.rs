@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::agent::answers::{Answers, Running, loss_on_the_wire};
-use crate::agent::arrivals::Places;
+use crate::agent::arrivals::{Places, all, whole};
 use crate::agent::callbacks::{Backwards, Waiting};
 use crate::agent::examining::Examining;
 use crate::agent::filling::Filling;
@@ -30,6 +30,7 @@ use crate::payload::Payload;
 use crate::segment::Lent;
 use crate::sys::monotonic_ns;
 use crate::transport::dial::Dialled;
+use crate::worker::NOT_PRELOADED;
 
 /// The longest payload that is taken, bytes: the address space sets the real bound.
 const MAX_PAYLOAD: u64 = 1 << 40;
@@ -131,7 +132,17 @@ pub(super) fn serve(
     let upstream: Arc<dyn Upstream> = Arc::clone(&answers) as _;
     answers.up.compress(wanted.compression);
     spreading.compression = wanted.compression;
-    let grid = Arc::new(Grid::open_for(wanted.config(), None, Some(upstream))?);
+    let config = match wanted.config() {
+        Ok(config) => config,
+        Err(why) => {
+            let why = format!("{NOT_PRELOADED}{why}");
+            let cause = HostLoss::FAILED;
+            answers.tell(&Message::NoWorkers(HostLoss { cause, why: &why, ..HostLoss::default() }));
+            answers.settle();
+            return Err(AgentError::NoWorkers(why));
+        }
+    };
+    let grid = Arc::new(Grid::open_for(config, None, Some(upstream))?);
     let unwanted = Arc::new(AtomicBool::new(false));
     let (told, to_wake) = (Arc::clone(&unwanted), Arc::clone(&answers));
     input.tell(move || {
@@ -147,7 +158,7 @@ pub(super) fn serve(
         waiting: Arc::default(),
         places,
         spreading,
-        modules: ModuleFiles::new(&wanted.staging),
+        modules: wanted.modules,
         functions: HashMap::new(),
         blobs: HashSet::new(),
         wide: HashMap::new(),
@@ -561,21 +572,4 @@ fn given_up() -> HostLoss<'static> {
 fn now() -> Stamps {
     let now = monotonic_ns();
     Stamps { received: now, calc_in: now, calc_out: now, ..Stamps::default() }
-}
-
-/// The bytes of each section.
-fn all(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<Vec<u8>> {
-    let mut streams = streams.into_iter();
-    sections
-        .iter()
-        .map(|section| match section.place {
-            gridrpc_wire::Place::Inline(bytes) => bytes.to_vec(),
-            _ => streams.next().map(Stream::into_bytes).unwrap_or_default(),
-        })
-        .collect()
-}
-
-/// The bytes of the first section.
-fn whole(sections: &[Section<'_>], streams: Vec<Stream>) -> Vec<u8> {
-    all(sections, streams).into_iter().next().unwrap_or_default()
 }

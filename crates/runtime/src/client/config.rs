@@ -16,8 +16,17 @@ pub struct Preparation {
     pub directory: String,
     /// Where modules are looked for.
     pub path: Vec<String>,
-    /// Modules to import.
+    /// What workers have from the beginning.
+    pub preload: Preload,
+}
+
+/// Modules that are loaded before workers are forked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preload {
+    /// Python modules, by name.
     pub modules: Vec<String>,
+    /// Compiled ones, by file.
+    pub libraries: Vec<String>,
 }
 
 /// The program that starts workers.
@@ -88,6 +97,8 @@ pub struct RemoteWorkers {
     pub environment: Vec<(String, String)>,
     /// Working directory on this machine, for servers that name none; empty: where the agent is.
     pub directory: String,
+    /// What they have from the beginning, for each server; none: nothing.
+    pub preload: Vec<Preload>,
 }
 
 /// How Python workers are started.

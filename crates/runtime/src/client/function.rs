@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use gridrpc_core::FunctionId;
-use gridrpc_wire::FunctionForm;
+use gridrpc_wire::{FunctionForm, Message, Place, Section, WireError};
 
+use crate::link::Outbound;
 use crate::loan::Source;
 
 /// What workers are told of a function.
@@ -54,6 +55,19 @@ impl Staged {
         let staged = Staged { hash, name, content: Arc::new(Source::owned(content)) };
         files.insert(path.to_vec(), (written, staged.clone()));
         Ok(staged)
+    }
+}
+
+impl Staged {
+    /// Sends it to a host, before all that is pushed later.
+    ///
+    /// # Errors
+    /// When it exceeds a bound of the format.
+    pub(crate) fn push(&self, up: &Outbound) -> Result<(), WireError> {
+        let section = Section { len: self.content.len() as u64, place: Place::Stream };
+        let sections = vec![section];
+        let message = Message::Module { hash: &self.hash, name: &self.name, sections };
+        up.push_in_line(&message, [Arc::clone(&self.content)].into())
     }
 }
 

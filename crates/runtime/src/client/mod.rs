@@ -31,7 +31,7 @@ pub use call::{
     Call, CallbackHandler, Callbacks, Dependency, Hold, Outcome, Profile, Watch, Watcher,
 };
 pub use common::request::{Request, SubmitError};
-pub use config::{Config, Launch, Preparation, PythonWorkers, RemoteWorkers, Servers};
+pub use config::{Config, Launch, Preload, Preparation, PythonWorkers, RemoteWorkers, Servers};
 pub use error::GridError;
 pub use function::FunctionRef;
 pub use grid::{Counts, Grid, Waiter};

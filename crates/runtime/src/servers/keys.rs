@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 /// All keys.
-const KEYS: [(&str, Kind); 38] = [
+const KEYS: [(&str, Kind); 39] = [
     ("launcher", Kind::Text),
     ("hosts", Kind::List),
     ("workers", Kind::Number),
@@ -38,6 +38,7 @@ const KEYS: [(&str, Kind); 38] = [
     ("program", Kind::Text),
     ("directory", Kind::Text),
     ("environment", Kind::Table),
+    ("preload", Kind::List),
     ("addresses", Kind::List),
     ("ports", Kind::Text),
     ("start_timeout", Kind::Number),
@@ -143,6 +144,7 @@ pub(super) struct Draft {
     program: Option<String>,
     directory: Option<String>,
     environment: Vec<(String, String)>,
+    preload: Option<Vec<String>>,
     /// In bytes.
     memory: Option<u64>,
     resources: Vec<(String, u64)>,
@@ -210,6 +212,7 @@ impl Draft {
             "python" => self.python = Some(entry.text()?),
             "program" => self.program = Some(entry.text()?),
             "directory" => self.directory = Some(entry.text()?),
+            "preload" => self.preload = Some(entry.modules()?),
             "ports" => self.ports = Some(entry.ports()?),
             "start_timeout" => self.start_timeout = Some(entry.seconds(0.1, LONGEST_WAIT)?),
             "stop_timeout" => self.stop_timeout = Some(entry.seconds(0.0, LONGEST_WAIT)?),
@@ -322,6 +325,7 @@ impl Draft {
             program: or(self.program, &defaults.program),
             directory: or(self.directory, &defaults.directory),
             environment,
+            preload: self.preload.or_else(|| defaults.preload.clone()).unwrap_or_default(),
             memory,
             resources,
             addresses: self.addresses.or_else(|| defaults.addresses.clone()).unwrap_or_default(),

@@ -61,6 +61,8 @@ pub struct Server {
     pub directory: Option<String>,
     /// Environment variables of the workers.
     pub environment: Vec<(String, String)>,
+    /// Modules that its workers load while they start, beside those of the grid: names, and files of compiled ones.
+    pub preload: Vec<String>,
     /// Memory of each host that calls may ask for, bytes; none: what the host says. Not of a batch system, which is
     /// asked for it.
     pub memory: Option<u64>,
@@ -104,6 +106,7 @@ impl Server {
             program: None,
             directory: None,
             environment: Vec::new(),
+            preload: Vec::new(),
             memory: None,
             resources: Vec::new(),
             addresses: Vec::new(),
@@ -118,6 +121,12 @@ impl Server {
             min_hosts: None,
             idle: IDLE,
         }
+    }
+
+    /// The same server, whose workers load these modules as well while they start.
+    #[must_use]
+    pub fn with_preload(&self, modules: &[String]) -> Server {
+        Server { preload: [modules, &self.preload].concat(), ..self.clone() }
     }
 
     /// What each host has for calls. `memory`: what it says that it has, once it has said so; 0: that is not known.

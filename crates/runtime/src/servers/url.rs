@@ -186,7 +186,7 @@ fn line(key: &str, values: &[String]) -> String {
     let value = match kind(key) {
         Some(Kind::Number) => numeric(value),
         Some(Kind::Flag) if matches!(value, "true" | "false") => value.to_owned(),
-        Some(Kind::List) if key == "addresses" => {
+        Some(Kind::List) if matches!(key, "addresses" | "preload") => {
             let parts = values.iter().flat_map(|value| value.split(','));
             list(&parts.map(str::to_owned).collect::<Vec<_>>())
         }

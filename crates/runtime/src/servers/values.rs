@@ -233,6 +233,13 @@ impl<'a> Entry<'a> {
         items.map(|item| item.line()).collect()
     }
 
+    /// Names of modules, or files of them.
+    pub(super) fn modules(&self) -> Result<Vec<String>, Fault> {
+        const EXPECTED: &str = "a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";
+        let items = self.items().ok_or_else(|| self.wrong(EXPECTED))?;
+        items.map(|item| item.line()).collect()
+    }
+
     /// Options of a command, or settings: a list of texts of one line, each with a dash in front.
     pub(super) fn options(&self) -> Result<Vec<String>, Fault> {
         const EXPECTED: &str = "a list of options, such as [\"--qos=long\"]";

@@ -43,6 +43,7 @@ fn table(server: &Server) -> String {
     line("program", server.program.as_deref().map(quoted));
     line("directory", server.directory.as_deref().map(quoted));
     line("environment", variables(&server.environment));
+    line("preload", (!server.preload.is_empty()).then(|| list(&server.preload)));
     line("memory", server.memory.map(|bytes| quoted(&format!("{bytes} B"))));
     line("resources", resources(&server.resources));
     line("addresses", (!server.addresses.is_empty()).then(|| list(&server.addresses)));

@@ -19,4 +19,5 @@ mod threads;
 pub use link::{Answer, CallbackAnswer, Job, KnownFunction, Turn, WorkerLink};
 pub use module::{Modules, Program, environment as ranks_environment, run_rank};
 pub use native::serve as serve_native;
+pub(crate) use spawner::NOT_PRELOADED;
 pub use spawner::{Role, Spawner};

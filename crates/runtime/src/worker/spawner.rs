@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use nix::unistd::{Pid, getppid, setpgid};
 use crate::link::{LinkError, Received, Receiver, Sender, Socket};
 use crate::transport::Unix;
 use crate::worker::leftovers::Leftovers;
+use crate::worker::module::preload;
 use crate::worker::orphan;
 use crate::worker::stopped::Stopped;
 use crate::{memory, pages};
@@ -42,6 +44,8 @@ pub struct Spawner {
     children: SignalFd,
     /// Process ids of the workers alive, by number.
     workers: HashMap<u32, Pid>,
+    /// Compiled modules that are still to be loaded.
+    to_load: Vec<PathBuf>,
     leftovers: Leftovers,
     stopped: Stopped,
     old_mask: SigSet,
@@ -62,6 +66,8 @@ const GRACE: Duration = Duration::from_millis(300);
 const DYING: Duration = Duration::from_secs(1);
 /// How long after the first workers have been started there is time for what can wait.
 const LEISURE: Duration = Duration::from_millis(50);
+/// What is told of workers that lack a module begins so.
+pub(crate) const NOT_PRELOADED: &str = "what `preload` names cannot be loaded: ";
 /// When memory runs out, workers go before the client: a call is lost, not all of them.
 const OOM_SCORE: &str = "300";
 
@@ -93,6 +99,7 @@ impl Spawner {
             sender: Sender::new(control),
             children,
             workers: HashMap::new(),
+            to_load: Vec::new(),
             leftovers: Leftovers::new()?,
             stopped: Stopped::new(),
             old_mask,
@@ -156,7 +163,7 @@ impl Spawner {
             self.end_stopped();
             if self.leisure.is_some_and(|from| Instant::now() >= from) {
                 (self.leisure, self.had_leisure) = (None, true);
-                let nothing = Prepare { directory: "", path: Vec::new(), modules: Vec::new() };
+                let nothing = Prepare::default();
                 orphan::while_busy(self.leftovers.own(), || prepare(&nothing))?;
                 self.leftovers.note_own(self.workers.values().copied());
             }
@@ -212,12 +219,18 @@ impl Spawner {
         &mut self,
         prepare: &mut impl FnMut(&Prepare<'_>) -> Result<(), E>,
     ) -> Result<Vec<SpawnRequest>, E> {
-        let Spawner { receiver, workers, closing, leftovers, .. } = self;
+        let Spawner { receiver, workers, closing, leftovers, to_load, .. } = self;
         let mut requests = Vec::new();
         receiver.drain(|received: Received<'_>| -> Result<(), E> {
             match received.message {
                 Message::Prepare(preparation) => {
-                    orphan::while_busy(leftovers.own(), || prepare(&preparation))?;
+                    to_load.extend(preparation.libraries.iter().map(PathBuf::from));
+                    orphan::while_busy(leftovers.own(), || {
+                        prepare(&preparation)?;
+                        // What cannot be loaded is told to whoever wants workers.
+                        let _ = load(to_load);
+                        Ok::<(), E>(())
+                    })?;
                     leftovers.note_own(workers.values().copied());
                 }
                 Message::Spawn { workers } => requests.push((workers, received.descriptors)),
@@ -244,6 +257,16 @@ impl Spawner {
         descriptors: Vec<OwnedFd>,
         fork: &mut impl FnMut() -> Result<Option<i32>, E>,
     ) -> Result<Option<OwnedFd>, E> {
+        if let Err(why) = orphan::while_busy(self.leftovers.own(), || load(&mut self.to_load)) {
+            let error = format!("{NOT_PRELOADED}{why}");
+            for worker in workers {
+                let told =
+                    Message::Started { worker: *worker, pid: 0, passes: false, error: &error };
+                self.report(&told)?;
+            }
+            self.flush()?;
+            return Ok(None);
+        }
         let ours = Pid::this();
         let mut descriptors = descriptors.into_iter();
         for worker in workers {
@@ -258,11 +281,13 @@ impl Spawner {
                 }
                 Ok(Some(pid)) => {
                     self.workers.insert(*worker, Pid::from_raw(pid));
-                    self.report(&Message::Started { worker: *worker, pid: pid as u32, error: "" })?;
+                    let (pid, passes, error) = (pid as u32, false, "");
+                    self.report(&Message::Started { worker: *worker, pid, passes, error })?;
                 }
                 Err(_) => {
                     let error = &io::Error::last_os_error().to_string();
-                    self.report(&Message::Started { worker: *worker, pid: 0, error })?;
+                    let (pid, passes) = (0, true);
+                    self.report(&Message::Started { worker: *worker, pid, passes, error })?;
                 }
             }
         }
@@ -386,6 +411,15 @@ impl Spawner {
         let _ = self.sender.flush();
         Ok(())
     }
+}
+
+/// Loads modules, and strikes off those that are loaded.
+fn load(modules: &mut Vec<PathBuf>) -> Result<(), String> {
+    while let Some(module) = modules.first() {
+        preload::load(module)?;
+        modules.remove(0);
+    }
+    Ok(())
 }
 
 fn time_until(due: Option<Instant>) -> PollTimeout {

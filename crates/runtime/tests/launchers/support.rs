@@ -65,6 +65,7 @@ pub fn server(launcher: LauncherKind) -> Server {
         program: None,
         directory: None,
         environment: Vec::new(),
+        preload: Vec::new(),
         memory: None,
         resources: Vec::new(),
         addresses: Vec::new(),

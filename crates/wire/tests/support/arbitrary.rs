@@ -105,12 +105,13 @@ fn shared_memory() -> impl Strategy<Value = Message<'static>> {
 
 fn spawner() -> impl Strategy<Value = Message<'static>> {
     let texts = || vec(text(), 0..6);
-    let prepare = (text(), texts(), texts()).prop_map(|(directory, path, modules)| {
-        Message::Prepare(Prepare { directory, path, modules })
-    });
+    let prepare =
+        (text(), texts(), texts(), texts()).prop_map(|(directory, path, modules, libraries)| {
+            Message::Prepare(Prepare { directory, path, modules, libraries })
+        });
     let spawn = vec(any::<u32>(), 0..200).prop_map(|workers| Message::Spawn { workers });
-    let started = (any::<u32>(), any::<u32>(), text())
-        .prop_map(|(worker, pid, error)| Message::Started { worker, pid, error });
+    let started = (any::<u32>(), any::<u32>(), any::<bool>(), text())
+        .prop_map(|(worker, pid, passes, error)| Message::Started { worker, pid, passes, error });
     let exited = any::<[u32; 4]>().prop_map(|[worker, pid, status, signal]| Message::Exited {
         worker,
         pid,
@@ -146,7 +147,7 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
         );
     let pass = (any::<u64>(), any::<u32>(), any::<[u8; 32]>(), texts())
         .prop_map(|(blob, to, secret, addresses)| Message::Pass { blob, to, secret, addresses });
-    let lists = (texts(), texts(), texts(), texts());
+    let lists = (texts(), texts(), texts(), texts(), texts());
     let serve = (
         (any::<u8>(), 0..=2_u8),
         any::<[u32; 2]>(),
@@ -156,7 +157,7 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
     )
         .prop_map(
             |((version, compression), small, large, [program, directory, staging], lists)| {
-                let (arguments, environment, path, modules) = lists;
+                let (arguments, environment, path, modules, preload) = lists;
                 let [shared_threshold, keep_free, grace, calls_per_process, heartbeat] = large;
                 Message::Serve(Serve {
                     version,
@@ -175,6 +176,7 @@ fn hosts() -> impl Strategy<Value = Message<'static>> {
                     path,
                     modules,
                     staging,
+                    preload,
                 })
             },
         );

@@ -98,11 +98,13 @@ pub fn message(json: &Json) -> Message<'static> {
             directory: object.text("directory"),
             path: object.texts("path"),
             modules: object.texts("modules"),
+            libraries: object.texts("libraries"),
         }),
         "Spawn" => Message::Spawn { workers: object.list("workers").iter().map(as_int).collect() },
         "Started" => Message::Started {
             worker: object.int("worker"),
             pid: object.int("pid"),
+            passes: object.bool("passes"),
             error: object.text("error"),
         },
         "Exited" => Message::Exited {
@@ -154,6 +156,7 @@ pub fn message(json: &Json) -> Message<'static> {
             path: object.texts("path"),
             modules: object.texts("modules"),
             staging: object.text("staging"),
+            preload: object.texts("preload"),
         }),
         "Workers" => Message::Workers { ready: object.int("ready"), wanted: object.int("wanted") },
         "NoWorkers" => Message::NoWorkers(object.loss("loss")),

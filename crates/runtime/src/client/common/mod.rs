@@ -5,6 +5,7 @@ mod gather;
 mod nested;
 pub(crate) mod request;
 
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gridrpc_core::{FunctionId, Time};
@@ -154,6 +155,12 @@ impl Common {
             state.drop_segments(&gone, true);
             self.finish(state);
         }
+    }
+
+    /// The file of a module, for hosts.
+    pub(crate) fn staged(&self, path: &str) -> io::Result<Staged> {
+        let files = self.staged.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Staged::read(files, path.as_bytes())
     }
 
     /// Makes a function known.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gridrpc_core::{Cause, Loss};
 
 use crate::launcher::QUEUED;
+use crate::worker::NOT_PRELOADED;
 
 /// What its Python says that belongs to an installation of another minor version: _versions.py.
 const OTHER_PYTHON: &str = "is of another minor version than the client's Python";
@@ -35,6 +36,7 @@ pub(crate) fn no_workers(python: &str, loss: &Loss) -> String {
             "{why}: see that this Python is there, or name another one by `python` in the configuration of \
              the server"
         ),
+        Cause::Failed(why) if why.starts_with(NOT_PRELOADED) => why.clone(),
         cause => {
             let last = loss.stderr.lines().rev().find(|line| !line.trim().is_empty());
             let last = last.map(|line| format!(": {}", line.trim())).unwrap_or_default();
@@ -139,6 +141,8 @@ mod tests {
         assert!(text.contains("`/opt/python -m pip install gridrpc`"), "{text}");
         let text = told("could not run `/opt/python`: No such file", "");
         assert!(text.contains("No such file: see that this Python is there"), "{text}");
+        let why = format!("{NOT_PRELOADED}could not load `x.so`");
+        assert_eq!(told(&why, ""), why);
         let text = told("ended", "Traceback:\nFileNotFoundError: '/x'\n");
         assert!(text.contains("failed: ended: FileNotFoundError: '/x'; see"), "{text}");
     }

@@ -2,13 +2,22 @@
 
 use gridrpc_wire::{Serve, VERSION};
 
-use crate::client::config::Config;
+use crate::client::common::Common;
+use crate::client::config::{Config, Preload};
+use crate::client::function::Staged;
 use crate::client::hosts::launching::Plan;
 use crate::client::hosts::peers::Hosts;
 use crate::servers::{Compression, LauncherKind, Server};
+use crate::worker::NOT_PRELOADED;
 
 impl Hosts {
-    pub(crate) fn serve<'a>(&'a self, plan: &Plan, common: &'a Wishes) -> Serve<'a> {
+    /// `staged`: the compiled modules that are loaded before workers are started.
+    pub(crate) fn serve<'a>(
+        &'a self,
+        plan: &Plan,
+        common: &'a Wishes,
+        staged: &'a [Staged],
+    ) -> Serve<'a> {
         let server = self.launching.server(plan);
         let here = server.launcher.shares_files();
         let workers = &self.workers;
@@ -27,6 +36,7 @@ impl Hosts {
                 Compression::Auto => 1,
                 Compression::On => 2,
             },
+            preload: staged.iter().map(|module| module.hash.as_str()).collect(),
             ..Serve::default()
         };
         serve.directory = match &server.directory {
@@ -39,13 +49,32 @@ impl Hosts {
             let same = here && serve.program == python.here;
             let arguments = if same { &python.arguments_here } else { &python.arguments };
             serve.arguments = arguments.iter().map(String::as_str).collect();
-            serve.modules = python.modules.iter().map(String::as_str).collect();
+            let preload = self.preload(plan).map(|preload| &preload.modules);
+            let modules = python.modules.iter().chain(preload.into_iter().flatten());
+            serve.modules = modules.map(String::as_str).collect();
             if same {
                 serve.path = python.path.iter().map(String::as_str).collect();
             }
         }
         serve.environment = common.environment[plan.server].iter().map(String::as_str).collect();
         serve
+    }
+
+    fn preload(&self, plan: &Plan) -> Option<&Preload> {
+        self.workers.preload.get(plan.server)
+    }
+
+    /// The compiled modules that a host is sent before its workers are started.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub(crate) fn staged(&self, plan: &Plan, common: &Common) -> Result<Vec<Staged>, String> {
+        let libraries = self.preload(plan).map_or(&[][..], |preload| &preload.libraries);
+        let read = |path: &String| {
+            let read = common.staged(path);
+            read.map_err(|error| format!("{NOT_PRELOADED}could not read `{path}`: {error}"))
+        };
+        libraries.iter().map(read).collect()
     }
 
     /// What Python workers of a server run; none: they are native.

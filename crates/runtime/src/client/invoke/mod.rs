@@ -5,6 +5,7 @@ mod chunk;
 mod chunk_landing;
 mod given;
 mod landing;
+mod preload;
 mod prepare;
 mod prepared;
 mod sections;

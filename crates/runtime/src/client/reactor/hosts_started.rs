@@ -186,18 +186,24 @@ impl Reactor {
         let server = hosts.launching.server(&plan);
         let (name, offers) = (server.name.clone(), server.offers(Some(memory)));
         let id = hosts.id(index);
-        let serve = hosts.serve(&plan, &wishes);
+        let staged = match hosts.staged(&plan, &self.common) {
+            Ok(staged) => staged,
+            Err(why) => return self.lose_host(index, Cause::Failed(why)),
+        };
+        let serve = hosts.serve(&plan, &wishes, &staged);
         let many = hosts.entries.len() > FEW;
         let Stage::There(peer) = &hosts.entries[index].stage else { return };
         let up = Arc::clone(&peer.up);
         let socket = peer.conversation.receiver.socket();
         let holds = many && sys::round_trip(socket).is_ok_and(|time| time < FAR);
         let hold = Message::Hold { bytes: LARGE as u64 };
-        let told = up.push(&Message::Serve(serve));
+        let told = staged.iter().try_for_each(|module| module.push(&up));
+        let told = told.and_then(|()| up.push(&Message::Serve(serve)));
         if let Err(error) = told.and_then(|()| if holds { up.push(&hold) } else { Ok(()) }) {
             let why = format!("what it is to do cannot be told: {error}");
             return self.lose_host(index, Cause::Failed(why));
         }
+        let hashes = staged.into_iter().map(|module| module.hash).collect();
         let ends = hosts.entries[index].ends;
         if let Some(peer) = self.peer(index) {
             peer.joined = true;
@@ -208,7 +214,7 @@ impl Reactor {
         }
         let mut state = self.common.lock();
         let base = state.hosts.number(&plan.name, wanted);
-        state.hosts.set(id, Some(HostOut::new(up, base, addresses)));
+        state.hosts.set(id, Some(HostOut::new(up, base, addresses, hashes)));
         state.hosts.note(id, &plan.name, "has an agent, which starts workers");
         state.core.host_has_cores(id, cores);
         state.core.host_offers(id, &name, &offers);

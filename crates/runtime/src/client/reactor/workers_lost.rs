@@ -49,8 +49,12 @@ impl Reactor {
                         inlet.started = true;
                     }
                 }
-                Message::Started { worker, error, .. } => {
-                    gone.push((worker, 0, shortage::not_forked(error)));
+                Message::Started { worker, passes, error, .. } => {
+                    let cause = match passes {
+                        true => shortage::not_forked(error),
+                        false => Cause::Failed(error.to_owned()),
+                    };
+                    gone.push((worker, 0, cause));
                 }
                 Message::Exited { worker, pid, status, signal: 0 } => {
                     gone.push((worker, pid, Cause::Exit(status)));

@@ -88,8 +88,9 @@ impl Reactor {
         let preparation = &self.config.launch.preparation;
         let message = Message::Prepare(Prepare {
             directory: &preparation.directory,
-            path: preparation.path.iter().map(String::as_str).collect(),
-            modules: preparation.modules.iter().map(String::as_str).collect(),
+            path: texts(&preparation.path),
+            modules: texts(&preparation.preload.modules),
+            libraries: texts(&preparation.preload.libraries),
         });
         spawner.sender.push(&message).map_err(io::Error::other)?;
         self.spawner = Some(spawner);
@@ -102,8 +103,8 @@ impl Reactor {
             return;
         }
         let Some(spawner) = &mut self.spawner else { return };
-        let modules = modules.iter().map(String::as_str).collect();
-        let message = Message::Prepare(Prepare { directory: "", path: Vec::new(), modules });
+        let modules = texts(modules);
+        let message = Message::Prepare(Prepare { modules, ..Prepare::default() });
         if spawner.sender.push(&message).is_ok() {
             // A spawner that is gone shows itself on its receiving half.
             let _ = flush_control(&mut spawner.sender);
@@ -211,6 +212,10 @@ impl Reactor {
         up.pushing().push_with(&hello, files).map_err(io::Error::other)?;
         Ok(outbox)
     }
+}
+
+fn texts(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
 }
 
 /// Our own standard output, for workers to write to; nowhere if there is none.

@@ -12,7 +12,7 @@ fn nearly() -> impl Strategy<Value = String> {
         Just("hosts = ['a[1-3]:2', 'b']\n".to_owned()),
         Just("[[server.b]]\n".to_owned()),
         Just("environment = { A = 1 }\n".to_owned()),
-        "(hosts|workers|ports|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment|resources) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
+        "(hosts|workers|ports|preload|nodes|memory|wall_time|options|exclusive|command|launcher|heartbeat|addresses|environment|resources) = [0-9\\[\\]'\"a-c.:,{}=-]{0,12}\n",
         "\\PC{0,20}",
     ];
     prop::collection::vec(pieces, 0..12).prop_map(|pieces| pieces.concat())
@@ -115,9 +115,17 @@ fn server() -> impl Strategy<Value = Server> {
         (prop::collection::vec("[a-z0-9.]{1,9}", 0..3), prop::option::of((1_u16.., 1_u16..))),
         (time(), time(), time(), any::<bool>(), 0..3_usize, 0..3_usize),
         (prop::option::of(0..4_u32), time(), prop::option::of(0..u64::MAX), resources()),
+        prop::collection::vec("[a-z0-9./é]{1,9}", 0..3),
     )
         .prop_map(
-            |(first, texts, (addresses, ports), rest, (least, idle, memory, resources))| {
+            |(
+                first,
+                texts,
+                (addresses, ports),
+                rest,
+                (least, idle, memory, resources),
+                preload,
+            )| {
                 let (name, launcher, hosts, workers) = first;
                 let (python, program, directory, staging, environment) = texts;
                 let (start_timeout, stop_timeout, heartbeat, encryption, output, compression) =
@@ -133,6 +141,7 @@ fn server() -> impl Strategy<Value = Server> {
                     directory,
                     staging,
                     environment: environment.into_iter().collect(),
+                    preload,
                     memory: memory.filter(|_| !matches!(launcher, LauncherKind::Batch(_))),
                     resources,
                     addresses,

@@ -16,6 +16,7 @@ workers = 3
 [defaults]
 heartbeat = 2.5
 environment = { A = "1", B = "2" }
+preload = ["blas"]
 addresses = ["10.0.0.1"]
 resources = { gpu = 1, disk = 5 }
 
@@ -28,6 +29,7 @@ python = "/opt/py/bin/python3"
 program = "/opt/bin/gridrpc"
 directory = "/scratch/me"
 environment = { OMP_NUM_THREADS = "1", LIMIT = 3, B = true }
+preload = ["lapack", "/opt/fft.so"]
 memory = "64 GB"
 resources = { gpu = 2, "licence:matlab" = 1 }
 addresses = ["10.0.0.1", "[fd00::1]", "head.example.org"]
@@ -86,6 +88,7 @@ fn every_key_has_its_effect() {
         program: Some("/opt/bin/gridrpc".into()),
         directory: Some("/scratch/me".into()),
         environment: pairs(&[("A", "1"), ("OMP_NUM_THREADS", "1"), ("LIMIT", "3"), ("B", "true")]),
+        preload: texts(&["lapack", "/opt/fft.so"]),
         memory: Some(64_000_000_000),
         resources: numbers(&[("disk", 5), ("gpu", 2), ("licence:matlab", 1)]),
         addresses: texts(&["10.0.0.1", "fd00::1", "head.example.org"]),
@@ -112,6 +115,7 @@ fn every_key_has_its_effect() {
     let expected = Server {
         heartbeat: Duration::from_millis(2500),
         environment: pairs(&[("A", "1"), ("B", "2")]),
+        preload: texts(&["blas"]),
         resources: numbers(&[("gpu", 1), ("disk", 5)]),
         addresses: texts(&["10.0.0.1"]),
         ..Server::new(

@@ -91,6 +91,15 @@ grid.toml:18: server \"near\": `nodes` has no meaning for the launcher \"ssh\", 
 }
 
 #[test]
+fn modules_that_cannot_be() {
+    let expected =
+        "`preload` is 3: write a list of modules, such as [\"lapack\", \"/opt/site/fft.so\"]";
+    assert_eq!(of_server("preload = 3"), expected);
+    let told = of_server("preload = ['fft', \"a\\nb\"]");
+    assert_eq!(told, "`preload` is \"a\\nb\": write a text of one line");
+}
+
+#[test]
 fn what_is_no_toml() {
     let text = told("[server.a]\nhosts = ['x'\nworkers = 1\n[server.b\n");
     assert_eq!(text.lines().count(), 2, "{text}");

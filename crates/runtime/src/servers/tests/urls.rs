@@ -13,7 +13,7 @@ fn ssh() {
     let expected = Server::new("node1", LauncherKind::Ssh { command }, vec![Host::named("node1")]);
     assert_eq!(server, expected);
     let url = "SSH://ann%40b@node1:2222/?workers=4&python=/opt/a%20b&directory=%2Fscratch\
-               &memory=64GB&resources.gpu=2&resources.licence%3Amatlab=1&environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&ports=1-2\
+               &memory=64GB&resources.gpu=2&resources.licence%3Amatlab=1&environment.A=x%3Dy&environment.B=&addresses=a,b&addresses=c&preload=fft,x.so&ports=1-2\
                &heartbeat=0.5&start_timeout=7&encryption=none&command=ssh%20-v";
     let command = texts(&["ssh", "-v", "-p", "2222"]);
     let expected = Server {
@@ -23,6 +23,7 @@ fn ssh() {
         environment: pairs(&[("A", "x=y"), ("B", "")]),
         memory: Some(64_000_000_000),
         resources: vec![("gpu".into(), 2), ("licence:matlab".into(), 1)],
+        preload: texts(&["fft", "x.so"]),
         addresses: texts(&["a", "b", "c"]),
         ports: Some((1, 2)),
         heartbeat: Duration::from_millis(500),

@@ -6,6 +6,7 @@ mod callback;
 mod chunk;
 mod files;
 mod library;
+pub(crate) mod preload;
 mod ranks;
 mod results;
 mod texts;
@@ -109,10 +110,10 @@ struct Known {
 const QUICK: u64 = 20_000;
 
 impl Modules {
-    /// None yet. `program` tells where the program `gridrpc` is, when ranks are to be started.
+    /// Those that its spawner has loaded. `program` tells where the program `gridrpc` is, when ranks are to be started.
     #[must_use]
     pub fn new(program: Program) -> Modules {
-        Modules { libraries: HashMap::new(), known: HashMap::new(), program, group: None }
+        Modules { libraries: preload::loaded(), known: HashMap::new(), program, group: None }
     }
 
     /// Runs a call of a module function and answers it. `false`: the client went meanwhile.

@@ -60,13 +60,19 @@ const SMALL: u64 = 4096;
 const AT_HAND: u64 = 4;
 
 impl HostOut {
-    pub(crate) fn new(up: Arc<Outbound>, base: u32, addresses: Vec<String>) -> HostOut {
+    /// `modules`: hashes of those that it has been sent.
+    pub(crate) fn new(
+        up: Arc<Outbound>,
+        base: u32,
+        addresses: Vec<String>,
+        modules: HashSet<String>,
+    ) -> HostOut {
         HostOut {
             up,
             base,
             addresses,
             slots: 0,
-            modules: HashSet::new(),
+            modules,
             for_guests: HashMap::new(),
             to_keep: HashSet::new(),
             sent: 0,
@@ -275,10 +281,7 @@ impl HostsOut {
         let mut body = Arc::clone(&function.body);
         if let Some(staged) = &function.staged {
             if out.modules.insert(staged.hash.clone()) {
-                let place = Place::Stream;
-                let sections = vec![Section { len: staged.content.len() as u64, place }];
-                let message = Message::Module { hash: &staged.hash, name: &staged.name, sections };
-                out.up.push_in_line(&message, [Arc::clone(&staged.content)].into())?;
+                staged.push(&out.up)?;
             }
             body = Arc::new(Source::owned(staged.hash.clone().into_bytes()));
         }

@@ -1,0 +1,68 @@
+//! Modules that the spawner has loaded: the workers that it forks have them before their first call.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork};
+
+use super::library::Library;
+
+/// Libraries are never unloaded, so those of this process are no worker's own.
+static LOADED: LazyLock<Mutex<HashMap<PathBuf, Arc<Library>>>> = LazyLock::new(Mutex::default);
+
+fn lock() -> MutexGuard<'static, HashMap<PathBuf, Arc<Library>>> {
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What this process has loaded, by file.
+pub(super) fn loaded() -> HashMap<PathBuf, Arc<Library>> {
+    lock().clone()
+}
+
+/// Loads a module. Only for a process that forks its workers: it is forked for a trial if the module has
+/// started threads.
+///
+/// # Errors
+/// Why workers cannot have it, and what to do.
+pub(crate) fn load(path: &Path) -> Result<(), String> {
+    // One that is refused leaves its threads behind, and is refused the next time as well.
+    static OWN: OnceLock<usize> = OnceLock::new();
+    let own = *OWN.get_or_init(threads);
+    let library = Library::load(path).map_err(|why| {
+        format!("{why}; install there what the module needs, or take it out of `preload`")
+    })?;
+    if threads() > own && !stops_threads(own) {
+        return Err(format!(
+            "loading `{}` starts threads, which workers that are forked later would not have: take it \
+             out of `preload`, and each worker loads it before its first call of it",
+            path.display()
+        ));
+    }
+    lock().insert(path.to_owned(), Arc::new(library));
+    Ok(())
+}
+
+/// Whether no more than so many threads are left where this process forks. Numerical libraries may start
+/// theirs when they are loaded; those that allow forks stop them before, and start others when they are
+/// needed.
+fn stops_threads(most: usize) -> bool {
+    // SAFETY: the child does nothing but end.
+    match unsafe { fork() } {
+        // SAFETY: nothing of this process is touched any more.
+        Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
+        Ok(ForkResult::Parent { child }) => {
+            let _ = waitpid(child, None);
+            threads() <= most
+        }
+        Err(_) => false,
+    }
+}
+
+/// How many threads this process has.
+fn threads() -> usize {
+    let tasks: io::Result<usize> = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    tasks.unwrap_or(1)
+}
