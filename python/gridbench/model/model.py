@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gridbench.analysis.columns import Floats
+from gridbench.costs.doubt import BEYOND, LEAST_ERROR, widening
 from gridbench.model.fit import Fit
 from gridbench.model.held_out import HeldOut
 from gridbench.model.observation import Situation
@@ -19,17 +20,8 @@ from gridbench.model.terms import case_of, parameters_of, run
 
 _STEP = 0.03
 """Of a term's logarithm, for derivatives."""
-_REACH = 1.645
-"""Standard deviations to either side in a 90 % interval of a normal distribution."""
-_BEYOND = 0.25
-"""Standard deviation of the logarithm of the overhead, for each factor of e beyond what was
-measured. With ten times as many cores the interval is from a 2.6th to 2.6 times."""
-_MOST = 10.0
-"""Of such logarithms: what is that unsure is not known at all."""
 _LEAST_OVERHEAD = 1e-9
 """Seconds."""
-_LEAST_ERROR = 0.02
-"""Of the overhead, as logarithm of a ratio: no model of a machine is surer of the next run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +97,7 @@ class Model:
         """
         total, ideal = self.total(situation), situation.ideal
         overhead = max(total - ideal, _LEAST_OVERHEAD)
-        factor = math.exp(min(_MOST, _REACH * self.unsure(situation)))
+        factor = widening(self.unsure(situation))
         return Prediction(
             total=total,
             low=ideal + overhead / factor,
@@ -116,14 +108,14 @@ class Model:
 
     def unsure(self, situation: Situation) -> float:
         """Standard deviation of the logarithm of the overhead of a run."""
-        beyond = _BEYOND * self.measured.beyond(situation)
+        beyond = BEYOND * self.measured.beyond(situation)
         return math.hypot(self._error(), self._of_terms(situation), beyond)
 
     def _error(self) -> float:
         """Standard deviation of overheads of runs it was not fitted to, as logarithm of a ratio;
         else of those it was."""
         known = [one.spread for one in self.held_out if one.name == "random" and one.spread]
-        return max(_LEAST_ERROR, *known) if known else max(_LEAST_ERROR, self.fit.spread)
+        return max(LEAST_ERROR, *known) if known else max(LEAST_ERROR, self.fit.spread)
 
     def slopes(self, situation: Situation) -> Floats:
         """Of the logarithm of the overhead over those of the terms, shape (terms,)."""

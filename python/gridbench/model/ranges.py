@@ -7,34 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gridbench.costs.spans import UNKNOWN, Span, span_of
 from gridbench.formats import duration, size
 from gridbench.model.observation import Situation
-
-_SLACK = 1.05
-"""How far beyond the measured a value may be and still count as measured."""
-
-_UNKNOWN = 10.0
-"""Times beyond what was measured that counts at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From the smallest to the largest value that was measured."""
-
-    low: float
-    high: float
-
-    def holds(self, value: float) -> bool:
-        """Whether `value` lies in it, or next to it."""
-        return self.low / _SLACK <= value <= self.high * _SLACK
-
-    def factor(self, value: float) -> float:
-        """How many times `value` is beyond the nearer end; 1 within."""
-        if self.holds(value):
-            return 1.0
-        over = value / self.high if self.high else float("inf")
-        under = self.low / value if value else float("inf")
-        return max(over, under)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +38,7 @@ class Range:
                 continue
             if shown is duration and value > span.high:
                 continue
-            if span.high == 0:
-                found.append(f"no run had {what}, and this has {shown(value)}")
-            else:
-                found.append(
-                    f"{what}: {shown(value)} is outside what was measured,"
-                    f" {shown(span.low)} to {shown(span.high)}"
-                )
+            found.append(span.outside(what, value, shown))
         start = "warm" if situation.warm else "cold"
         if start not in self.starts:
             found.append(f"no run had a {start} start")
@@ -84,9 +53,9 @@ class Range:
             below = shown is size and value < span.low
             above = shown is duration and value > span.high
             if not (span.holds(value) or below or above):
-                found += math.log(min(span.factor(value), _UNKNOWN))
+                found += span.distance(value)
         start = "warm" if situation.warm else "cold"
-        return found if start in self.starts else found + math.log(_UNKNOWN)
+        return found if start in self.starts else found + math.log(UNKNOWN)
 
     def _spans(self, situation: Situation) -> list[tuple[Span, float, str, Callable[[float], str]]]:
         return [
@@ -103,8 +72,7 @@ def range_of(situations: Sequence[Situation]) -> Range:
     """Of all of them; at least one."""
 
     def span(value: Callable[[Situation], float]) -> Span:
-        values = [value(one) for one in situations]
-        return Span(min(values), max(values))
+        return span_of(map(value, situations))
 
     kinds: list[Literal["cold", "warm"]] = []
     if any(not one.warm for one in situations):

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gridbench.costs.spans import Span
 from gridbench.formats import NOTHING, counted, duration, percent, size
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import WEIGHTY, Case, HeldOut
 from gridbench.model.model import Model
 from gridbench.model.observation import Place
-from gridbench.model.ranges import Span
 from gridbench.model.repeated import Repeated
 from gridbench.tables import new_table
 

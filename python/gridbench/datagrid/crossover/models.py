@@ -16,23 +16,22 @@ Both are fitted so that the sum of the squares of relative errors is least, with
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from scipy import optimize
 
 from gridbench.analysis.columns import Floats
+from gridbench.costs.held_out import EACH, HeldOut, models_without
+from gridbench.costs.least_squares import crowded_least_squares, least_squares
 from gridbench.datagrid.crossover.crossing import Crossing, kind_of
 
-_STEPS = 60
-"""Places tried, on a logarithmic scale, for how many readers fill the data grid."""
 _SPARE = 1
 """Cases that there must be beyond the number of costs."""
 
-EACH, LARGEST = "each case in turn", "all of the largest size"
-"""Ways of holding cases out."""
+LARGEST = "all of the largest size"
+"""A way of holding cases out, beside `EACH`."""
 
 MOST_READERS = 1000
 """Up to which it is looked for."""
@@ -118,25 +117,6 @@ M = TypeVar("M", bound=Predicting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldOut:
-    """How wrong a model is about cases that it was not fitted to."""
-
-    what: str
-    errors: tuple[float, ...]
-    """Predicted less measured, as a share of the measured."""
-
-    @property
-    def typical(self) -> float:
-        """The median of their sizes."""
-        return float(np.median(np.abs(self.errors)))
-
-    @property
-    def largest(self) -> float:
-        """Of their sizes."""
-        return float(np.abs(self.errors).max())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted(Generic[M]):
     """A model with what it rests on."""
 
@@ -157,7 +137,7 @@ def fit_compute(times: Times) -> ComputeModel | None:
     keys = [np.ones(len(times)), *_varying(times)]
     if len(times) < len(keys) + _SPARE:
         return None
-    found = dict(zip(_names(times), _least_squares(keys, _values(times)), strict=True))
+    found = dict(zip(_names(times), least_squares(keys, _values(times)), strict=True))
     return ComputeModel(**dict.fromkeys(("start", "each", "once", "reader"), 0.0) | found)
 
 
@@ -166,7 +146,7 @@ def fit_grid(loading: Times, reading: Times) -> GridModel | None:
     sizes = _sizes(loading)
     if len(loading) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
         return None
-    put_start, put = _least_squares([np.ones(len(sizes)), sizes], _values(loading))
+    put_start, put = least_squares([np.ones(len(sizes)), sizes], _values(loading))
     read = _fit_reading(reading)
     if read is None:
         return None
@@ -184,19 +164,14 @@ def _fit_reading(times: Times) -> tuple[float, float, float] | None:
     readers, sizes, values = _readers(times), _sizes(times), _values(times)
     if len(times) < 2 + _SPARE or len(set(sizes.tolist())) < 2:
         return None
-    most = float(readers.max())
-    if readers.min() == most:
-        start, per_byte = _least_squares([np.ones(len(sizes)), sizes], values)
+    if readers.min() == readers.max():
+        start, per_byte = least_squares([np.ones(len(sizes)), sizes], values)
         return start, 0.0, per_byte
     # With so many readers all that the data grid has to give is used; fewer get what one gets.
-    best = (math.inf, 0.0, 0.0, 1.0)
-    for filled in np.geomspace(1.0, most, _STEPS):
-        columns = [np.ones(len(sizes)), sizes * np.maximum(readers, filled)]
-        start, per_byte = _least_squares(columns, values)
-        errors = (start + per_byte * columns[1]) / values - 1
-        best = min(best, (float(errors @ errors), start, per_byte, float(filled)))
-    _, start, per_byte, filled = best
-    return start, per_byte, per_byte * filled
+    (start, one), filled = crowded_least_squares(
+        lambda crowd: [np.ones(len(sizes)), sizes * crowd], readers, values
+    )
+    return start, one / filled, one
 
 
 def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[HeldOut, ...]:
@@ -209,14 +184,11 @@ def hold_out(times: Times, fit: Callable[[Times], Predicting | None]) -> tuple[H
     ]
     found = []
     for what, parts in ways:
-        errors: list[float] = []
-        for part in parts:
-            model = fit({key: value for key, value in times.items() if key not in part})
-            if model is None:
-                errors = []
-                break
-            errors += [model.line(n).at(size) / times[n, size] - 1 for n, size in part]
-        if errors:
+        pairs = models_without(
+            list(times), parts, lambda keys: fit({key: times[key] for key in keys})
+        )
+        if pairs:
+            errors = [model.line(n).at(size) / times[n, size] - 1 for (n, size), model in pairs]
             found.append(HeldOut(what=what, errors=tuple(errors)))
     return tuple(found)
 
@@ -262,15 +234,6 @@ def _names(times: Times) -> list[str]:
     found += ["each"] if several_readers else []
     found += ["once"] if several_sizes else []
     return found + (["reader"] if several_readers and several_sizes else [])
-
-
-def _least_squares(columns: Sequence[Floats], values: Floats) -> list[float]:
-    """Coefficients, none below 0, for the least sum of squares of relative errors."""
-    matrix = np.stack(columns, axis=1) / values[:, None]
-    # Bytes and seconds are many powers of ten apart.
-    scale = np.linalg.norm(matrix, axis=0)
-    found, _ = optimize.nnls(matrix / scale, np.ones(len(values)))
-    return [float(one) for one in found / scale]
 
 
 def _readers(times: Times) -> Floats:

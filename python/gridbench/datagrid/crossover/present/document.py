@@ -6,9 +6,10 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from gridbench.costs.held_out import HeldOut
 from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.crossing import Crossing
-from gridbench.datagrid.crossover.models import Fitted, HeldOut
+from gridbench.datagrid.crossover.models import Fitted
 from gridbench.datagrid.crossover.present.notes import headline
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from gridbench.costs.held_out import EACH
 from gridbench.datagrid.crossover.answer import Answer, Pair
 from gridbench.datagrid.crossover.crossing import Crossing
-from gridbench.datagrid.crossover.models import EACH, LARGEST, ComputeModel, Fitted, GridModel
+from gridbench.datagrid.crossover.models import LARGEST, ComputeModel, Fitted, GridModel
 from gridbench.formats import NOTHING, amount, counted, percent, size
 from gridbench.pages.table import Cell, Table
 from gridbench.statistics.interval import Interval
