@@ -27,6 +27,10 @@ class ResultKind(Protocol):
     asked whether a source is of its own.
     """
 
+    title: str
+    """The command that makes them, in messages."""
+    model: str | None
+    """The module that is the `gridbench.model_kind.ModelKind` of them; None: there is no model."""
     compares: bool
     """Whether the page of two shows their comparison alone, as one page cannot hold both."""
 

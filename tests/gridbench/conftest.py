@@ -86,7 +86,7 @@ def make_setup(tmp_path: Path) -> MakeSetup:
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     """The model of an engine whose terms are known, fitted once for all processes of a run."""
-    from gridbench.model.command import model_of
+    from gridbench.model.fitting import model_of
     from gridbench.model.saved import load_models, save_models
     from synthetic import COPIES, observations, situations
 

@@ -19,7 +19,7 @@ from gridbench.advise.kept import Kept, forget, keep, kept_path, load_kept, path
 from gridbench.advise.next_run import Search, covers, most_telling
 from gridbench.advise.search import best_split
 from gridbench.advise.work import Work
-from gridbench.model.command import model_of
+from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Place, Situation
 from gridbench.run.participants import find_participant

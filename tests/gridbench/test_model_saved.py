@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gridbench.errors import InputError
-from gridbench.model.command import model_of
+from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Situation
 from gridbench.model.ranges import range_of

@@ -16,7 +16,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
-from gridbench.model.command import model_of
+from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, observe
 from gridbench.process.template import Template

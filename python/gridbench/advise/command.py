@@ -33,7 +33,7 @@ from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
-from gridbench.model.command import model_of
+from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.saved import load_models, save_models
 from gridbench.model.source import read_source

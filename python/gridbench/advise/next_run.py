@@ -12,7 +12,7 @@ from gridbench.advise.expected import total_of
 from gridbench.advise.search import Split, best_split
 from gridbench.advise.work import Work
 from gridbench.errors import InputError
-from gridbench.model.command import model_of
+from gridbench.model.fitting import model_of
 from gridbench.model.model import Model
 from gridbench.model.observation import Observation, Situation
 from gridbench.model.terms import Shape

@@ -10,6 +10,8 @@ from gridbench.datagrid.results import holds_results, read_results
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 
+title = "gridbench data"
+model = "gridbench.datagrid.model_kind"
 compares = True
 holds = holds_results
 

@@ -10,7 +10,7 @@ results.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -32,6 +32,7 @@ from gridbench.model.terms import (
     relevant,
     terms_of,
 )
+from gridbench.model_kind import Watch
 
 _TYPICAL = 0.1
 """Weighted difference from which on one pulls less and less."""
@@ -72,10 +73,6 @@ _EXACT, _ROUGH = 1e-4, 0.005
 """What the cost may still change by, as a part of it; where beginnings and shapes are compared."""
 _SPARE = 3
 """Runs that there must be beyond the number of terms."""
-
-
-Watch = Callable[[int, int], None]
-"""Told now and then how many searches have been done, and how many there will be."""
 
 
 @dataclass(frozen=True, slots=True)

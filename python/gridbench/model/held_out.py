@@ -10,12 +10,11 @@ import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.formats import percent
-from gridbench.model.fit import Fit, Watch, fit
+from gridbench.model.fit import Fit, fit
 from gridbench.model.observation import Observation
 from gridbench.model.terms import Shape, run
+from gridbench.model_kind import Fitting, nobody
 
-Fitting = Callable[[str], Watch | None]
-"""Told what a model is fitted to next; returns who watches that."""
 WAYS = 3
 """Of holding runs out."""
 SHARE = 0.3
@@ -23,10 +22,6 @@ SHARE = 0.3
 SEED = 1
 WEIGHTY = 0.2
 """Share of the total from which on an overhead is worth predicting: below, it is mostly noise."""
-
-
-def nobody(_: str) -> None:
-    """Watches none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,12 @@ from gridbench.printing import Printing, printing_options
 
 @click.command(
     cls=CommandWithExamples,
-    short_help="Fit a model of an engine to runs, and show how wrong it is.",
+    short_help="Fit a model to what was measured, and show how wrong it is.",
     examples=(
         "gridbench model runs/scenario-4 runs/scenario-5",
         "gridbench model runs/* --engine gridrpc-native --out model.json",
+        "gridbench model runs/data-scenario --out grid.json",
+        "gridbench model runs/sync-null --out rounds.json",
     ),
 )
 @click.argument(
@@ -27,13 +29,14 @@ from gridbench.printing import Printing, printing_options
     "engines",
     multiple=True,
     metavar="NAME",
-    help="Engine to fit a model of; may be given several times. [default: all]",
+    help="Engine, or task of synchronised rounds, to fit a model of; may be given several times."
+    " [default: all]",
 )
 @click.option(
     "--test/--no-test",
     default=True,
     show_default=True,
-    help="Hold out runs, fit to the others, and show the errors. Takes three more fits.",
+    help="Hold out measurements, fit to the others, and show the errors.",
 )
 @printing_options
 @click.option(
@@ -47,14 +50,20 @@ def model(
     out: Path | None,
     printing: Printing,
 ) -> None:
-    """Fit a model of each engine to the runs in FOLDERs.
+    """Fit a model of each engine to the results in FOLDERs, all of one kind.
 
-    The model follows every task through client, processors, links and workers, each of which serves
-    only so much at a time. The fit finds the costs of each, with intervals, and names the costs
-    that the runs do not determine. To see how wrong the model is, three groups of runs are held out
-    in turn: a random 30 %, the runs with the most cores, and those with the largest data.
+    Runs of tasks (gridbench run and scenario): the model follows every task through client,
+    processors, links and workers, each of which serves only so much at a time. The fit finds the
+    costs of each, with intervals, and names the costs that the runs do not determine. To see how
+    wrong the model is, three groups of runs are held out in turn: a random 30 %, the runs with the
+    most cores, and those with the largest data.
 
-    Exit status 1 says that there were too few runs of one of several engines.
+    Cases of data grids (gridbench data): the time of a task by its operations, the size of objects,
+    and clients. Synchronised rounds (gridbench sync): what holding, starting and doing the tasks
+    takes, by workers. Held out are each case in turn, and the largest ones.
+
+    `gridbench simulate --profile FILE.json --case` then predicts other cases. Exit status 1 says
+    that too little was measured of one of several engines.
     """
     from gridbench.model.command import Request, fit_models
 

@@ -1,4 +1,4 @@
-"""Models as a file: JSON that is checked when it is read."""
+"""Models of engines as a file: JSON that is checked when it is read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.errors import InputError
+from gridbench.model.file import KIND, REMEDY, TASKS, read_record
 from gridbench.model.fit import Estimate, Fit
 from gridbench.model.held_out import HeldOut
 from gridbench.model.model import Model
@@ -21,10 +22,7 @@ from gridbench.model.terms import Shape, Unit, terms_of
 from gridbench.pages.files import write_page
 from gridbench.records import RecordError, from_record
 
-_KIND = "gridbench model"
 _FORMAT = 2
-_LARGEST_FILE = 64 * 2**20
-"""Bytes; a model of some hundred runs has some ten thousand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class _File:
 
 def to_record(models: Sequence[Model]) -> dict[str, Any]:
     """For JSON: all that is known of the models, with the errors that follow from held-out runs."""
-    file = _File(kind=_KIND, format=_FORMAT, models=tuple(map(_saved, models)))
+    file = _File(kind=KIND, format=_FORMAT, models=tuple(map(_saved, models)))
     record = asdict(file)
     for model, saved in zip(models, record["models"], strict=True):
         for one, way in zip(model.held_out, saved["held_out"], strict=True):
@@ -98,24 +96,18 @@ def save_models(models: Sequence[Model], path: Path) -> None:
 
 def load_models(path: Path) -> list[Model]:
     """The models in a file. InputError if it is none, or damaged."""
-    remedy = "give a file that `gridbench model --out` has written"
     try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", file=path, remedy=remedy) from None
-    try:
-        if len(text) > _LARGEST_FILE:
-            raise RecordError("it is too large")
-        return models_of(json.loads(text))
-    except (ValueError, RecursionError, RecordError) as error:
-        raise InputError(f"is not a model: {error}", file=path, remedy=remedy) from None
+        return models_of(read_record(path))
+    except RecordError as error:
+        raise InputError(f"is not a model: {error}", file=path, remedy=REMEDY) from None
 
 
 def models_of(record: Any) -> list[Model]:
     """The models in what `to_record` gives. RecordError if it is something else."""
-    if not isinstance(record, dict) or record.get("kind") != _KIND:
-        raise RecordError(f"it is not a {_KIND}")
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise RecordError(f"it is not a {KIND}")
+    if (of := record.get("of", TASKS)) != TASKS:
+        raise RecordError(f"it is of {of}, and not of {TASKS}")
     if record.get("format") != _FORMAT:
         raise RecordError(f"its format is {record.get('format')!r}, and {_FORMAT} is known")
     return [_model(saved) for saved in from_record(_File, record).models]

@@ -9,10 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gridbench.errors import InputError
-from gridbench.formats import counted
 from gridbench.model.observation import Observation, Place, observe
+from gridbench.model_kind import none_serves
 from gridbench.run.recorder import RECORD
 from gridbench.scenario.results import CASES, CaseResult, read_cases
+
+REMEDY = "run them again, those of an overloaded machine when it has nothing else to do"
+"""What helps if no run can serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +35,7 @@ class Source:
 
     def none_serves(self) -> InputError:
         """What to raise if there are no observations."""
-        left_out = self.left_out.items()
-        why = "; ".join(f"{counted(count, 'run')}: {reason}" for reason, count in left_out)
-        return InputError(
-            f"none of the runs can be used: {why}",
-            remedy="run them again, those of an overloaded machine when it has nothing else to do",
-        )
+        return none_serves(self.left_out, "run", REMEDY)
 
 
 def read_source(folders: Sequence[Path]) -> Source:
@@ -65,7 +63,7 @@ def read_source(folders: Sequence[Path]) -> Source:
             raise InputError(
                 "there are no runs in this folder",
                 file=folder,
-                remedy="give the folder of `gridbench run` or `gridbench scenario`",
+                remedy="give a folder of gridbench run, scenario, data or sync",
             )
     usable = tuple(one for one in found.values() if isinstance(one, Observation))
     return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))

@@ -8,6 +8,8 @@ from pathlib import Path
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 
+title = "gridbench run"
+model = "gridbench.model.model_kind"
 compares = False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +24,11 @@ def kind_of(sources: Sequence[Path]) -> ResultKind:
     """The kind that any of the sources is of."""
     kinds = map(module_of, _PACKAGES)
     return next((kind for kind in kinds if any(map(kind.holds, sources))), module_of(RUNS))
+
+
+def all_kinds() -> Iterator[ResultKind]:
+    """All that there are."""
+    yield from map(module_of, (*_PACKAGES, RUNS))
 
 
 def module_of(package: str) -> ResultKind:

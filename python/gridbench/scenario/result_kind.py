@@ -9,6 +9,8 @@ from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 from gridbench.scenario.results import folders_of_results, read_results
 
+title = "gridbench scenario"
+model = "gridbench.model.model_kind"
 compares = False
 
 

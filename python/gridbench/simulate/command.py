@@ -20,6 +20,7 @@ from gridbench.run.folders import prepare
 from gridbench.run.machine import available_memory
 from gridbench.scenario.amounts import parse_size
 from gridbench.simulate.account import Account, account
+from gridbench.simulate.cases import predict, print_prediction
 from gridbench.simulate.compared import Against, against_runs
 from gridbench.simulate.fitted import Fitted, read_fitted
 from gridbench.simulate.page import write_sweep
@@ -70,8 +71,13 @@ class Request:
     sweep: str | None = None
     against: str | None = None
     """A folder of runs, or `published`."""
-    engine: str = DEFAULT_ENGINE
-    """Whose runs are meant in such a folder."""
+    engine: str | None = None
+    """Whose model is meant in a file, and whose runs in such a folder; None: all models, for cases,
+    and else those of the engine that is the usual one."""
+    cases: Sequence[str] = ()
+    """Values of parameters of a fitted model, such as `clients=10,20`."""
+    far: bool = False
+    """Predict such cases also where they are far from what was measured."""
     out: Path | None = None
     replace: bool = False
     show: bool = False
@@ -81,6 +87,8 @@ class Request:
 
 def run_simulation(request: Request) -> int:
     """Do what is asked for; the exit status. Raises InputError."""
+    if request.cases:
+        return _predict(request)
     fitted = _fitted(request)
     if fitted and request.against not in (None, PUBLISHED):
         return _watched(request, lambda progress, _: _compare(request, fitted, progress))
@@ -103,6 +111,18 @@ def run_simulation(request: Request) -> int:
     return _watched(request, lambda progress, _: _single(request, chosen, progress))
 
 
+def _predict(request: Request) -> int:
+    if request.profile in SYSTEMS or not request.profile.endswith(".json"):
+        raise InputError(
+            f"--case: `{request.profile}` is not a fitted model",
+            remedy="give --profile a file that `gridbench model --out` has written",
+        )
+    found = predict(Path(request.profile), request.cases, request.engine, far=request.far)
+    print_prediction(request.printing.tables(), found)
+    request.printing.document(lambda: [one.to_dict() for one in found.rows])
+    return 0
+
+
 def _watched(request: Request, do: Callable[[Progress, Interrupt], int]) -> int:
     """Do it with a progress bar, and with a clean end if the user wants one."""
     with Interrupt() as interrupt, Progress(request.printing.progress(), interrupt) as progress:
@@ -119,7 +139,7 @@ def _fitted(request: Request) -> Fitted | None:
     """What `gridbench model` has written, if that is asked for."""
     if request.profile in SYSTEMS or not request.profile.endswith(".json"):
         return None
-    return read_fitted(Path(request.profile), request.engine)
+    return read_fitted(Path(request.profile), request.engine or DEFAULT_ENGINE)
 
 
 def _work(request: Request, cores: int | None = None) -> Work:
@@ -267,7 +287,11 @@ def _compare(request: Request, chosen: System | Fitted, progress: Progress) -> i
         found = against_published(progress.begin, progress.watch)
     else:
         folder = Path(request.against)
-        found = [against_runs(folder, chosen, request.engine, progress.begin, progress.watch)]
+        found = [
+            against_runs(
+                folder, chosen, request.engine or DEFAULT_ENGINE, progress.begin, progress.watch
+            )
+        ]
     for one in found:
         print_against(request.printing.tables(), one)
     request.printing.document(lambda: [one.to_dict() for one in found])

@@ -10,10 +10,11 @@ import numpy as np
 
 from gridbench.errors import InputError
 from gridbench.formats import bit_rate
+from gridbench.model.file import load
 from gridbench.model.model import Model
+from gridbench.model.model_kind import TasksModel
 from gridbench.model.observation import Place, Situation
 from gridbench.model.profiles import Given
-from gridbench.model.saved import load_models
 from gridbench.model.terms import parameters_of
 from gridbench.simulate.start_up import Batch
 from gridbench.simulate.systems import GIGABIT, System
@@ -53,7 +54,15 @@ class Fitted:
 
 def read_fitted(path: Path, engine: str) -> Fitted:
     """The models of an engine in a file. InputError if there is none."""
-    models = load_models(path)
+    kind, known = load(path)
+    models = [one.model for one in known if isinstance(one, TasksModel)]
+    if len(models) < len(known):
+        raise InputError(
+            f"holds models of {kind.name}, and only tasks can be simulated",
+            file=path,
+            remedy="have cases predicted: give"
+            f" {' '.join(f'--case {one.name}=...' for one in kind.parameters)}",
+        )
     found = [model for model in models if model.fit.place.engine == engine]
     if not found:
         engines = sorted({model.fit.place.engine for model in models})

@@ -23,6 +23,7 @@ from gridbench.printing import Printing, printing_options
         "gridbench simulate --profile mine.toml --cores 1000 --out runs/mine",
         "gridbench simulate --profile model.json --against runs/scenario-6",
         "gridbench simulate --against published",
+        "gridbench simulate --profile model.json --case clients=20,40 --case size=1MB",
     ),
 )
 @click.option(
@@ -89,11 +90,24 @@ from gridbench.printing import Printing, printing_options
     " `published`.",
 )
 @click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="WHAT=LIST",
+    help="Predict cases by a fitted model, with a range: cores, tasks, sleep, input, shared, output"
+    " of tasks; clients, size, operations of a data grid; workers of synchronised rounds. May be"
+    " given several times, for all combinations.",
+)
+@click.option(
+    "--far",
+    is_flag=True,
+    help="Predict such cases also more than ten times beyond what was measured.",
+)
+@click.option(
     "--engine",
-    default=DEFAULT_ENGINE,
-    show_default=True,
     metavar="NAME",
-    help="Which engine's model to take from a file of several, and whose runs with --against.",
+    help="Which engine's model to take from a file of several, and whose runs with --against."
+    f" [default: {DEFAULT_ENGINE}; with --case all of the file]",
 )
 @click.option(
     "--out",
@@ -121,7 +135,9 @@ def simulate(
     seed: int,
     sweep: str | None,
     against: str | None,
-    engine: str,
+    engine: str | None,
+    cases: tuple[str, ...],
+    far: bool,
     out: Path | None,
     force: bool,
     show: bool,
@@ -135,6 +151,8 @@ def simulate(
 
     DIR then holds run.json, timeline.parquet, tasks.log and report.html, as after `gridbench run`.
     """
+    if cases or far:
+        _refuse_others(far_alone=not cases)
     from gridbench.simulate.command import Request, run_simulation
 
     sys.exit(
@@ -156,6 +174,8 @@ def simulate(
                 sweep=sweep,
                 against=against,
                 engine=engine,
+                cases=cases,
+                far=far,
                 out=out,
                 replace=force,
                 show=show,
@@ -163,3 +183,18 @@ def simulate(
             )
         )
     )
+
+
+_WITH_CASES = {"profile", "engine", "cases", "far"}
+"""What counts for predicted cases; all else is of simulated tasks."""
+
+
+def _refuse_others(*, far_alone: bool) -> None:
+    if far_alone:
+        raise click.UsageError("--far is for cases that --case gives.")
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if given and name not in _WITH_CASES and name not in ("as_json", "quiet"):
+            raise click.UsageError(f"{parameter.opts[0]} is not for the cases of --case.")

@@ -19,11 +19,13 @@ OPTION = "--sweep"
 MOST_VALUES = 100
 
 
-def _count(option: str, text: str) -> float:
+def parse_count(option: str, text: str) -> float:
+    """A number of something. InputError names `option`."""
     return _parsed(option, lambda: parse_whole(text, 1, MOST_TASKS))
 
 
-def _seconds(option: str, text: str) -> float:
+def parse_seconds(option: str, text: str) -> float:
+    """Seconds, from `5` or `5s`. InputError names `option`."""
     return _parsed(option, lambda: parse_real(text.removesuffix("s"), 0.0, LONGEST_TIME))
 
 
@@ -54,11 +56,11 @@ class Axis:
 AXES = {
     axis.name: axis
     for axis in (
-        Axis("cores", _count, _plain),
-        Axis("tasks", _count, _plain),
-        Axis("tasks-per-core", _count, _plain),
-        Axis("sleep", _seconds, _time),
-        Axis("stddev", _seconds, _time),
+        Axis("cores", parse_count, _plain),
+        Axis("tasks", parse_count, _plain),
+        Axis("tasks-per-core", parse_count, _plain),
+        Axis("sleep", parse_seconds, _time),
+        Axis("stddev", parse_seconds, _time),
         Axis("input", parse_size, compact_size),
         Axis("shared", parse_size, compact_size),
         Axis("output", parse_size, compact_size),

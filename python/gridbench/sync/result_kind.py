@@ -9,6 +9,8 @@ from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 from gridbench.sync.results import holds_results, read_results
 
+title = "gridbench sync"
+model = "gridbench.sync.model_kind"
 compares = True
 holds = holds_results
 

@@ -9,6 +9,8 @@ from gridbench.bench.micro.figures import holds_results, load_results
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 
+title = "gridbench micro"
+model = None
 compares = True
 holds = holds_results
 

@@ -9,6 +9,8 @@ from gridbench.datagrid.crossover.results import holds_results, read_results
 from gridbench.errors import InputError
 from gridbench.result_kind import Measure, Quantity
 
+title = "gridbench data crossover"
+model = None
 compares = True
 holds = holds_results
 

@@ -1,0 +1,130 @@
+"""Finding the costs of a formula from what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gridbench.analysis.columns import Floats
+from gridbench.costs.formula import Cases, Formula, Part, Point, cases_of
+from gridbench.costs.least_squares import crowded_least_squares, least_squares
+
+_SPARE = 1
+"""Cases that there must be beyond the number of terms."""
+_DRAWS = 200
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What was found for a part."""
+
+    values: Mapping[str, float]
+    """Of the costs that the cases tell apart, by name; all others are in these."""
+    filled: float | None
+    """How many fill what they share; None: nothing is crowded, or all cases have as many."""
+
+    def of(self, part: Part, cases: Cases) -> Floats:
+        """Seconds that this part takes, shape (cases,)."""
+        columns = part.columns(cases, part.crowd(cases, self.filled) if self.filled else 1.0)
+        found = np.zeros(len(columns[0]))
+        for cost, column in zip(part.costs, columns, strict=True):
+            found += self.values.get(cost.name, 0.0) * column
+        return found
+
+
+Found = Mapping[str, Costs]
+"""By the names of parts."""
+
+
+def total(formula: Formula, found: Found, values: Mapping[str, float]) -> float:
+    """Seconds that a case takes."""
+    return sum(times(formula, found, values).values())
+
+
+def times(formula: Formula, found: Found, values: Mapping[str, float]) -> dict[str, float]:
+    """The same of each part."""
+    case = cases_of([values])
+    return {part.name: float(found[part.name].of(part, case)[0]) for part in formula.parts}
+
+
+def needed(formula: Formula, points: Sequence[Point]) -> int:
+    """How many cases a fit to such points takes: one more than the terms that they tell apart."""
+    cases = cases_of([one.values for one in points])
+    return _SPARE + max(_terms(part, cases) for part in formula.parts)
+
+
+def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
+    """The costs, from the medians of the repeats; None if there are too few cases."""
+    if not points or len(points) < needed(formula, points):
+        return None
+    cases = cases_of([one.values for one in points])
+    return {
+        part.name: _fit(part, cases, np.array([one.time(part.name) for one in points]))
+        for part in formula.parts
+    }
+
+
+def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
+    """Fits to repeats that are drawn at random, one for each case: how far they differ is how far
+    repeats leave the costs open. Empty without repeats."""
+    if all(len(one.repeats) == 1 for one in points):
+        return []
+    draw = np.random.default_rng(_SEED)
+    found = []
+    for _ in range(_DRAWS):
+        chosen = [
+            Point(one.values, (one.repeats[draw.integers(len(one.repeats))],)) for one in points
+        ]
+        fitted = fit(formula, chosen)
+        assert fitted is not None
+        found.append(fitted)
+    return found
+
+
+def spread(errors: Sequence[float]) -> float:
+    """The root of the mean square of relative errors, as logarithms of ratios."""
+    logarithms = [math.log(max(1 + one, 1e-9)) for one in errors]
+    return float(np.sqrt(np.mean(np.square(logarithms)))) if logarithms else 0.0
+
+
+def _fit(part: Part, cases: Cases, values: Floats) -> Costs:
+    # A time of nothing at all, such as the skew of a single worker, has no relative error.
+    there = values > 0
+    if not there.any():
+        return Costs(dict.fromkeys(_apart(part, cases), 0.0), None)
+    some = {name: column[there] for name, column in cases.items()}
+    names = _apart(part, some)
+
+    def columns(crowd: Floats | float) -> list[Floats]:
+        made = zip(part.costs, part.columns(some, crowd), strict=True)
+        return [column for cost, column in made if cost.name in names]
+
+    if _crowds(part, some):
+        found, filled = crowded_least_squares(columns, some[part.sharing], values[there])
+        return Costs(dict(zip(names, found, strict=True)), filled)
+    return Costs(dict(zip(names, least_squares(columns(1.0), values[there]), strict=True)), None)
+
+
+def _terms(part: Part, cases: Cases) -> int:
+    return len(_apart(part, cases)) + _crowds(part, cases)
+
+
+def _crowds(part: Part, cases: Cases) -> bool:
+    """Whether cases have different numbers of those that share something."""
+    return bool(part.sharing) and len(np.unique(cases[part.sharing])) > 1
+
+
+def _apart(part: Part, cases: Cases) -> list[str]:
+    """The costs that can be told apart, in the order of the part."""
+    names: list[str] = []
+    kept: list[Floats] = []
+    for cost, column in zip(part.costs, part.columns(cases, 1.0), strict=True):
+        size = float(np.linalg.norm(column))
+        if size and np.linalg.matrix_rank([*kept, column / size], tol=1e-6) > len(kept):
+            names.append(cost.name)
+            kept.append(column / size)
+    return names

@@ -1,0 +1,243 @@
+"""A model of costs: its terms, how they were found, how wrong it is, and what it predicts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from gridbench.costs.doubt import BEYOND, LEAST_ERROR, widening
+from gridbench.costs.fit import Costs, Found, drawn, fit, needed, spread, times, total
+from gridbench.costs.formula import Formula, Point
+from gridbench.costs.held_out import EACH, HeldOut, models_without
+from gridbench.costs.spans import Span, span_of
+from gridbench.errors import InputError
+from gridbench.formats import counted
+from gridbench.model_kind import Expected, Fitting, Parameter, nobody
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TOTAL = "all"
+"""The name of all parts together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What was found for a term."""
+
+    part: str
+    name: str
+    meaning: str
+    unit: Literal["s", "s/byte", ""]
+    """None: it is a number of what shares something."""
+    value: float | None
+    """None: the cases do not tell it apart from the terms before it."""
+    low: float | None = None
+    """Of the 95 % interval over repeats; so too `high`. None: there were none."""
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostModel:
+    """What is known of one engine or program, as `gridbench.model_kind.FittedModel`."""
+
+    formula: Formula
+    name: str
+    told: str
+    estimates: tuple[Estimate, ...]
+    measured: Mapping[str, Span]
+    cases: int
+    repeats: int
+    """Measurements of these cases."""
+    uncounted: int
+    """Cases of which no measurement is valid: what is predicted then claims nothing."""
+    spread: float
+    """Typical difference between model and cases, as logarithm of a ratio."""
+    held_out: Mapping[str, tuple[HeldOut, ...]]
+    """By the names of parts, and `TOTAL`; none: not tried, or too few cases."""
+
+    @property
+    def quantity(self) -> str:
+        """What it predicts."""
+        return self.formula.quantity
+
+    @property
+    def found(self) -> Found:
+        """Its costs."""
+        costs = {}
+        for part in self.formula.parts:
+            own = [one for one in self.estimates if one.part == part.name]
+            filled = next((one.value for one in own if not one.unit), None)
+            known = {one.name: one.value for one in own if one.unit and one.value is not None}
+            costs[part.name] = Costs(known, filled)
+        return costs
+
+    @property
+    def error(self) -> float:
+        """Of what it was not fitted to or, if nothing was held out, of what it was, as standard
+        deviation of the logarithm of a ratio."""
+        for one in self.held_out.get(TOTAL, ()):
+            if one.what == EACH:
+                return max(LEAST_ERROR, spread(one.errors))
+        return max(LEAST_ERROR, self.spread)
+
+    def expect(self, case: Mapping[str, float]) -> Expected:
+        """What a case takes, with a range from how wrong the model is; outside of what was
+        measured it is wider, by so much for each factor of distance."""
+        parts = times(self.formula, self.found, case)
+        distance = sum(span.distance(case[name]) for name, span in self.measured.items())
+        factor = widening(math.hypot(self.error, BEYOND * distance))
+        whole = sum(parts.values())
+        return Expected(
+            total=whole,
+            low=whole / factor,
+            high=whole * factor,
+            parts=parts if len(parts) > 1 else {},
+            outside=tuple(
+                self.measured[one.name].outside(one.what, case[one.name], one.shown)
+                for one in self.formula.parameters
+                if not self.measured[one.name].holds(case[one.name])
+            ),
+        )
+
+    def show(self, console: Console) -> None:
+        """Print all of it."""
+        from gridbench.costs.terminal import print_model
+
+        print_model(console, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The cases of one engine or program, as `gridbench.model_kind.Subject`."""
+
+    formula: Formula
+    name: str
+    told: str
+    points: tuple[Point, ...]
+    uncounted: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.points)
+
+    def fits(self, *, test: bool) -> int:
+        """How many fits that takes."""
+        return 1 + (len(_ways(self.formula.parameters, self.points)) if test else 0)
+
+    def fit(self, *, test: bool, fitting: Fitting = nobody) -> CostModel:
+        """The model of these cases. InputError if there are too few."""
+        fitting(f"all {self.formula.noun}s")
+        formula, points = self.formula, self.points
+        found = fit(formula, points)
+        if found is None:
+            missing = needed(formula, points) - len(points)
+            varied = " or ".join(one.what for one in formula.parameters)
+            raise InputError(
+                f"{counted(len(points), formula.noun)} cannot tell so many costs apart: at least"
+                f" {missing} more must be measured",
+                remedy=f"measure with another {varied} too",
+            )
+        measured = {
+            one.name: span_of(point.values[one.name] for point in points)
+            for one in formula.parameters
+        }
+        errors = [total(formula, found, one.values) / one.total - 1 for one in points]
+        return CostModel(
+            formula=formula,
+            name=self.name,
+            told=self.told,
+            estimates=_estimates(formula, found, drawn(formula, points)),
+            measured=measured,
+            cases=len(points),
+            repeats=sum(len(one.repeats) for one in points),
+            uncounted=self.uncounted,
+            spread=spread(errors),
+            held_out=_held_out(formula, points, fitting) if test else {},
+        )
+
+
+def _estimates(formula: Formula, found: Found, others: Sequence[Found]) -> tuple[Estimate, ...]:
+    made = []
+    for part in formula.parts:
+        own = found[part.name]
+        for cost in part.costs:
+            seen = [one[part.name].values.get(cost.name) for one in others]
+            made.append(
+                Estimate(
+                    part=part.name,
+                    name=cost.name,
+                    meaning=cost.meaning,
+                    unit=cost.unit,
+                    value=own.values.get(cost.name),
+                    **_ends(own.values.get(cost.name), seen),
+                )
+            )
+        if part.sharing:
+            made.append(
+                Estimate(
+                    part=part.name,
+                    name="filled",
+                    meaning=part.filled,
+                    unit="",
+                    value=own.filled,
+                    **_ends(own.filled, [one[part.name].filled for one in others]),
+                )
+            )
+    return tuple(made)
+
+
+def _ends(value: float | None, seen: Sequence[float | None]) -> dict[str, float | None]:
+    """Low and high of the interval: it holds the value, which is of the medians."""
+    known = [one for one in seen if one is not None]
+    if value is None or not known:
+        return {"low": None, "high": None}
+    low, high = (float(np.percentile(known, end)) for end in (2.5, 97.5))
+    return {"low": min(low, value), "high": max(high, value)}
+
+
+def _held_out(
+    formula: Formula, points: Sequence[Point], fitting: Fitting
+) -> dict[str, tuple[HeldOut, ...]]:
+    errors: dict[str, list[HeldOut]] = {}
+    for what, parts in _ways(formula.parameters, points):
+        fitting(f"all but {what}")
+        pairs = models_without(points, parts, lambda rest: fit(formula, rest))
+        if not pairs:
+            continue
+        expected = [times(formula, found, point.values) for point, found in pairs]
+        measured = [point for point, _ in pairs]
+        of_all = [
+            sum(one.values()) / point.total - 1
+            for one, point in zip(expected, measured, strict=True)
+        ]
+        errors.setdefault(TOTAL, []).append(HeldOut(what=what, errors=tuple(of_all)))
+        for part in formula.parts if len(formula.parts) > 1 else ():
+            own = [
+                one[part.name] / point.time(part.name) - 1
+                for one, point in zip(expected, measured, strict=True)
+                if point.time(part.name) > 0
+            ]
+            if own:
+                errors.setdefault(part.name, []).append(HeldOut(what=what, errors=tuple(own)))
+    return {name: tuple(ways) for name, ways in errors.items()}
+
+
+def _ways(
+    parameters: Sequence[Parameter], points: Sequence[Point]
+) -> list[tuple[str, list[list[Point]]]]:
+    """Each case in turn, and all with the largest value of each parameter that varies, unless they
+    are most of the cases."""
+    ways = [(EACH, [[one] for one in points])]
+    for one in parameters:
+        largest = max(point.values[one.name] for point in points)
+        held = [point for point in points if point.values[one.name] == largest]
+        if 2 * len(held) <= len(points):
+            most = "largest" if one.unit else "most"
+            ways.append((f"the {most} {one.what}: {one.shown(largest)}", [held]))
+    return ways

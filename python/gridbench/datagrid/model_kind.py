@@ -1,0 +1,193 @@
+"""Tasks on data grids, as `gridbench.model_kind.ModelKind`.
+
+A task of k operations on objects of S bytes, with n clients that process tasks at the same time:
+
+    t = start + k (operation + byte S) max(1, n / filled)
+
+Up to `filled` clients, each gets what one alone gets; more of them share what there is, as do the
+readers of the crossover (crossover/models.py). t is the time of the case over the tasks that a
+client processes in it one after the other, so that n k / t is the throughput. The median task would
+not do: where clients wait for a processor, most short tasks do not, and few wait for long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridbench.costs.formula import Cost, Formula, Part, Point
+from gridbench.costs.model import Measured
+from gridbench.costs.saved import from_formula, to_record
+from gridbench.datagrid.cases import Repeats, repeats_of
+from gridbench.datagrid.figures import KB, operations_of_task
+from gridbench.datagrid.naming import clients_of, label_shown, members_of
+from gridbench.datagrid.record import Case
+from gridbench.datagrid.results import read_results
+from gridbench.formats import counted
+from gridbench.model_kind import FittedModel, Found, Parameter
+from gridbench.record_file import Header
+
+__all__ = ["from_record", "name", "parameters", "read", "to_record"]
+
+name = "data-grid tasks"
+parameters = (
+    Parameter("clients", "clients"),
+    Parameter("size", "size of an object", "bytes"),
+    Parameter("operations", "operations of a task"),
+)
+_TASK = "task"
+FORMULA = Formula(
+    quantity="time of a task while all clients process tasks",
+    noun="case",
+    parameters=parameters,
+    parts=(
+        Part(
+            name=_TASK,
+            what="a task",
+            costs=(
+                Cost(
+                    "operation",
+                    "an operation, whatever its object",
+                    "s",
+                    lambda cases: cases["operations"],
+                    crowded=True,
+                ),
+                Cost(
+                    "byte",
+                    "each byte of its object",
+                    "s/byte",
+                    lambda cases: cases["operations"] * cases["size"],
+                    crowded=True,
+                ),
+                Cost(
+                    "start",
+                    "a task, whatever it does",
+                    "s",
+                    lambda cases: np.ones(len(cases["operations"])),
+                ),
+            ),
+            sharing="clients",
+            filled="clients that use all there is; more of them share it",
+        ),
+    ),
+)
+
+
+def read(folders: Sequence[Path]) -> Found:
+    """The cases of each data grid, operation and number of members. InputError for a folder that
+    cannot be used."""
+    left_out: Counter[str] = Counter()
+    told: dict[tuple[str, str], list[tuple[Mapping[str, float], Repeats]]] = {}
+    for folder in folders:
+        header, cases = read_results(folder)
+        for group in repeats_of(cases):
+            if why := _why_not(group):
+                left_out[why] += 1
+                continue
+            subject = (group.case.engine, _told(group.case, header))
+            told.setdefault(subject, []).append((_values(group.case), group))
+    subjects = []
+    for (engine, what), groups in told.items():
+        together: dict[tuple[float, ...], list[tuple[Mapping[str, float], Repeats]]] = {}
+        for values, group in groups:
+            together.setdefault(tuple(values.values()), []).append((values, group))
+        subjects.append(
+            Measured(
+                formula=FORMULA,
+                name=engine,
+                told=what,
+                points=tuple(_point(alike) for alike in together.values()),
+                uncounted=sum(
+                    not any(group.counts for _, group in alike) for alike in together.values()
+                ),
+            )
+        )
+    return Found(
+        subjects=subjects,
+        noun=FORMULA.noun,
+        left_out=left_out,
+        remedy="measure closed loops of tasks that neither compute nor sleep, without killing"
+        " members",
+    )
+
+
+def from_record(record: Any) -> Sequence[FittedModel]:
+    """The models in what `to_record` gives. RecordError if it is something else."""
+    return from_formula(FORMULA, record)
+
+
+def _why_not(group: Repeats) -> str:
+    """Why a case cannot serve; empty: it can."""
+    case = group.case
+    if not group.measured:
+        return "it did not come to its end"
+    if case.loop == "open":
+        return "its rate was given, by an open loop"
+    if case.kill:
+        return "members were killed"
+    if case.parameters.get("ProcessTime") or case.parameters.get("SleepTime"):
+        return "its tasks compute or sleep as well"
+    if not operations_of_task(case) or not _times(group):
+        return "it has no time"
+    return ""
+
+
+def _values(case: Case) -> dict[str, float]:
+    return {
+        "clients": _busy(case),
+        "size": case.parameters["ObjectSize"] * KB,
+        "operations": operations_of_task(case),
+    }
+
+
+def _busy(case: Case) -> int:
+    """Clients that have a task."""
+    return min(clients_of(case), int(case.parameters["NTasks"]))
+
+
+def _times(group: Repeats) -> list[float]:
+    """Seconds of each repeat that counts, for each task of a client."""
+    each = math.ceil(group.case.parameters["NTasks"] / _busy(group.case))
+    return [case.seconds / each for case, _ in group.counting if case.seconds > 0]
+
+
+def _point(alike: Sequence[tuple[Mapping[str, float], Repeats]]) -> Point:
+    """The same case, perhaps of several scenarios; those that do not count only if none does."""
+    counting = [group for _, group in alike if group.counts] or [group for _, group in alike]
+    times = [time for group in counting for time in _times(group)]
+    return Point(alike[0][0], tuple({_TASK: time} for time in times))
+
+
+def _told(case: Case, header: Header) -> str:
+    members = members_of(case)
+    parts = [
+        f"{case.title} {case.version}".strip(),
+        _operations(case),
+        counted(members, "member") if members else "",
+        counted(case.backups, "backup") if members else "",
+        "atomic updates" if case.updates == "atomic" else "",
+        f"on {case.placed.replace('this machine', str(header.machine.get('host', '')))}",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _operations(case: Case) -> str:
+    """What operations there are, in which proportion: `read`, or `2 reads and 1 update`."""
+    if case.mix is not None:
+        return label_shown(case.label)
+    own = case.parameters
+    each = {
+        word: int(own.get("NRepeats", 1) * own.get(f"{kind}DataSize", 0))
+        for kind, word in (("Read", "read"), ("Update", "update"), ("Write", "insert"))
+    }
+    each["read"] += int(own.get("SharedDataSize", 0))
+    found = {word: count for word, count in each.items() if count}
+    if len(found) == 1:
+        return next(iter(found))
+    common = math.gcd(*found.values())
+    return " and ".join(counted(count // common, word) for word, count in found.items())

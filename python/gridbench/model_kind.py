@@ -1,0 +1,164 @@
+"""A kind of results that can be modelled, and what can be asked of its models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from gridbench.costs.spans import Span
+from gridbench.errors import InputError
+from gridbench.formats import counted, duration, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Unit = Literal["", "bytes", "s"]
+"""Of a parameter; none: it is a whole number of something."""
+Watch = Callable[[int, int], None]
+"""Told now and then how many steps of a fit have been done, and how many there will be."""
+Fitting = Callable[[str], Watch | None]
+"""Told what a model is fitted to next; returns who watches that."""
+
+
+def nobody(_: str) -> None:
+    """Watches none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Something that decides what a measurement takes."""
+
+    name: str
+    """As it is given on the command line."""
+    what: str
+    """In words: `clients`, `size of an object`."""
+    unit: Unit = ""
+    usual: float | None = None
+    """What it is if nobody says; None: that has to be said, unless all measurements have the
+    same."""
+    harder: Literal["more", "less"] = "more"
+    """In which direction it asks for what was never seen."""
+
+    def shown(self, value: float) -> str:
+        """The value with its unit."""
+        if self.unit == "bytes":
+            return size(value)
+        return duration(value) if self.unit == "s" else f"{value:,.0f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What a case is expected to take; seconds."""
+
+    total: float
+    low: float
+    """Of the 90 % interval; so too `high`."""
+    high: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What it is made of, by name; none: it has no parts."""
+    outside: tuple[str, ...] = ()
+    """In which ways it is unlike all that was measured, as sentences without a full stop; none: it
+    is within."""
+
+
+class FittedModel(Protocol):
+    """What is known of one engine, or program, in one place."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine or program, as it is given on the command line."""
+
+    @property
+    def told(self) -> str:
+        """What it is a model of, in one line."""
+
+    @property
+    def quantity(self) -> str:
+        """What it predicts, in words: `time of a task`."""
+
+    @property
+    def measured(self) -> Mapping[str, Span]:
+        """The span of each parameter, by its name, in the measurements that it is fitted to."""
+
+    def expect(self, case: Mapping[str, float]) -> Expected:
+        """What a case is expected to take, by the values of all parameters.
+
+        InputError if there is no such case.
+        """
+
+    def show(self, console: Console) -> None:
+        """Print its terms with units and intervals, how well it fits, and how wrong it is about
+        what it was not fitted to."""
+
+
+class Subject(Protocol):
+    """The measurements that one model is fitted to."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine or program."""
+
+    @property
+    def told(self) -> str:
+        """What they are of, in one line."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def fits(self, *, test: bool) -> int:
+        """How many fits that takes."""
+
+    def fit(self, *, test: bool, fitting: Fitting = nobody) -> FittedModel:
+        """The model; `test`: fit to a part of the measurements as well, to see how wrong it is.
+
+        InputError if there are too few, which says what is missing.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found in folders."""
+
+    subjects: Sequence[Subject]
+    noun: str
+    """What one measurement is called."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Measurements that cannot serve, by why."""
+    remedy: str = ""
+    """What helps if none can serve."""
+
+    def none_serves(self) -> InputError:
+        """What to raise if there are no subjects."""
+        return none_serves(self.left_out, self.noun, self.remedy)
+
+
+def none_serves(left_out: Counter[str], noun: str, remedy: str) -> InputError:
+    """That no measurement can serve, by why, for so many of them each."""
+    why = "; ".join(f"{counted(count, noun)}: {reason}" for reason, count in left_out.items())
+    return InputError(f"none of the {noun}s can be used: {why}", remedy=remedy)
+
+
+class ModelKind(Protocol):
+    """What a benchmark says of its results, so that `gridbench model` can fit models to them, and
+    `gridbench simulate` can predict other cases.
+
+    It is a module of the benchmark's package, model_kind.py, which result_kind.py names. The models
+    of a kind all have the same parameters.
+    """
+
+    name: str
+    """What is modelled, in the plural: `tasks`; files of models say it."""
+    parameters: tuple[Parameter, ...]
+
+    def read(self, folders: Sequence[Path]) -> Found:
+        """All measurements in these folders. InputError for a folder that cannot be used."""
+
+    def to_record(self, models: Sequence[Any]) -> dict[str, Any]:
+        """For JSON, models of this kind with all that is known of them."""
+
+    def from_record(self, record: Any) -> Sequence[FittedModel]:
+        """The models in what `to_record` gives. RecordError if it is something else."""

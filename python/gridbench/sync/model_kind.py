@@ -1,0 +1,167 @@
+"""Synchronised rounds, as `gridbench.model_kind.ModelKind`.
+
+A round of n workers has three parts, each measured by itself:
+
+    hold = start + worker n                      until all tasks are started, and held
+    skew = apart [n > 1] + worker (n - 1)        from the first instruction of the first to the last
+    work = task max(1, n / filled) + exit n      from there until all have ended
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridbench.costs.formula import Cost, Formula, Part, Point
+from gridbench.costs.model import Measured
+from gridbench.costs.saved import from_formula, to_record
+from gridbench.model_kind import FittedModel, Found, Parameter
+from gridbench.record_file import Header
+from gridbench.sync.cases import Case, cases_of
+from gridbench.sync.naming import STARTS
+from gridbench.sync.record import Round
+from gridbench.sync.results import read_results
+
+__all__ = ["from_record", "name", "parameters", "read", "to_record"]
+
+name = "synchronised rounds"
+parameters = (Parameter("workers", "workers"),)
+_DIVIDES = "--total"
+"""The option of built-in tasks by which workers divide a total."""
+FORMULA = Formula(
+    quantity="time of a round: its tasks are started and held, let go, and end",
+    noun="case",
+    parameters=parameters,
+    parts=(
+        Part(
+            name="hold",
+            what="until all tasks are started and held",
+            costs=(
+                Cost(
+                    "worker",
+                    "starting and holding a task",
+                    "s",
+                    lambda cases: cases["workers"],
+                ),
+                Cost(
+                    "start",
+                    "the same, however many there are",
+                    "s",
+                    lambda cases: np.ones(len(cases["workers"])),
+                ),
+            ),
+        ),
+        Part(
+            name="skew",
+            what="from the first instruction of the first task to that of the last",
+            costs=(
+                Cost(
+                    "worker",
+                    "each worker but the first begins so much later",
+                    "s",
+                    lambda cases: cases["workers"] - 1,
+                ),
+                Cost(
+                    "apart",
+                    "any two do not begin at the same time",
+                    "s",
+                    lambda cases: (cases["workers"] > 1).astype(np.float64),
+                ),
+            ),
+        ),
+        Part(
+            name="work",
+            what="until all tasks have ended",
+            costs=(
+                Cost(
+                    "task",
+                    "a task by itself",
+                    "s",
+                    lambda cases: np.ones(len(cases["workers"])),
+                    crowded=True,
+                ),
+                Cost("exit", "the end of a task", "s", lambda cases: cases["workers"]),
+            ),
+            sharing="workers",
+            filled="workers that use all there is; more of them share it",
+        ),
+    ),
+)
+
+
+def read(folders: Sequence[Path]) -> Found:
+    """The cases of each task, parameter and way to start. InputError for a folder that cannot be
+    used."""
+    left_out: Counter[str] = Counter()
+    found: dict[tuple[str, str], dict[int, list[Case]]] = {}
+    for folder in folders:
+        header, rounds = read_results(folder)
+        done = [one for one in rounds if one.status == "done"]
+        cases = cases_of(done)
+        where = _where(done, header)
+        failed = len(cases_of(rounds)) - len(cases)
+        left_out["a task of each of its rounds did not end well"] += failed
+        if _DIVIDES in header.options.get("arguments", ()):
+            left_out["its workers divide a total, so that with more each does less"] += len(cases)
+            continue
+        for case in cases:
+            subject = (str(header.options.get("task", "")), f"{_told(case, header)}, {where}")
+            found.setdefault(subject, {}).setdefault(case.workers, []).append(case)
+    return Found(
+        subjects=[
+            Measured(
+                formula=FORMULA,
+                name=task,
+                told=told,
+                points=tuple(_point(cases) for cases in by_workers.values()),
+                uncounted=sum(
+                    not any(case.counts for case in cases) for cases in by_workers.values()
+                ),
+            )
+            for (task, told), by_workers in found.items()
+        ],
+        noun=FORMULA.noun,
+        left_out=+left_out,
+        remedy="run rounds whose tasks all end well, and do as much each however many there are",
+    )
+
+
+def from_record(record: Any) -> Sequence[FittedModel]:
+    """The models in what `to_record` gives. RecordError if it is something else."""
+    return from_formula(FORMULA, record)
+
+
+def _point(cases: Sequence[Case]) -> Point:
+    """The same case, perhaps of several folders; those that do not count only if none does."""
+    counting = [case for case in cases if case.counts] or list(cases)
+    return Point(
+        {"workers": cases[0].workers},
+        tuple(
+            {
+                "hold": one.prepared_in,
+                "skew": figures.skew,
+                "work": figures.span - figures.skew,
+            }
+            for case in counting
+            for one, figures in zip(case.counting, case.figures, strict=True)
+        ),
+    )
+
+
+def _told(case: Case, header: Header) -> str:
+    words = header.options.get("arguments") or [header.options.get("task", "")]
+    parameter = f"parameter {case.parameter}" if case.parameter else ""
+    parts = [shlex.join(map(str, words)), parameter, STARTS[case.start]]
+    return ", ".join(part for part in parts if part)
+
+
+def _where(rounds: Sequence[Round], header: Header) -> str:
+    hosts = {task.host for one in rounds for task in one.tasks}
+    if len(hosts) > 1:
+        return f"on {len(hosts)} hosts"
+    return f"on {next(iter(hosts), header.machine.get('host', 'this machine'))}"
