@@ -119,6 +119,12 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
             "where tests disturb all runs there is nothing to compare:"
             " tests/gridbench/test_datagrid_present.py compares results"
         ),
+        "gridbench data scenario 1 --engine redis --object-sizes 1KB,16KB,256KB --clients 1,2,4,8"
+        " --members 3 --rounds 2 --out runs/sizes": NotRun(
+            "takes minutes: a smaller one stands for it",
+            instead="gridbench data scenario 1 --object-sizes 1KB,16KB --clients 1,2,3"
+            " --operations 100 --no-warm --accept-load --out runs/sizes",
+        ),
     },
     "docs/shared-data-or-data-grid.md": {
         "gridbench data crossover --data-grid hazelcast --out runs/crossover": NotRun(_CROSSOVER),
