@@ -6,9 +6,11 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from gridbench.costs.formula import Formula, Point
 from gridbench.costs.held_out import EACH
@@ -173,6 +175,32 @@ def test_held_out_errors_tell_that_costs_are_not_as_the_formula_says() -> None:
     assert math.log(model.expect(case).high / model.expect(case).total) > 5 * math.log(
         right.expect(case).high / right.expect(case).total
     )
+
+
+def shown(model: CostModel) -> str:
+    console = Console(file=StringIO(), width=200)
+    model.show(console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_terms_are_shown_with_units_and_what_is_not_known_of_them() -> None:
+    text = shown(fitted(points(factors=(0.9, 1.0, 1.1)), uncounted=2))
+    for words in (
+        "Fitted to 30 cases, 90 measurements: clients: 1 to 16, size of an object: 1 KB to 1 MB",
+        "Of 2 of the cases no measurement is valid: nothing can be claimed from this model.",
+        "ms/MB",
+        "µs to",
+        "each case in turn",
+        "the most clients: 16",
+    ):
+        assert words in text
+    assert "Not told apart" not in text
+    alike = shown(fitted(points(operations=(100,))))
+    assert "Not told apart from the others by what was measured: start." in alike
+    # Four clients fill it, so that of fewer it is not known how many do.
+    assert "or more" not in text
+    assert "3.00 or more" in shown(fitted(points(clients=(1, 2, 3))))
 
 
 def test_a_model_is_the_same_when_read_again() -> None:

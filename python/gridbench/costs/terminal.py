@@ -27,7 +27,7 @@ def print_model(console: Console, model: CostModel) -> None:
         Text(
             f"Predicts the {formula.quantity}. Fitted to {counted(model.cases, formula.noun)},"
             f" {counted(model.repeats, 'measurement')}: {ranges}. These are"
-            f" {percent(math.expm1(model.spread))} off, typically."
+            f" {percent(math.expm1(model.spread))} off (root mean square)."
         )
     )
     if model.uncounted:
@@ -61,9 +61,17 @@ def _terms(model: CostModel) -> Table:
     for head in ("value", "95 % interval"):
         table.add_column(head, justify="right")
     for one in model.estimates:
-        value = NOTHING if one.value is None else amount(one.value, one.unit)
-        table.add_row(_name(model, one), one.meaning, value, _interval(one))
+        table.add_row(_name(model, one), one.meaning, _value(model, one), _interval(one))
     return table
+
+
+def _value(model: CostModel, one: Estimate) -> str:
+    if one.value is None:
+        return NOTHING
+    sharing = next(part.sharing for part in model.formula.parts if part.name == one.part)
+    # The most that were measured do not fill it.
+    unfilled = not one.unit and one.value >= model.measured[sharing].high
+    return amount(one.value, one.unit) + (" or more" if unfilled else "")
 
 
 def _interval(one: Estimate) -> str:
