@@ -54,3 +54,7 @@ class Adopted:
     def kill(self) -> None:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
+
+
+Started = subprocess.Popen[bytes] | Adopted
+"""A child of this process, whoever has started it."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from gridbench.process.adopted import Adopted
+from gridbench.process.adopted import Started
 from gridbench.process.launch import Launch
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.lines import Lines
@@ -66,7 +66,7 @@ class Child:
         return child
 
     @classmethod
-    def started_by(cls, start: Callable[[int, int], subprocess.Popen[bytes] | Adopted]) -> Self:
+    def started_by(cls, start: Callable[[int, int], Started]) -> Self:
         """A process that `start` makes of the descriptors of its socket and of its output. What
         that raises, this does."""
         child = cls.__new__(cls)
@@ -101,7 +101,7 @@ class Child:
 
     def _begin(
         self,
-        start: Callable[[int, int], subprocess.Popen[bytes] | Adopted],
+        start: Callable[[int, int], Started],
         channel: type[Lines] | type[Objects],
     ) -> None:
         self._log = Log()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import time
 from importlib.metadata import EntryPoint
 from typing import Any
 
 from gridbench.engines.environments import launch_of
 from gridbench.errors import InputError
+from gridbench.process.adopted import Started
 from gridbench.process.child import Child, Ended
 from gridbench.process.objects import Objects
 from gridbench.run.client import GLANCE, Client, Facts
@@ -41,7 +41,7 @@ class HostedClient(Client):
         )
 
     @property
-    def process(self) -> subprocess.Popen[bytes]:
+    def process(self) -> Started:
         """The process in which the client is."""
         return self._child.process
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import EntryPoint
@@ -14,6 +13,7 @@ from gridbench.engines.environments import Environment, environment
 from gridbench.engines.registry import find_engine, make_engine
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
+from gridbench.process.adopted import Started
 from gridbench.run.client import Client, Facts, LocalClient, facts_of
 from gridbench.run.exchange import EngineFailure
 from gridbench.run.hosting import HostedClient
@@ -47,7 +47,7 @@ class Participant(abc.ABC):
         """What has to be known beforehand. InputError if the engine cannot be used."""
 
     @abc.abstractmethod
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         """Its client, and the process in which that is, if not in this one."""
 
     @abc.abstractmethod
@@ -92,7 +92,7 @@ class _Here(Participant):
     def facts(self, workers: int, *, warm: bool) -> Facts:
         return facts_of(self._engine, asdict(self._engine.describe()), workers, warm=warm)
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         del workers, warm
         return LocalClient(self._engine), None
 
@@ -107,7 +107,7 @@ class _Beside(_Here):
         super().__init__(point.name, engine)
         self._point = point
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         client = HostedClient(self._point, workers=workers, warm=warm)
         return client, client.process
 
@@ -146,7 +146,7 @@ class _Elsewhere(Participant):
             client.process.kill()
             client.process.wait()
 
-    def open(self, workers: int, *, warm: bool) -> tuple[Client, subprocess.Popen[bytes] | None]:
+    def open(self, workers: int, *, warm: bool) -> tuple[Client, Started | None]:
         client = HostedClient(self._point, workers=workers, warm=warm)
         return client, client.process
 
