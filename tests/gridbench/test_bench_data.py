@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -20,10 +22,20 @@ from gridbench.bench.points import Point
 from gridbench.bench.series import Points
 from gridbench.datagrid.record import Case, WarmUp
 from gridbench.formats import amount
+from gridbench.published.data_grid import data_grid_slides
+from gridbench.scenario.amounts import parse_size
+from running import REPOSITORY
 
 RISEN = replace(four(), windows=windows_of(0.1, (2,) * 10 + (9,) * 10, (0,) * 20))
 COLD = replace(four(), warm_up=WarmUp(seconds=1.0, steady=False, operations=9))
 SHORT = replace(four(), windows=windows_of(0.1, (2,) * 9, (0,) * 9))
+
+
+CASE = re.compile(
+    r"scenario (?P<number>\d), (?P<label>\w+), (?P<members>\d+ members?),"
+    r" (?P<clients>\d+ clients?), [\d,]+ tasks of (?P<made>[\d,]+) operations?, (?P<size>.+)"
+)
+"""What a value of the record is of."""
 
 
 def rows_of(area: Area, **values: float) -> list[str]:
@@ -99,3 +111,31 @@ def test_figures_that_are_too_short_to_judge_are_marked(part: str) -> None:
     marked = [what for what in rows_of(area, rate=1.0, **short) if "too short to judge" in what]
     assert marked
     assert not any("too short" in what for what in rows_of(area, rate=1.0))
+
+
+def test_the_page_has_the_figures_of_its_data() -> None:
+    folder = REPOSITORY / "docs"
+    record = json.loads((folder / "benchmarks" / "data-scenarios.json").read_text())
+    assert all(point["status"] == "ok" and not point["disturbed"] for point in record["points"])
+    known: dict[tuple[str, str, str], float] = {}
+    for point in record["points"]:
+        for what, seconds in point["values"].items():
+            found = CASE.fullmatch(what)
+            assert found is not None, what
+            along = {"1": found["size"], "2": found["clients"], "3": found["members"]}
+            operations = 100 if found["number"] == "1" else 1000
+            share = operations / int(found["made"].replace(",", ""))
+            known[found["number"], along[found["number"]], found["label"]] = share * seconds
+    page = (folder / "data.md").read_text()
+    rows = re.findall(rf"^\| ([123]) {4 * r'[|] (.*?) '}\| ?(.*?) ?\|$", page, re.MULTILINE)
+    slides = data_grid_slides()
+    for number, along, *told, published in rows:
+        for label, text in zip(("read", "update", "write"), told, strict=True):
+            assert float(text) == pytest.approx(known.pop((number, along, label)), rel=5e-3)
+        if number == "1":
+            megabytes = parse_size("size", along) / 2**20
+            assert float(published) == round(slides.update_time(megabytes), 1)
+        elif published:
+            assert float(published) == slides.unloaded.value
+    assert len(rows) == 10
+    assert not known

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gridbench.datagrid.asked import check_memory
 from gridbench.datagrid.engines.engine import Engine
-from gridbench.datagrid.engines.engine_file import Description
-from gridbench.datagrid.memory import MB, capacity, copies, machine_need, need_of
+from gridbench.datagrid.engines.engine_file import MB, Description
+from gridbench.datagrid.memory import capacity, copies, machine_need, need_of
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.plan import Wanted
 from gridbench.datagrid.presets import MIXES
