@@ -23,7 +23,8 @@ _WARMING = 64 * MB  # the most that a warm-up inserts before it removes it, but 
 _MOST_WARMING = 1000  # objects of a client that it inserts
 _REGION = MB  # of the heap, as G1 divides one of less than 4 GB
 _HEAP = 48 * MB  # of a member whose data are outside of it, without what is under way
-_MEETING = 6  # so many times what is under way with a member on average may be at one of them
+_BUFFERED = 14  # so many times what is under way, with clients that meet at one of the members and
+# buffers that stay as large; with 10 clients and objects of 10 MB, 10 times were too few in Ignite
 _OUTSIDE = 64 * MB  # of each Java process, outside of its heap
 
 
@@ -145,8 +146,8 @@ def _room(own: Parameters, described: Description, memory: int) -> float:
 
 
 def _heap_at_least(own: Parameters) -> int:
-    """Bytes of a heap that has no data, and so no room to spare if clients meet at one member."""
-    return _HEAP + _MEETING * _under_way(own)
+    """Bytes of a heap that has no data, and so no room to spare for what is under way."""
+    return _HEAP + _BUFFERED * _under_way(own)
 
 
 def _itself(described: Description) -> int:
