@@ -188,6 +188,18 @@ def test_tasks_that_differ_are_replaced_by_their_mean() -> None:
     assert gains(done) == [Gain("differences between tasks", 10.0, 6.0)]
 
 
+def test_of_more_than_50_000_tasks_nothing_is_left_out() -> None:
+    many = replace(ONE, cores=1000, tasks=50_000, sleep=0.01)
+    one = _system(BARE, ready=3.0)
+    assert list(_gains(many, one)) == ["start-up"]
+    assert _gains(replace(many, tasks=50_001), one) == {}
+
+
+def test_what_takes_no_time_at_all_keeps_nothing_busy() -> None:
+    done = simulate(replace(ONE, sleep=0.0), _system(BARE))
+    assert (done.total, uses(done)) == (0.0, [])
+
+
 def test_the_largest_gain_comes_first() -> None:
     known = replace(BARE, to_workers=Link(rate=10.0), submit_cost=2.0)
     done = simulate(replace(ONE, bytes_in=30.0), _system(known, ready=1.0))

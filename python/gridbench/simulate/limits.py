@@ -54,12 +54,14 @@ def uses(done: Simulation) -> list[Use]:
     inward /= known.to_workers.at_once
     outward = tasks * known.from_workers.work(case.bytes_out) / known.from_workers.at_once
     computing = float((done.stamps.calc_out - done.stamps.calc_in).sum()) / len(case.ready)
+    busy: list[tuple[str, float]] = []
     if manager := known.manager:
         # One thread submits and another takes results.
-        copying = tasks * known.submit_per_byte * case.bytes_in
-        locked = submit - copying + retrieve if known.client_lock else 0.0
-        busy = [
-            ("the client's lock, submitting and taking results", locked),
+        if known.client_lock:
+            copying = tasks * known.submit_per_byte * case.bytes_in
+            locked = submit - copying + retrieve
+            busy.append(("the client's lock, submitting and taking results", locked))
+        busy += [
             ("the client, submitting", submit),
             ("the client, taking results", retrieve),
             ("the link from the client to the manager", tasks * manager.inward.work(case.bytes_in)),
@@ -69,7 +71,7 @@ def uses(done: Simulation) -> list[Use]:
             ),
         ]
     else:
-        busy = [("the client, submitting and taking results", submit + retrieve)]
+        busy.append(("the client, submitting and taking results", submit + retrieve))
     busy += [
         ("the link to the workers", inward),
         ("the link from the workers", outward),
@@ -79,8 +81,7 @@ def uses(done: Simulation) -> list[Use]:
         busy.append(("the machine's processors", _processor_time(done) / known.processors))
     if done.pressure:
         busy.append(("the manager's disk", done.pressure.disk_busy))
-    total = done.total
-    found = [Use(what, time, time / total) for what, time in busy if time > 0 and total > 0]
+    found = [Use(what, time, time / done.total) for what, time in busy if time > 0]
     return sorted(found, key=lambda use: -use.share)
 
 
