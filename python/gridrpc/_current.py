@@ -27,6 +27,8 @@ T = TypeVar("T")
 #: What the client is asked for; the numbers are those of crates/runtime/src/nested.rs.
 SUBMIT, WAIT, DONE, CANCEL = 0xFFFF, 0xFFFE, 0xFFFD, 0xFFFC
 
+#: Options of `Grid.submit` that its calls cannot have.
+NOT_HERE = {"server", "cores", "memory", "resources", "expected", "ranks"}
 #: Calls that a function may have under way. At the next one it waits for the oldest.
 MOST_UNDER_WAY = 1000
 #: Of those, calls of one `map`.
@@ -85,9 +87,17 @@ class CurrentGrid:
     ) -> NestedCall[T]:
         """Call `fn(*args, **kwargs)` on some worker of the grid.
 
-        The options are those of `Grid.submit`, without `server`. If a thousand calls are under way,
-        this method waits for the oldest of them.
+        The options are those of `Grid.submit`, except those that say where a call runs and what it
+        needs: this worker may have to run the call itself. If a thousand calls are under way, this
+        method waits for the oldest of them. Raises TypeError for an option that it does not have.
         """
+        for option in sorted(kwargs.keys() & NOT_HERE):
+            raise TypeError(
+                f"calls that functions make have no `{option}`: the worker that waits for one runs "
+                "it itself if no other has begun it, wherever it is and whatever it has. Have the "
+                f"client make the call, where `submit` has `{option}`; an argument of that name is "
+                "given by its position"
+            )
         function = self._pickled(fn)
         form, body = ("named", b"") if function is None else ("pickled", function)
         name = (fn if isinstance(fn, str) else importable_name(fn)) if function is None else None

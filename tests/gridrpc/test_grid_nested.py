@@ -251,6 +251,20 @@ def test_objects_make_calls(grid: Grid) -> None:
         assert tree.grow(8) == 42
 
 
+def bound(options: dict[str, Any]) -> Any:
+    return gridrpc.current_grid().submit(square, 3, **options).result()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"server": "localhost"}, {"cores": 2}, {"memory": "1 GB"}, {"resources": {}}, {"ranks": 2}],
+)
+def test_where_they_run_cannot_be_said(grid: Grid, options: dict[str, Any]) -> None:
+    (option,) = options
+    with pytest.raises(TypeError, match=f"have no `{option}`.*Have the client make the call"):
+        grid.submit(bound, options).result(LONG)
+
+
 def test_where_there_is_no_current_grid(grid: Grid) -> None:
     with pytest.raises(RuntimeError, match="for functions that a grid runs"):
         gridrpc.current_grid()
