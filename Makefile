@@ -85,7 +85,8 @@ $(STAMPS)/capi: $(STAMPS)/native scripts/build-capi $(CAPI_SOURCES)
 	@touch $@
 
 # What shells complete, once the environment is active.
-$(STAMPS)/completion: $(STAMPS)/capi scripts/install-completion python/gridbench/completion.py
+$(STAMPS)/completion: $(STAMPS)/capi scripts/install-completion scripts/build-completion \
+		python/gridbench/completion.py
 	@scripts/install-completion $(VENV)
 	@touch $@
 

@@ -3,7 +3,7 @@
 A wheel of maturin's holds the Python packages and the native module. What `make install-c` installs
 for C and Fortran programs, and the program `gridrpc` that native workers run, are added to it: as
 scripts, and as data, which installers put below the environment's prefix. So an environment looks
-the same as the PREFIX of `make install-c`.
+the same as the PREFIX of `make install-c`, and has what shells complete besides.
 """
 
 from __future__ import annotations
@@ -145,6 +145,7 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
         stdout=sys.stderr,
         check=True,
     )
+    _stage_completion(stage)
     modules = packages or work / "modules"
     subprocess.run(
         [ROOT / "scripts/build-modules", stage / "bin/gridrpc", modules],
@@ -186,8 +187,23 @@ def _complete(work: Path, name: str, folder: Path, packages: Path | None = None)
     return complete
 
 
+def _stage_completion(stage: Path) -> None:
+    """What shells need to complete both programs, of which gridbench is not installed yet."""
+    commands = {
+        "gridrpc": [stage / "bin/gridrpc", "completion"],
+        "gridbench": [sys.executable, "-m", "gridbench.completion"],
+    }
+    for program, command in commands.items():
+        subprocess.run(
+            [ROOT / "scripts/build-completion", stage, program, *command],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            stdout=sys.stderr,
+            check=True,
+        )
+
+
 def _staged(stage: Path) -> dict[str, tuple[bytes, int]]:
-    """What build-capi has installed, by its place in the data of a wheel."""
+    """What has been installed there, by its place in the data of a wheel."""
     files = {}
     for path in sorted(stage.rglob("*")):
         if path.is_dir():

@@ -1,4 +1,9 @@
-"""The command `gridbench completion`."""
+"""The command `gridbench completion`.
+
+    python -m gridbench.completion SHELL
+
+is the same before gridbench and what it needs are installed, but for click: as packages are built.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +32,7 @@ def completion(context: click.Context, shell: str) -> None:
     # Filled in here and not by its method `source`, which starts a bash to see how old it is.
     script = known(program.command, {}, "gridbench", "_GRIDBENCH_COMPLETE")
     click.echo(script.source_template % script.source_vars())
+
+
+if __name__ == "__main__":
+    completion()

@@ -36,5 +36,6 @@ def test_it_requires_what_the_project_requires() -> None:
     optional = [one for extra in PROJECT["optional-dependencies"].values() for one in extra]
     assert bounds(listed("run_constraints")) == bounds(optional)
     host = bounds(listed("host"))
-    (maturin,) = PYPROJECT["dependency-groups"]["build"]
-    assert host == bounds([maturin, f"python{PROJECT['requires-python']}"])
+    build = PYPROJECT["dependency-groups"]["build"]
+    assert PYPROJECT["build-system"]["requires"] == build
+    assert host == bounds([*build, f"python{PROJECT['requires-python']}"])

@@ -125,6 +125,14 @@ def test_files_lie_where_debian_has_them(root: Path, libraries: Path) -> None:
         assert (root / "usr/include" / name).is_file(), name
     assert (libraries / "libgridrpc.so").resolve() == libraries / f"libgridrpc.so.{VERSION}"
     assert (libraries / "pkgconfig/gridrpc.pc").is_file()
+    share = root / "usr/share"
+    completed = (
+        "bash-completion/completions",
+        "zsh/vendor-completions",
+        "fish/vendor_completions.d",
+    )
+    found = {place: [file.name for file in (share / place).iterdir()] for place in completed}
+    assert list(found.values()) == [["gridrpc"], ["_gridrpc"], ["gridrpc.fish"]]
     modules = root / "usr/lib/python3/dist-packages"
     assert (modules / "gridrpc/_native.abi3.so").is_file()
     assert not (modules / "gridbench").exists()
@@ -162,6 +170,15 @@ def test_fortran_programs_use_the_module(root: Path, work: Path) -> None:
         " -Wl,-rpath,$(gridrpc config --libdir)"
     )
     assert shell(root, work, f"{build}; GRIDRPC_MODULE_PATH=. ./first") == "  2.0  4.0  6.0\n"
+
+
+def test_bash_completes_commands_of_the_program(root: Path, work: Path) -> None:
+    script = root / "usr/share/bash-completion/completions/gridrpc"
+    line = (
+        f". {script}; COMP_WORDS=(gridrpc do); COMP_CWORD=1; _gridrpc gridrpc do gridrpc;"
+        ' echo "${COMPREPLY[@]}"'
+    )
+    assert shell(root, work, line) == "doctor\n"
 
 
 def test_python_programs_run_with_debians_python(root: Path, work: Path) -> None:

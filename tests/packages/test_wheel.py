@@ -111,6 +111,27 @@ def test_gridbench_has_its_tasks_as_a_program(
     assert [phase["name"] for phase in json.loads(said)["phases"]] == ["write", "read"]
 
 
+@pytest.mark.parametrize("program", ["gridrpc", "gridbench"])
+def test_shells_find_what_completes_both_programs(
+    wheel: Path, environment: Environment, tmp_path: Path, program: str
+) -> None:
+    places = {
+        f"share/bash-completion/completions/{program}": f"complete .*{program}$",
+        f"share/zsh/site-functions/_{program}": rf"\A#compdef {program}$",
+        f"share/fish/vendor_completions.d/{program}.fish": f"complete .*{program}",
+    }
+    for place, pattern in places.items():
+        text = (environment.prefix / place).read_text()
+        assert re.search(pattern, text, re.MULTILINE), place
+    with zipfile.ZipFile(wheel) as archive:
+        for place in places:
+            assert (
+                archive.getinfo(f"gridrpc-0.1.0.data/data/{place}").external_attr >> 16 == 0o100644
+            )
+    line = f". {environment.prefix}/{next(iter(places))}; complete -p {program}"
+    assert f"_{program}" in environment.run("bash", "-c", line, cwd=tmp_path)
+
+
 def test_config_tells_where_things_are(environment: Environment, tmp_path: Path) -> None:
     def told(*wanted: str) -> str:
         return environment.run("gridrpc", "config", *wanted, cwd=tmp_path).strip()
