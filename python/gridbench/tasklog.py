@@ -40,12 +40,16 @@ _HEADER = re.compile(
 _LAST_SIZE = "WriteDataSize="
 _LONGEST = 1e8
 """Seconds, three years: no run takes so long, and times of day counted from 1970 are larger."""
+_HEADER_REMEDY = (
+    "write it as `# NTasks=10 NNodes=2 InputFile=NAME TaskDataSize=0 SharedDataSize=0 "
+    "WriteDataSize=0`, sizes in KB"
+)
 _FORMAT_REMEDY = (
     "each line needs seven columns: tid, sleep, submit, calc-in, calc-out, retrieve time, host"
 )
 
 
-def read_task_log(path: Path) -> tuple[Header, pa.Table]:
+def read_task_log(path: Path, *, with_header: bool = False) -> tuple[Header, pa.Table]:
     """Read a log as a table of `timeline.SCHEMA`, rows in the file's order.
 
     `sleep` and `slept` both hold the log's sleep time, `worker` the host's name, `queued` is
@@ -53,7 +57,8 @@ def read_task_log(path: Path) -> tuple[Header, pa.Table]:
     offsets. Warns (UserWarning) about a missing header, a last line that was cut off, lines that
     stand there twice, of which one counts, and more tasks than the header announces.
 
-    Raises InputError, with file and line, for anything that is not such a log.
+    Raises InputError, with file and line, for anything that is not such a log; and for one without
+    a header where it is to be `with_header`.
     """
     try:
         with path.open("rb") as file:
@@ -63,6 +68,12 @@ def read_task_log(path: Path) -> tuple[Header, pa.Table]:
         raise InputError(
             f"cannot read the task log: {reason}", file=path, remedy="give a readable file"
         ) from None
+    if header is None and with_header:
+        raise InputError(
+            "has no header line, so that its number of cores and sizes of data are not known",
+            file=path,
+            remedy=_HEADER_REMEDY,
+        )
     rows = _without_copies(path, rows)
     _refuse_doubled(path, rows)
     _refuse_dates(path, rows)
@@ -178,10 +189,10 @@ def _is_text(line: bytes) -> bool:
 
 def _parse_header(path: Path, line: int, text: str) -> Header:
     match = _HEADER.fullmatch(text.rstrip())
-    remedy = "write it as `# NTasks=10 NNodes=2 InputFile=NAME TaskDataSize=0 SharedDataSize=0 "
-    remedy += "WriteDataSize=0`, sizes in KB"
     if match is None:
-        raise InputError("the header line is not understood", file=path, line=line, remedy=remedy)
+        raise InputError(
+            "the header line is not understood", file=path, line=line, remedy=_HEADER_REMEDY
+        )
     sizes = []
     for name in ("task", "shared", "write"):
         try:
@@ -191,7 +202,10 @@ def _parse_header(path: Path, line: int, text: str) -> Header:
         # Above an exabyte it is no size, and a count of bytes would not fit its column.
         if not 0 <= size <= 2.0**50:
             raise InputError(
-                f"not a data size in KB: `{match[name][:40]}`", file=path, line=line, remedy=remedy
+                f"not a data size in KB: `{match[name][:40]}`",
+                file=path,
+                line=line,
+                remedy=_HEADER_REMEDY,
             )
         sizes.append(size)
     nnodes = int(match["nnodes"])

@@ -58,9 +58,10 @@ def participant_of(model: Model, servers: Servers | None = None) -> Participant:
         participant = find_participant(model.fit.place.engine)
         participant.require_servers()
         return participant
-    if model.fit.place.transport == "links":
+    if model.linked:
         raise InputError(
-            "the model is of workers behind links, and --try runs them beside the client",
+            "the model is of workers behind links or on a network, and --try runs them beside the"
+            " client",
             remedy="leave out --try, name servers to try it on by --grid or --server, or give a"
             " model of runs on one host",
         )

@@ -42,6 +42,9 @@ class Yardstick:
         # Those of a case whose runs differ among each other count less.
         doubts = [math.hypot(1, one.uncertainty / _SURE) for one in observations]
         self._weights = np.array(_WEIGHTS) / np.array(doubts)[:, np.newaxis]
+        # What a run does not tell counts nothing.
+        self._weights[np.isnan(self._measured)] = 0.0
+        self._measured = np.nan_to_num(self._measured)
 
     def differences(self, runs: Integers, figures: Floats) -> Floats:
         """Weighted differences, shape (n, `QUANTITIES`); above 0 where the model takes longer.

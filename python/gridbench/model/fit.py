@@ -196,7 +196,7 @@ def one_place(observations: Sequence[Observation]) -> Place:
 def shapes_of(place: Place) -> list[Shape]:
     """Those that an engine in this place may have."""
     movements: tuple[Movement, ...] = ("copies", "pipe")
-    if place.transport == "links":
+    if place.transport != "one host":
         movements = ("network",)
     return [Shape(all_first, how) for how, all_first in product(movements, (False, True))]
 
@@ -227,7 +227,9 @@ def refuse_too_few(
         raise InputError(
             f"{len(observations)} runs are too few to fit a model to; missing are "
             + "; ".join(missing),
-            remedy="measure them with `gridbench run` or `gridbench scenario`",
+            remedy="give more logs of this system"
+            if observations[0].place.transport == "network"
+            else "measure them with `gridbench run` or `gridbench scenario`",
         )
 
 

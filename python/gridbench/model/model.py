@@ -62,8 +62,8 @@ class Model:
 
     @property
     def linked(self) -> bool:
-        """Whether the workers are behind links."""
-        return self.fit.place.transport == "links"
+        """Whether the workers are behind links, or on a network."""
+        return self.fit.place.transport != "one host"
 
     @property
     def values(self) -> Mapping[str, float]:

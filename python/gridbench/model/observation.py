@@ -23,7 +23,9 @@ from gridbench.run.recorder import RECORD
 from gridbench.run.rows import TIMELINE
 from gridbench.workload.kind import kind_of
 
-Transport = Literal["one host", "links"]
+Transport = Literal["one host", "links", "network"]
+"""Client and workers are on one host; on hosts behind links; or each on a machine of its own, of a
+network of which nothing is known."""
 _LEAST_OVERHEAD = 0.001
 """Seconds. Less than this counts as this, where runs are compared."""
 
@@ -77,7 +79,7 @@ class Place:
     host: str
     """The client's; with where the workers are, if that is on servers."""
     processors: int
-    """That its processes may use."""
+    """That its processes may use; of a network nothing is known of that."""
     transport: Transport = "one host"
     nodes: int = 1
     """Hosts that the workers are on, each with shared data of its own."""
@@ -108,7 +110,8 @@ class Observation:
     ideal: float = field(init=False)
     """Of the situation, kept as it takes a while to find; seconds."""
     uncertainty: float = 0.0
-    """Of the overhead, as runs of the same differ: standard error of its logarithm; 0: one run."""
+    """Of the overhead, as runs of the same differ, or as stamps are rounded: standard error of its
+    logarithm; 0: one run, of exact stamps."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ideal", self.situation.ideal)
@@ -154,7 +157,9 @@ def _median(several: Sequence[Observation]) -> Observation:
         first.situation,
         Measured(**figures),
         runs=len(several),
-        uncertainty=_uncertainty([one.measured.total - one.ideal for one in several]),
+        uncertainty=math.hypot(
+            _uncertainty([one.measured.total - one.ideal for one in several]), first.uncertainty
+        ),
     )
 
 

@@ -19,10 +19,11 @@ from gridbench.printing import Printing, printing_options
         "gridbench model runs/* --engine gridrpc-native --out model.json",
         "gridbench model runs/data-scenario --out grid.json",
         "gridbench model runs/sync-null --out rounds.json",
+        "gridbench model old/*.log --out old.json",
     ),
 )
 @click.argument(
-    "folders", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FOLDER..."
+    "folders", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="FOLDER|LOG..."
 )
 @click.option(
     "--engine",
@@ -50,7 +51,7 @@ def model(
     out: Path | None,
     printing: Printing,
 ) -> None:
-    """Fit a model of each engine to the results in FOLDERs, all of one kind.
+    """Fit a model of each engine to the results in FOLDERs, all of one kind, or to task LOGs.
 
     Runs of tasks (gridbench run and scenario): the model follows every task through client,
     processors, links and workers, each of which serves only so much at a time. The fit finds the
@@ -62,7 +63,11 @@ def model(
     and clients. Synchronised rounds (gridbench sync): what holding, starting and doing the tasks
     takes, by workers. Held out are each case in turn, and the largest ones.
 
-    `gridbench simulate --profile FILE.json --case` then predicts other cases. Exit status 1 says
+    A task LOG does not name what made it: all that are given are taken for those of one system, on
+    machines of their own, with cold starts. `gridbench simulate --profile FILE.json --engine log`
+    then asks that system's model about other work.
+
+    `gridbench simulate --profile FILE.json --case` predicts other cases. Exit status 1 says
     that too little was measured of one of several engines.
     """
     from gridbench.model.command import Request, fit_models

@@ -1,4 +1,4 @@
-"""The runs that a model is fitted to: of `gridbench run` and of `gridbench scenario`."""
+"""The runs that a model is fitted to: of `gridbench run` and of `gridbench scenario`, and logs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gridbench.errors import InputError
+from gridbench.model.from_log import observe_log
 from gridbench.model.observation import Observation, Place, observe
 from gridbench.model_kind import none_serves
 from gridbench.run.recorder import RECORD
 from gridbench.scenario.results import CASES, CaseResult, read_cases
 
-REMEDY = "run them again, those of an overloaded machine when it has nothing else to do"
+REMEDY = (
+    "run them again, those of an overloaded machine when it has nothing else to do; or give logs"
+    " that have all of their tasks"
+)
 """What helps if no run can serve."""
 
 
@@ -38,16 +42,19 @@ class Source:
         return none_serves(self.left_out, "run", REMEDY)
 
 
-def read_source(folders: Sequence[Path]) -> Source:
-    """All runs in and below `folders`.
+def read_source(given: Sequence[Path]) -> Source:
+    """All runs in and below folders, and those of task logs.
 
-    InputError if there are none, or for a folder that is none or holds damaged files.
+    InputError if there are none, or for a folder or log that is none or is damaged.
     """
     found: dict[Path, Observation | str] = {}
-    for folder in folders:
+    for folder in given:
+        if folder.is_file():
+            found[folder.resolve()] = observe_log(folder)
+            continue
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "does not exist"
-            raise InputError(what, file=folder, remedy="give the folders of runs")
+            raise InputError(what, file=folder, remedy="give folders of runs, or task logs")
         before = len(found)
         scenarios = sorted(path.parent for path in folder.rglob(CASES))
         for scenario in scenarios:
@@ -63,7 +70,8 @@ def read_source(folders: Sequence[Path]) -> Source:
             raise InputError(
                 "there are no runs in this folder",
                 file=folder,
-                remedy="give a folder of gridbench run, scenario, data or sync",
+                remedy="give a folder of gridbench run, scenario, data or sync, or task logs by"
+                " their names",
             )
     usable = tuple(one for one in found.values() if isinstance(one, Observation))
     return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))

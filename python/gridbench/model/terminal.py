@@ -54,6 +54,8 @@ def _runs(fit: Fit) -> str:
 
 def place_told(place: Place) -> str:
     """Engine, version, machine and links in one line."""
+    if place.transport == "network":
+        return f"{place.engine}: the system that made these task logs, on a network"
     where = f"{place.engine} {place.version} on {place.host}, {place.processors} processors"
     if place.transport == "one host":
         return f"{where}, client and workers on one host"

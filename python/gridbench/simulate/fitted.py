@@ -99,6 +99,8 @@ def _system(model: Model, situation: Situation) -> System:
 
 def _place(model: Model) -> str:
     place = model.fit.place
+    if place.transport == "network":
+        return "a network, from task logs"
     if place.link_rate is None:
         return f"{place.transport}, {place.processors} processors"
     return f"{place.nodes} nodes behind links of {bit_rate(place.link_rate)}"

@@ -80,7 +80,7 @@ def write_folder(folder: Path, done: Simulation, table: pa.Table) -> None:
             partial.replace(folder / TIMELINE)
         finally:
             partial.unlink(missing_ok=True)
-        _write_log(folder / LOG, done, table)
+        write_log(folder / LOG, done, table)
         write_record(folder, record)
     except OSError as error:
         raise InputError(
@@ -147,7 +147,8 @@ def _times_name(done: Simulation) -> str:
     return ".".join(["input", *parts])
 
 
-def _write_log(path: Path, done: Simulation, table: pa.Table) -> None:
+def write_log(path: Path, done: Simulation, table: pa.Table) -> None:
+    """Write its task log. OSError if that cannot be done."""
     work = done.work
     header = Header(
         ntasks=work.tasks,
