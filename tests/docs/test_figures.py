@@ -1,0 +1,231 @@
+"""Figures in pages are those of the data files behind them: docs/figures.md says which."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from blocks import ROOT, pages
+
+from gridbench.bench.micro.figures import load_results
+from gridbench.bench.micro.present.markdown import markdown
+from gridbench.formats import duration, percent
+from gridbench.statistics.medians import ratio_bounds
+
+BENCHMARKS = ROOT / "docs" / "benchmarks"
+SOURCES = "docs/figures.md"
+
+#: A cell that holds a measured figure, and nothing but such: "8.04 µs", "3.5 s (3.4-3.7)", "82 %".
+FIGURE = re.compile(
+    r"\*{0,2}(below )?[-+<]? ?[\d.,]+( to [\d.,]+)?[\s\xa0]?"
+    r"(ns|µs|us|ms|s|%|×|x|/s|[kM]/s|[KMG]?B|[KMG]?B/s|[KMG]?bit/s|calls/s)\b.*"
+)
+
+
+def cells(line: str) -> list[str]:
+    """Of a row of a table, as they are read."""
+    text = re.sub(r"\\([\\`*_\[\]<>])", r"\1", line.strip())
+    return [cell.strip() for cell in text.removeprefix("|").removesuffix("|").split(" |")]
+
+
+def rows(page: str) -> Iterator[list[str]]:
+    """All rows of all tables of a page."""
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.lstrip().startswith("|"):
+            yield cells(line)
+
+
+def read(name: str) -> Any:
+    return json.loads((BENCHMARKS / name).read_text(encoding="utf-8"))
+
+
+# Of each page with measured figures it is told where they are from.
+
+
+def told() -> dict[str, list[str]]:
+    """What docs/figures.md says of each page, by its path."""
+    found: dict[str, list[str]] = {}
+    for row in rows(SOURCES):
+        for name in re.findall(r"\]\(([\w./-]+\.md)(?:#[\w-]*)?\)", row[0]):
+            path = str((ROOT / "docs" / name).resolve().relative_to(ROOT))
+            found[path] = row
+    return found
+
+
+#: Pages whose tables have sizes and times that nobody measured: limits and defaults.
+SET = {"docs/coming-from-ninf-g.md"}
+
+MEASURED = sorted(
+    page
+    for page in pages()
+    if page not in {SOURCES, *SET}
+    and any(FIGURE.fullmatch(cell) for row in rows(page) for cell in row)
+)
+
+
+def test_pages_with_tables_of_figures_are_found() -> None:
+    assert {"docs/performance.md", "docs/measured.md", "docs/sync.md", "docs/slurm.md"} <= {
+        *MEASURED
+    }
+
+
+@pytest.mark.parametrize("page", MEASURED)
+def test_it_is_told_where_the_figures_of_a_page_are_from(page: str) -> None:
+    assert page in told(), f"say in {SOURCES} where the figures of {page} are from"
+
+
+@pytest.mark.parametrize("page", told())
+def test_what_is_told_is_there(page: str) -> None:
+    assert (ROOT / page).exists()
+    _, *kept, again = told()[page]
+    assert again
+    if len(kept) < 2:  # when it was measured, for there is no file
+        assert re.match(r"2026-\d\d-\d\d", kept[0])
+        return
+    file, held = kept
+    for name in re.findall(r"`(docs/[\w./-]+\.json)`", file):
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"`(tests/[\w./-]+\.py)`", held):
+        test = (ROOT / name).read_text(encoding="utf-8")
+        assert Path(page).name in test or page in test, f"{name} says nothing of {page}"
+
+
+# Each page is held against its file.
+
+
+def test_tables_of_performance_are_those_of_the_kept_results() -> None:
+    made = markdown(load_results(BENCHMARKS / "micro.json")).splitlines()
+    page = (ROOT / "docs/performance.md").read_text(encoding="utf-8").splitlines()
+    assert [line for line in page if line.startswith("|")] == [
+        line for line in made if line.startswith("|")
+    ]
+    headings = [line for line in made if line.startswith("#")]
+    assert [line for line in page if line.startswith("#")] == headings
+
+
+def agree(cell: str, value: float) -> bool:
+    """Whether a cell begins with the value, with as many digits as it shows."""
+    found = re.match(r"([\d,]+(?:\.(\d+))?)", cell)
+    assert found, cell
+    shown, digits = float(found[1].replace(",", "")), len(found[2] or "")
+    return abs(shown - value) <= 0.5001 * 10.0**-digits
+
+
+CLUSTER = {
+    (area["title"], row["what"]): row
+    for area in read("cluster.json")["areas"].values()
+    for row in area["rows"]
+}
+
+
+def cluster_page() -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
+    """Rows of the page by area and what they are of, with their cells by column."""
+    title, header = "", list[str]()
+    for line in (ROOT / "docs/benchmarks/cluster.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            title, header = line.removeprefix("## "), []
+        elif line.startswith("| what"):
+            header = cells(line)
+        elif line.startswith("| "):
+            yield (title, cells(line)[0]), dict(zip(header, cells(line), strict=True))
+
+
+def test_tables_of_batch_systems_are_those_of_the_kept_results() -> None:
+    page = dict(cluster_page())
+    assert page.keys() == CLUSTER.keys()
+    for key, shown in page.items():
+        row = CLUSTER[key]
+        for name, column in (("gridrpc", "gridrpc"), ("peer", "peer")):
+            cell = shown.get(f"{column}: median (spread)", "-")
+            if row[name] is None:
+                assert cell == "-", key
+                continue
+            assert agree(cell, row[name]["median"]), key
+            low, high = re.search(r"\(([\d.]+)-([\d.]+)\)", cell).groups()  # type: ignore[union-attr]
+            assert agree(low, min(row[name]["values"])), key
+            assert agree(high, max(row[name]["values"])), key
+        if row["limit"] is not None:
+            assert agree(shown["limit"], row["limit"]["median"]), key
+        reached = {True: "yes", False: "no", None: "-"}[row["reached"]]
+        assert shown.get("reached", "-") == reached, key
+
+
+def test_advice_for_ten_jobs_is_that_of_the_kept_results() -> None:
+    page = {row[0]: row for row in rows("docs/advice.md")}
+    works = read("advice.json")["works"]
+    assert len(works) == 10
+    for work in works:
+        split, tried = work["advised"], work["tried"]
+        advised, rival = tried["advised"], tried["rival"]
+        assert (split["tasks"], split["cores"]) == (advised["tasks"], advised["cores"])
+        ours, theirs = (one["again"] or one["totals"] for one in (advised, rival))
+        bounds = ratio_bounds(ours, theirs)
+        assert bounds is not None
+        expected = [
+            f"{advised['tasks']:,} tasks on {advised['cores']:,}",
+            duration(median(ours)),
+            f"{rival['tasks']:,} tasks on {rival['cores']:,}",
+            duration(median(theirs)),
+            f"{tried['ratio']:.3f} ({bounds[0]:.2f} to {bounds[1]:.2f})",
+        ]
+        assert page[work["name"]][1:6] == expected
+
+
+OLD_LOGS = read("old-logs.json")
+
+
+def test_errors_of_models_of_old_logs_are_those_of_the_kept_results() -> None:
+    page = {row[0]: row for row in rows("docs/advice.md")}
+    for name, kept in (
+        ("Symphony, simulated", OLD_LOGS["simulated"]["symphony"]),
+        ("Ninf-G, simulated", OLD_LOGS["simulated"]["ninfg"]),
+        ("gridrpc, real", OLD_LOGS["real"]),
+    ):
+        shown = [
+            f"{percent(kept['held_out'][way]['overhead_median'])},"
+            f" {percent(kept['held_out'][way]['overhead_90th_percentile'])}"
+            for way in ("random", "cores", "size")
+        ]
+        assert page[name][1:] == [f"{kept['logs']}", *shown], name
+    text = " ".join((ROOT / "docs/advice.md").read_text(encoding="utf-8").split())
+    errors, others = (
+        sorted(abs(one["error"]) for one in OLD_LOGS["simulated"][name]["published"])
+        for name in ("symphony", "ninfg")
+    )
+    assert f"by {percent(median(errors))} in the median and {percent(errors[-1])} at most" in text
+    assert f"by up to {percent(others[-2], 0)} and once by {percent(others[-1], 0)}" in text
+
+
+SLURM = {row[0]: row[1] for row in rows("docs/slurm.md") if len(row) == 3}
+
+
+TASKS = "1,000 tasks of 0.1 s on 100 workers, gridrpc-slurm"
+JOBS = "100 tasks of 1 s, with start-up; peer: slurm-jobs"
+
+
+@pytest.mark.parametrize(
+    ("cited", "area", "what"),
+    [
+        ("100 native workers, `request", "100 native workers", "one request, which Slurm begins"),
+        ("the same, `request = ", "100 native workers", "one request, which waits"),
+        ("the same, a request for each", "100 native workers", "a request for each worker"),
+        ("24 Python workers", "100 native workers", "24 Python workers, gridrpc-slurm; peer: dask"),
+        ("1,000 tasks of 0.1 s", "1,000 tasks", f"{TASKS}, after"),
+        ("the same with start-up", "1,000 tasks", f"{TASKS}, with"),
+        ("100 tasks of 1 s", "100 tasks of 1 s as jobs", JOBS),
+    ],
+)
+def test_figures_of_slurm_are_those_of_the_kept_results(cited: str, area: str, what: str) -> None:
+    (shown,) = [cell for row, cell in SLURM.items() if row.startswith(cited)]
+    found = [
+        row
+        for (title, name), row in CLUSTER.items()
+        if title.startswith(area) and name.startswith(what)
+    ]
+    (row,) = found
+    assert agree(shown, row["gridrpc"]["median"])
