@@ -126,6 +126,13 @@ def test_what_the_cases_do_not_tell_apart_has_no_value(
         assert model.expect(one.values).total == pytest.approx(one.total, rel=0.15)
 
 
+def test_what_scatter_would_decide_about_is_not_told_apart() -> None:
+    # Only cases with the largest objects have fewer operations, as where memory is short.
+    few = points(operations=(100,), sizes=(KB, 8 * KB, 64 * KB))
+    few += points(operations=(50,), sizes=(1024 * KB,))
+    assert values(fitted(few))["task.start"] is None
+
+
 def test_too_few_cases_are_refused_with_what_is_missing() -> None:
     with pytest.raises(InputError, match="2 cases cannot tell so many costs apart") as caught:
         fitted(points(clients=(1, 2), sizes=(KB,), operations=(100,)))

@@ -14,6 +14,9 @@ from gridbench.costs.least_squares import crowded_least_squares, least_squares
 
 _SPARE = 1
 """Cases that there must be beyond the number of terms."""
+_APART = 0.1
+"""Share of a cost's column that those of the other costs do not explain, from which on it is told
+apart from them. Below that, what scatters decides about it."""
 _DRAWS = 200
 _SEED = 1
 
@@ -54,7 +57,7 @@ def times(formula: Formula, found: Found, values: Mapping[str, float]) -> dict[s
 def needed(formula: Formula, points: Sequence[Point]) -> int:
     """How many cases a fit to such points takes: one more than the terms that they tell apart."""
     cases = cases_of([one.values for one in points])
-    return _SPARE + max(_terms(part, cases) for part in formula.parts)
+    return _SPARE + max(_terms(part, cases, _times(part, points)) for part in formula.parts)
 
 
 def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
@@ -62,10 +65,7 @@ def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
     if not points or len(points) < needed(formula, points):
         return None
     cases = cases_of([one.values for one in points])
-    return {
-        part.name: _fit(part, cases, np.array([one.time(part.name) for one in points]))
-        for part in formula.parts
-    }
+    return {part.name: _fit(part, cases, _times(part, points)) for part in formula.parts}
 
 
 def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
@@ -80,8 +80,8 @@ def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
             Point(one.values, (one.repeats[draw.integers(len(one.repeats))],)) for one in points
         ]
         fitted = fit(formula, chosen)
-        assert fitted is not None
-        found.append(fitted)
+        # Other repeats may tell more terms apart, for which there are too few cases.
+        found += [] if fitted is None else [fitted]
     return found
 
 
@@ -91,26 +91,35 @@ def spread(errors: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(logarithms)))) if logarithms else 0.0
 
 
+def _times(part: Part, points: Sequence[Point]) -> Floats:
+    return np.array([one.time(part.name) for one in points])
+
+
 def _fit(part: Part, cases: Cases, values: Floats) -> Costs:
-    # A time of nothing at all, such as the skew of a single worker, has no relative error.
-    there = values > 0
-    if not there.any():
-        return Costs(dict.fromkeys(_apart(part, cases), 0.0), None)
-    some = {name: column[there] for name, column in cases.items()}
-    names = _apart(part, some)
+    names = _apart(part, cases, values)
+    some, there = _with_time(cases, values)
+    if not names:
+        return Costs({}, None)
 
     def columns(crowd: Floats | float) -> list[Floats]:
         made = zip(part.costs, part.columns(some, crowd), strict=True)
         return [column for cost, column in made if cost.name in names]
 
     if _crowds(part, some):
-        found, filled = crowded_least_squares(columns, some[part.sharing], values[there])
+        found, filled = crowded_least_squares(columns, some[part.sharing], there)
         return Costs(dict(zip(names, found, strict=True)), filled)
-    return Costs(dict(zip(names, least_squares(columns(1.0), values[there]), strict=True)), None)
+    return Costs(dict(zip(names, least_squares(columns(1.0), there), strict=True)), None)
 
 
-def _terms(part: Part, cases: Cases) -> int:
-    return len(_apart(part, cases)) + _crowds(part, cases)
+def _with_time(cases: Cases, values: Floats) -> tuple[Cases, Floats]:
+    """Without a time of nothing at all, such as the skew of a single worker: it has no relative
+    error."""
+    there = values > 0
+    return {name: column[there] for name, column in cases.items()}, values[there]
+
+
+def _terms(part: Part, cases: Cases, values: Floats) -> int:
+    return len(_apart(part, cases, values)) + _crowds(part, _with_time(cases, values)[0])
 
 
 def _crowds(part: Part, cases: Cases) -> bool:
@@ -118,13 +127,17 @@ def _crowds(part: Part, cases: Cases) -> bool:
     return bool(part.sharing) and len(np.unique(cases[part.sharing])) > 1
 
 
-def _apart(part: Part, cases: Cases) -> list[str]:
+def _apart(part: Part, cases: Cases, values: Floats) -> list[str]:
     """The costs that can be told apart, in the order of the part."""
+    some, there = _with_time(cases, values)
     names: list[str] = []
-    kept: list[Floats] = []
-    for cost, column in zip(part.costs, part.columns(cases, 1.0), strict=True):
-        size = float(np.linalg.norm(column))
-        if size and np.linalg.matrix_rank([*kept, column / size], tol=1e-6) > len(kept):
+    known: list[Floats] = []
+    for cost, column in zip(part.costs, part.columns(some, 1.0), strict=True):
+        # Errors are relative, so that it counts by its share of the time.
+        own = column / there
+        left = own - sum((float(own @ one) * one for one in known), np.zeros_like(own))
+        size, left_over = float(np.linalg.norm(own)), float(np.linalg.norm(left))
+        if size and left_over > _APART * size:
             names.append(cost.name)
-            kept.append(column / size)
+            known.append(left / left_over)
     return names
