@@ -139,7 +139,7 @@ class Found:
 def none_serves(left_out: Counter[str], noun: str, remedy: str) -> InputError:
     """That no measurement can serve, by why, for so many of them each."""
     why = "; ".join(f"{counted(count, noun)}: {reason}" for reason, count in left_out.items())
-    return InputError(f"none of the {noun}s can be used: {why}", remedy=remedy)
+    return InputError(f"none of the {noun}s can be used: {why or 'there are none'}", remedy=remedy)
 
 
 class ModelKind(Protocol):

@@ -91,6 +91,8 @@ def test_what_cannot_serve_is_left_out_and_said(campaign: Path) -> None:
         "it did not come to its end": 1,
     }
     assert "none of the cases can be used: 1 case: " in str(found.none_serves())
+    empty = grids.read([datagrid_cases.write_folder(campaign.parent / "empty", [])])
+    assert "none of the cases can be used: there are none" in str(empty.none_serves())
 
 
 def test_the_time_of_a_task_is_that_of_the_case_over_the_tasks_of_a_client(tmp_path: Path) -> None:
