@@ -262,6 +262,22 @@ def test_nothing_stays_behind_when_it_is_ended(
         assert record["machine"]["cores"] > 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"mine": 1}', '{"complete": false, "points": [1]}', '{"complete": false}', "\xff"],
+)
+def test_a_file_that_is_not_of_a_benchmark_is_not_replaced(
+    gridbench: Run, tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(text, encoding="latin-1")
+    done = gridbench("bench", "journal", "--quick", "--out", path, "--accept-load")
+    assert done.returncode == 2
+    assert "is no file of gridbench bench, or it is damaged" in done.stderr
+    assert "--fresh" in done.stderr
+    assert path.read_text(encoding="latin-1") == text
+
+
 def _wait_for_family(pid: int, number: int) -> list[psutil.Process]:
     until = time.monotonic() + 60
     while time.monotonic() < until:

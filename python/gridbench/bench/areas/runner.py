@@ -204,14 +204,26 @@ class _Watcher:
 
 
 def _earlier(out: Path | None, record: dict[str, Any], console: Console) -> Points:
-    """What the file has of a call that was cut off, if that was one like this one."""
+    """What the file has of a call that was cut off, if that was one like this one.
+
+    InputError for a file that is damaged or of something else, which would be lost.
+    """
     try:
-        before = json.loads(out.read_text(encoding="utf-8")) if out else {}
-        if before.get("complete", True):
+        text = out.read_text(encoding="utf-8") if out else ""
+        if not text:
+            return Points()
+        before = json.loads(text)
+        if before["complete"]:
             return Points()
         points = Points(from_record(Point, point) for point in before["points"])
-    except (OSError, ValueError, AttributeError, KeyError, RecordError):
+    except OSError:  # it is not there; or it cannot be written either, which is told then
         return Points()
+    except (ValueError, RecursionError, TypeError, KeyError, RecordError):
+        raise InputError(
+            "is no file of gridbench bench, or it is damaged",
+            file=out,
+            remedy="choose another --out, or add --fresh to replace it",
+        ) from None
     count = len(points.run)
     if not count:
         return points
