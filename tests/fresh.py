@@ -28,6 +28,9 @@ QUICK_BUILD = {
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
     "CARGO_PROFILE_RELEASE_DEBUG": "0",
     "CARGO_TARGET_DIR": str(ROOT / "target" / "packages"),
+    # Of libraries that were not optimized: xz, which is usual, takes as long as all else together.
+    "DPKG_DEB_COMPRESSOR_TYPE": "gzip",
+    "DPKG_DEB_COMPRESSOR_LEVEL": "1",
     "PYO3_PYTHON": sys.executable,
     # The environment of the tests has what builds packages.
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
