@@ -14,14 +14,16 @@ from gridbench.advise.advice import Advice, Help, Point, Sharing, advise, parts_
 from gridbench.advise.digits import longer, rough
 from gridbench.advise.page import render
 from gridbench.advise.profiled import Profiled
-from gridbench.advise.prose import sentences
+from gridbench.advise.prose import sentences, warnings
 from gridbench.advise.search import Split
 from gridbench.advise.uneven import Uneven
+from gridbench.advise.within import Within
 from gridbench.advise.work import Work
 from gridbench.analysis.columns import Floats
 from gridbench.model.model import Model, Prediction
 from gridbench.model.observation import Situation
 from gridbench.simulate.systems import system
+from gridbench.workload.setup_file import MOST_NODES
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,25 @@ def test_what_is_not_there_helps_nothing() -> None:
     assert {one.what for one in advise(COSTS, work).helps} == {
         "handling tasks in half the time", "8 cores instead of 4",
     }  # fmt: skip
+    no_ways = cast(Model, ByHand(values={"in.client": 0.02, "submit": 0.05}))
+    assert {one.what for one in advise(no_ways, WORK).helps} == {
+        "half as much data", "handling tasks in half the time", "8 cores instead of 4",
+    }  # fmt: skip
     linked = cast(Model, ByHand(linked=True))
     assert "a link twice as fast" in {one.what for one in advise(linked, WORK).helps}
     free = cast(Model, ByHand(values={"submit": 0.05}))
     helps = {one.what for one in advise(free, WORK).helps}
     assert helps == {"handling tasks in half the time", "8 cores instead of 4"}
+
+
+def test_twice_as_many_cores_are_no_more_than_there_can_be() -> None:
+    free = cast(Model, ByHand(values={}))
+    work = Work(seconds=1e6, cores=MOST_NODES // 2, most_tasks=MOST_NODES)
+    found = {one.what: one.total for one in advise(free, work).helps}
+    assert found == {
+        f"{MOST_NODES:,} cores instead of {MOST_NODES // 2:,}": pytest.approx(1e6 / MOST_NODES)
+    }
+    assert advise(free, replace(work, cores=MOST_NODES)).helps == ()
 
 
 def test_data_that_is_shared_is_held_against_sending_it_with_each_task() -> None:
@@ -140,6 +156,9 @@ def test_data_of_each_task_is_held_against_sharing_it() -> None:
     assert advice.sharing.with_tasks == pytest.approx(advice.split.total)
     shared = advice.split.total + 3 * (0.15 - tasks * 0.03)
     assert advice.sharing.shared == pytest.approx(shared)
+    least = advise(COSTS, replace(WORK, bytes_shared=1.0)).sharing
+    assert least is not None
+    assert (least.size, least.is_shared) == (1.0, True)
     assert advise(COSTS, replace(WORK, bytes_shared=0.0, bytes_in_each=0.0)).sharing is None
     unknown = cast(Model, ByHand(values={"in.way": 0.01, "submit": 0.05}))
     sharing = advise(unknown, WORK).sharing
@@ -222,6 +241,12 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
         "On the same cores, or as many as tasks, 25 tasks would take as long (25 s); 50 tasks"
         " would take 30 s, 20 % longer."
     )
+    # The advised number of tasks may be a round one itself.
+    limits = (point(1, 25.0 * 0.995), point(10, 25.0), point(25, 25.0 * 1.006))
+    assert told(replace(GIVEN, points=limits, split=Split(10, 4, 25.0)), "On the same") == (
+        "On the same cores, or as many as tasks, 1 task would take as long (25 s); 25 tasks would"
+        " take 25 s, 1 % longer."
+    )
     alone = replace(GIVEN, points=(point(8, 25.0), point(9, 30.0)))
     assert told(alone, "On the same") == ""
 
@@ -239,6 +264,8 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
         (25.0, 30.0, True, "Send the 2 KB of shared data with each task: 25 s instead of 30 s."),
         (30.0, 25.0, False, "If the 2 KB that each task gets are the same for all, send them as"
          " shared data: 25 s instead of 30 s."),
+        (25.0, 25.0 * 0.98, True, "Sending 2 KB as shared data makes no difference: 24 s; with"
+         " each task 25 s."),
         (25.4, 25.0, False, "Sending the 2 KB that each task gets as shared data would bring"
          " nothing: 25 s."),
         (25.0, 30.0, False, "Sending the 2 KB that each task gets as shared data would bring"
@@ -253,7 +280,7 @@ def test_the_better_way_of_sending_what_all_tasks_need_is_told(
 
 
 def test_changes_that_bring_two_hundredths_are_told() -> None:
-    helps = (Help("half as much data", 15.0), Help("warm workers", 20.0), Help("luck", 24.6))
+    helps = (Help("half as much data", 15.0), Help("warm workers", 20.0), Help("luck", 25.0 * 0.98))
     assert told(replace(GIVEN, helps=helps), "What would help") == (
         "What would help most: half as much data (15 s, 40 % less). Next come warm workers (20 s,"
         " 20 % less)."
@@ -272,6 +299,67 @@ def test_pieces_that_deviate_even_out_within_a_task() -> None:
         " pieces deviate by about 12 %. Totals are means of 32 draws."
     )
     assert sentences(given)[0].startswith("Divide the work into 8 tasks of 10.00 s on average")
+
+
+FOUR, EIGHT = Split(8, 4, 25.0), Split(8, 8, 15.0)
+PROFILE = cast(Model, Profiled(system("ninfg")))
+
+
+@pytest.mark.parametrize(
+    ("model", "likely", "sure", "sentence"),
+    [
+        (COSTS, None, None, "With no number of cores up to 16 does the work end within 30 s:"
+         " divided at its best, it is expected to take 15 s on 8 cores, and what limits then is"
+         " computing."),
+        (COSTS, FOUR, None, "From 4 cores on, the work ends within 30 s more likely than not; with"
+         " no number of cores up to 16 do 19 of 20 runs."),
+        (COSTS, FOUR, EIGHT, "To end within 30 s, take 8 cores: with these, 19 of 20 runs do. From"
+         " 4 cores on it does more likely than not."),
+        (COSTS, FOUR, FOUR, "To end within 30 s, take 4 cores: with these, 19 of 20 runs do. With"
+         " fewer it is expected to take longer."),
+        (COSTS, Split(8, 1, 25.0), Split(8, 1, 25.0), "To end within 30 s, take 1 core: with"
+         " these, 19 of 20 runs do."),
+        (PROFILE, FOUR, FOUR, "From 4 cores on, the work is expected to end within 30 s."),
+        (PROFILE, FOUR, None, "From 4 cores on, the work is expected to end within 30 s."),
+        (PROFILE, FOUR, EIGHT, "From 4 cores on, the work is expected to end within 30 s. On 8 it"
+         " does with 19 of 20 draws of task times."),
+    ],
+)  # fmt: skip
+def test_from_how_many_cores_on_it_ends_in_time_comes_first(
+    model: Model, likely: Split | None, sure: Split | None, sentence: str
+) -> None:
+    asked = Within(limit=30.0, likely=likely, sure=sure, shortest=EIGHT)
+    work = replace(GIVEN.work, cores=16)
+    given = replace(GIVEN, model=model, within=asked, work=work)
+    assert sentences(given)[0] == sentence
+    # Nobody who asks for few cores is told that more would cost more than they bring.
+    assert told(given, "What limits").endswith("with 80 % of the time.")
+
+
+@pytest.mark.parametrize(
+    ("uneven", "luck"),
+    [(None, ""), (Uneven(share=0.5), ", apart from how the times of tasks fall out")],
+)
+def test_a_profile_has_no_interval_of_its_own(uneven: Uneven | None, luck: str) -> None:
+    beyond = Prediction(25.0, 25.0, 25.0, 20.0, ("there are more cores",))
+    work = replace(GIVEN.work, uneven=uneven)
+    assert warnings(replace(GIVEN, model=PROFILE, expected=beyond, work=work)) == [
+        "This is beyond what was measured, and may be far off: there are more cores.",
+        f"A profile does not tell how far it may be off: there is no interval{luck}.",
+    ]
+
+
+def test_parts_that_overlap_leave_nothing_below_0() -> None:
+    class Overlaps(ByHand):
+        """The less handling, the longer the rest: what may come of rounding."""
+
+        def totals(
+            self, situations: Sequence[Situation], changed: Mapping[str, float] | None = None
+        ) -> Floats:
+            return super().totals(situations, changed) + 0.5 * ("submit" in (changed or {}))
+
+    parts = dict(parts_of(cast(Model, Overlaps()), replace(WORK, cores=1), Split(1, 1, 0.0)))
+    assert parts["handling tasks"] == 0.0
 
 
 def test_a_ratio_from_two_on_is_told_as_times_and_has_two_digits() -> None:
@@ -296,7 +384,7 @@ def rows_of(page: str) -> list[list[str]]:
 def test_the_page_has_the_figures_of_the_advice_in_its_tables() -> None:
     given = replace(
         GIVEN,
-        model=Profiled(system("ninfg")),
+        model=PROFILE,
         helps=(Help("half as much data", 15.0),),
         points=(point(8, 25.0), point(100, 75.0)),
         work=replace(WORK, warm=True),

@@ -158,25 +158,24 @@ def _helps(costs: Costs, work: Work, split: Split) -> tuple[Help, ...]:
         alike = replace(work, uneven=None)
         found.append(Help("tasks that all take as long", _total(costs, alike, split)))
     ways = _named(costs, ("in.way", "out.way", "shared.way", "way"))
-    if ways and any(work.sizes):
-        what = "a link" if costs.linked else "a way for data"
-        found.append(Help(f"{what} twice as fast", _cheaper(costs, work, split, ways)))
-    if any(work.sizes):
-        half = replace(
-            work,
-            bytes_in=work.bytes_in / 2,
-            bytes_in_each=work.bytes_in_each / 2,
-            bytes_shared=work.bytes_shared / 2,
-            bytes_out=work.bytes_out / 2,
-            bytes_out_each=work.bytes_out_each / 2,
-        )
-        found.append(Help("half as much data", _total(costs, half, split)))
+    what = "a link" if costs.linked else "a way for data"
+    found.append(Help(f"{what} twice as fast", _cheaper(costs, work, split, ways)))
+    half = replace(
+        work,
+        bytes_in=work.bytes_in / 2,
+        bytes_in_each=work.bytes_in_each / 2,
+        bytes_shared=work.bytes_shared / 2,
+        bytes_out=work.bytes_out / 2,
+        bytes_out_each=work.bytes_out_each / 2,
+    )
+    found.append(Help("half as much data", _total(costs, half, split)))
     handling = _named(costs, GROUPS[-1][1])
     found.append(Help("handling tasks in half the time", _cheaper(costs, work, split, handling)))
     if 2 * work.cores <= MOST_NODES:
         more = replace(work, cores=2 * work.cores)
         what = f"{more.cores:,} cores instead of {work.cores:,}"
         found.append(Help(what, best_split(costs, more).total))
+    # What is not there, such as data, changes nothing.
     return tuple(sorted((one for one in found if one.total < now), key=lambda one: one.total))
 
 

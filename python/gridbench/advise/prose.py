@@ -164,9 +164,8 @@ def _limit(advice: Advice) -> str:
 
 def _others(advice: Advice) -> str:
     """Other numbers of tasks, the worst of the small and of the large."""
-    told = [point for point in advice.compared if point.tasks != advice.split.tasks]
-    fewer = [point for point in told if point.tasks < advice.split.tasks]
-    more = [point for point in told if point.tasks > advice.split.tasks]
+    fewer = [point for point in advice.compared if point.tasks < advice.split.tasks]
+    more = [point for point in advice.compared if point.tasks > advice.split.tasks]
     chosen = [*fewer[-2:], *more[:1], *more[-1:]]
     parts = [
         f"{counted(point.tasks, 'task')} {_beside(advice, point)}" for point in _unique(chosen)
