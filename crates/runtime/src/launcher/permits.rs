@@ -1,4 +1,4 @@
-//! Permits: how many hosts are connected to at once.
+//! Permits: how many hosts are connected to at once, and how many jobs submitted.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 

@@ -4,16 +4,20 @@ use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use super::super::agents::lock;
 use super::super::child::{Child, how, tie};
+use super::super::permits::Permits;
 
 /// How long a command may take. Those of Slurm try for a while if nobody answers.
 const LONGEST: Duration = Duration::from_secs(60);
 /// How long one may take to end that took too long.
 const LEAVING: Duration = Duration::from_secs(2);
+
+/// How many jobs are submitted at once, by all servers: each is a process, and a task of the batch system.
+static SUBMISSIONS: LazyLock<Permits> = LazyLock::new(|| Permits::new(4));
 
 /// Runs one command after the other.
 #[derive(Debug, Default)]
@@ -53,7 +57,7 @@ impl Commands {
         let (child, pipes) = {
             let mut running = lock(&self.running);
             if self.ended.load(Ordering::Acquire) {
-                return Err(Trouble::Silent("this grid is being closed".to_owned()));
+                return Err(closing());
             }
             let (child, pipes) = Child::spawn(command).map_err(|error| {
                 Trouble::Absent(format!("`{name}` could not be started: {error}"))
@@ -84,6 +88,16 @@ impl Commands {
         }
     }
 
+    /// Does what submits a job, when its turn has come.
+    pub(super) fn in_turn<R>(
+        &self,
+        submit: impl FnOnce() -> Result<R, Trouble>,
+    ) -> Result<R, Trouble> {
+        let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
+        let _permit = permit.ok_or_else(closing)?;
+        submit()
+    }
+
     /// Ends what runs, and runs nothing more.
     pub(in crate::launcher) fn end(&self) {
         let running = lock(&self.running);
@@ -91,5 +105,11 @@ impl Commands {
         if let Some(child) = &*running {
             child.kill();
         }
+        drop(running);
+        SUBMISSIONS.wake();
     }
+}
+
+fn closing() -> Trouble {
+    Trouble::Silent("this grid is being closed".to_owned())
 }

@@ -233,7 +233,8 @@ impl<S: System> Desk<S> {
         let put = all.put(numbered.map(|(n, start)| (n.to_string(), &start.ticket)))?;
         let folder = folder::text(&put)?;
         let wanted = Wanted { agents: starts.len(), program: &program, folder: &folder };
-        let job = self.system.submit(&self.commands, &wanted).map_err(|error| {
+        let submit = || self.system.submit(&self.commands, &wanted);
+        let job = self.commands.in_turn(submit).map_err(|error| {
             let _ = std::fs::remove_dir_all(&put);
             self.has_unknown_jobs |= matches!(error, Trouble::Silent(_));
             error.to_string()
@@ -253,7 +254,12 @@ impl<S: System> Desk<S> {
         if jobs.is_empty() {
             return;
         }
-        let seen = match self.system.look(&self.commands, &jobs) {
+        let look = |jobs: &[&str]| self.system.look(&self.commands, jobs);
+        let seen = match self.system.asker() {
+            Some(asker) => asker.ask(&jobs, look),
+            None => look(&jobs),
+        };
+        let seen = match seen {
             Ok(seen) => seen,
             Err(trouble) => {
                 let agents: Vec<u32> = self.members.keys().copied().collect();

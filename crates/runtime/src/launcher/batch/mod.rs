@@ -1,6 +1,7 @@
 //! Agents that a batch system starts: what is alike for all of them. A system is told in [`System`] how it
 //! is asked; this asks, waits, tells what it hears, and sees that nothing stays behind.
 
+mod asker;
 mod commands;
 mod desk;
 mod folder;
@@ -20,6 +21,7 @@ use super::{Event, Launcher, Report, Start};
 use crate::servers::{self, Server};
 use crate::sys;
 
+pub(super) use asker::Asker;
 pub(super) use commands::{Commands, Trouble};
 pub(super) use folder::{Folder, Placing, text};
 pub(super) use refusals::{Words, each_line_has, ended_with};
@@ -39,6 +41,11 @@ pub(super) trait System: fmt::Debug + Send + 'static {
 
     /// How these jobs stand. Nothing is said of those that the system does not know any longer.
     fn look(&self, commands: &Commands, jobs: &[&str]) -> Result<Vec<Seen>, Trouble>;
+
+    /// Asks for several servers at once, if one of them can be asked for all; none: each asks for itself.
+    fn asker(&self) -> Option<&'static Asker> {
+        None
+    }
 
     /// Ends jobs, or tasks of them.
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble>;
@@ -107,7 +114,7 @@ pub(super) struct Gone<'a> {
 }
 
 /// What the system says of a task.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) task: Task,
     pub(super) stand: Stand,

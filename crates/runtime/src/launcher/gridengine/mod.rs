@@ -9,10 +9,11 @@ mod words;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::batch::{
-    Batch, Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted, ended_with,
+    Asker, Batch, Commands, Gone, Placing, Seen, Stand, System, Task, Trouble, Wanted, ended_with,
     job_name, printed,
 };
 use super::{Launcher, Report};
@@ -21,6 +22,9 @@ use crate::servers::{self, RequestForm, Server};
 use reasons::{errors, reasons};
 use refusals::{is_unknown, refusal};
 use words::{State, name, rows};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
 
 /// What Grid Engine tells a job in its environment, which is not for jobs that are submitted in it.
 const OF_A_JOB: [&str; 14] = [
@@ -161,6 +165,10 @@ impl System for GridEngine {
             let _ = self.cancel(commands, &failed);
         }
         Ok(seen)
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {

@@ -6,17 +6,21 @@ mod words;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::batch::{
-    Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
-    is_left_out, job_name, patience, printed, processors_of_agent,
+    Asker, Batch, Commands, Gone, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted,
+    filled, is_left_out, job_name, patience, printed, processors_of_agent,
 };
 use super::{Launcher, Report};
 use crate::servers::{self, Server};
 
 use refusals::{is_unknown, refusal};
 use words::{History, Row, State, name, rows};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
 
 /// The attributes of a job that are asked for.
 const COLUMNS: [&str; 7] = [
@@ -194,6 +198,10 @@ impl System for HtCondor {
             let _ = self.cancel(commands, &held);
         }
         Ok(seen)
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {

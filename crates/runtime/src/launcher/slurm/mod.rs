@@ -7,9 +7,10 @@ mod words;
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::LazyLock;
 
 use super::batch::{
-    Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
+    Asker, Batch, Commands, Parts, Placing, Seen, Stand, System, Task, Trouble, Wanted, filled,
     is_left_out, job_name, patience, printed, processors_of_agent, quoted,
 };
 use super::{Launcher, Report};
@@ -17,6 +18,9 @@ use crate::servers::{self, RequestForm, Server};
 
 use refusals::refusal;
 use words::{Row, ended, rows};
+
+/// All servers of this process have their jobs in the same queue.
+static ASKER: LazyLock<Asker> = LazyLock::new(Asker::default);
 
 /// The columns of `squeue` that are asked for: job, task of an array, state, reason, nodes, time that is left.
 const COLUMNS: &str = "%F|%K|%T|%r|%N|%L";
@@ -225,6 +229,10 @@ impl System for Slurm {
             Seen { task: row.task(), stand, left: row.left(), run: String::new() }
         });
         Ok(seen.collect())
+    }
+
+    fn asker(&self) -> Option<&'static Asker> {
+        Some(&ASKER)
     }
 
     fn cancel(&self, commands: &Commands, tasks: &[Task]) -> Result<(), Trouble> {
