@@ -55,7 +55,10 @@ final class IgniteMember implements Member {
         return cache.localSizeLong(CachePeekMode.BACKUP);
     }
 
-    /** The heap and, off it, the pages of the data region that are in use. */
+    /**
+     * The heap and, off it, the pages of the data region that are in use. Of objects
+     * that were removed, Ignite goes on counting some.
+     */
     @Override
     public long used() {
         var region = ignite.dataRegionMetrics(IgniteGrid.REGION);
