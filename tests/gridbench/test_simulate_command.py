@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -167,9 +168,11 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "available_memory", lambda: 1 << 20)
-    with pytest.raises(InputError, match=r"need about .* GB of memory"):
-        run_simulation(Request(profile="gridrpc", cores=1000))
+    # 1,500 bytes for each task, of which there are ten for each core, and as many for each core.
+    monkeypatch.setattr(command, "available_memory", lambda: 1_649_999_999)
+    told = "1,000,000 tasks on 100,000 cores need about 1.5 GB of memory, and 1.5 GB are available"
+    with pytest.raises(InputError, match=told):
+        run_simulation(Request(profile="gridrpc", cores=100_000))
 
 
 @pytest.mark.parametrize("sweep", [None, "cores=5000,6000"])
@@ -190,6 +193,23 @@ def test_an_interrupted_simulation_ends_at_once_and_writes_nothing(
     assert run_simulation(Request(profile="gridrpc", cores=5000, sweep=sweep, out=out)) == 130
     assert list(out.iterdir()) == []
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_a_sweep_replaces_only_a_sweep_and_only_if_told_to(tmp_path: Path) -> None:
+    request = Request(profile="gridrpc", cores=1, sleep=0.1, sweep="cores=1,2", out=tmp_path)
+    assert run_simulation(request) == 0
+    before = (tmp_path / "sweep.json").read_text()
+    longer = replace(request, sleep=0.2)
+    with pytest.raises(InputError, match="is not empty") as refused:
+        run_simulation(longer)
+    assert "add --force to replace the sweep" in str(refused.value)
+    assert (tmp_path / "sweep.json").read_text() == before
+    assert run_simulation(replace(longer, replace=True)) == 0
+    assert (tmp_path / "sweep.json").read_text() != before
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InputError, match="is not empty") as refused:
+        run_simulation(replace(longer, replace=True))
+    assert "--force" not in str(refused.value)
 
 
 def test_a_sweep_that_is_interrupted_keeps_what_is_done(
