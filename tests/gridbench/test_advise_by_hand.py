@@ -92,6 +92,17 @@ def test_parts_are_what_each_group_of_costs_adds() -> None:
     )
 
 
+def test_what_tasks_that_differ_cost_is_a_part_of_its_own() -> None:
+    work = replace(WORK, uneven=Uneven(share=0.5))
+    *others, (what, differences) = parts_of(COSTS, work, Split(8, 4, 0.0))
+    assert dict(others) | {"computing": 20.0} == pytest.approx(
+        dict(parts_of(COSTS, WORK, Split(8, 4, 0.0)))
+    )
+    assert what == "differences between tasks"
+    longest = np.mean([one.ideal for one in work.drawn(8, 4)])
+    assert (dict(others)["computing"], differences) == pytest.approx((20.0, longest - 20.0))
+
+
 def test_each_change_helps_by_what_it_takes_away() -> None:
     advice = advise(COSTS, WORK)
     tasks, cores = advice.split.tasks, advice.split.cores
