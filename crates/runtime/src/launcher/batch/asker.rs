@@ -122,7 +122,7 @@ mod tests {
             };
             assert_eq!(told(first.join().unwrap()), ["first"]);
             for (name, other) in names.iter().zip(others) {
-                assert_eq!(told(other.join().unwrap()), [name.clone()]);
+                assert_eq!(told(other.join().unwrap()), std::slice::from_ref(name));
             }
             assert_eq!(*lock(asked), [names.len()]);
         });
