@@ -88,13 +88,13 @@ def test_advice_is_for_the_servers_that_are_named(
     assert place.host == host_of(SERVERS)
     assert (place.transport, place.nodes) == ("links", 2)
     # Other servers can have these names.
-    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "cache" / "gridbench").exists()
 
     trying = ("--from", "advice/model.json", "--try", "--rounds", "1", "--most-tasks", "3")
     done = gridbench(*command[:-1], "tried", "--grid", grid, *trying, "--json")
     assert done.returncode == 0, done.stderr
-    trial = json.loads(done.stdout)["trial"]
-    assert trial["tried"]
+    trial = json.loads(done.stdout)["tried"]
+    assert trial["splits"]
     assert not trial["failed"]
     assert trial["model_host"] is None
 
