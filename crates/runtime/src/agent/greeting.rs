@@ -25,6 +25,8 @@ use crate::transport::addresses;
 
 /// How long the client may take to say what it wants.
 const GREETING: Duration = Duration::from_secs(30);
+/// How often the client hears of this agent while modules come to it: nothing else tells yet that it is alive.
+const SIGN: Duration = Duration::from_millis(200);
 
 /// What the client wants.
 pub(super) struct Wanted {
@@ -164,10 +166,18 @@ pub(super) fn greet(
     let mut until = Instant::now() + GREETING;
     let mut examined = false;
     let mut sent = Vec::new();
+    let mut told = Instant::now();
     let mut answer: Option<Option<Wanted>> = None;
     while answer.is_none() {
         if Instant::now() >= until {
             return Err(AgentError::Silent(GREETING));
+        }
+        let modules_come = !examined && (receiver.expects_more() || !sent.is_empty());
+        if modules_come && told.elapsed() >= SIGN {
+            told = Instant::now();
+            // The answer comes behind the request to serve.
+            answers.tell(&Message::Ping { number: 0 });
+            answers.settle();
         }
         let mut flags = PollFlags::POLLIN;
         flags.set(PollFlags::POLLOUT, blocked.load(Ordering::Acquire));
