@@ -39,6 +39,8 @@ const MAX_PAYLOAD: u64 = 1 << 40;
 const PATIENCE: u32 = 10;
 /// So often something is taken from the client, while streams come in, before it is looked what else there is.
 const TAKEN_AT_ONCE: u32 = 16;
+/// So much comes between two waits over a link that is fast enough to look out for more without sleeping, bytes.
+const FAST: usize = 32 << 10;
 
 /// A function of the client's.
 #[derive(Debug)]
@@ -247,14 +249,18 @@ impl Agent {
     /// Takes what has come from the client. The bytes that came last: 0 if the client is gone, none if nothing
     /// has come.
     fn receive(&mut self, receiver: &mut Receiver) -> Result<Option<usize>, AgentError> {
-        let mut came = None;
+        let (mut came, mut burst) = (None, 0);
         for _ in 0..TAKEN_AT_ONCE {
             match receiver.fill() {
                 Ok(0) => return Ok(Some(0)),
-                Ok(count) => came = Some(count),
+                Ok(count) => {
+                    came = Some(count);
+                    burst += count;
+                }
                 // Over a fast link the rest of a stream comes sooner than this thread could sleep and be woken.
                 Err(error) if is_passing(&error) => {
-                    if receiver.expects_more() && self.streaming.look(|| receiver.is_readable()) {
+                    let fast = std::mem::take(&mut burst) >= FAST && receiver.expects_more();
+                    if fast && self.streaming.look(|| receiver.is_readable()) {
                         continue;
                     }
                     break;
