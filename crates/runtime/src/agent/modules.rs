@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder that they are kept in, and what is there.
 #[derive(Debug)]
@@ -52,20 +52,30 @@ impl ModuleFiles {
             return Ok(file);
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        // Several agents may share the folder: whoever comes last replaces a file by its equal.
-        let new = folder.join(format!(".{name}.{}", std::process::id()));
+        // Several agents may share the folder, and their numbers: whoever comes first makes the file, and whoever comes
+        // later leaves it alone, as workers of the first may have it loaded.
+        let random = crate::sys::random::<8>()?.map(|byte| format!("{byte:02x}")).concat();
+        let new = folder.join(format!(".{name}.{random}"));
         let written = fs::File::options()
             .write(true)
             .create_new(true)
             .mode(0o700)
             .open(&new)
             .and_then(|mut opened| opened.write_all(content))
-            .and_then(|()| fs::rename(&new, &file));
-        if written.is_err() {
-            // Half a file is of no use.
-            let _ = fs::remove_file(&new);
-        }
+            .and_then(|()| put(&new, &file, content.len() as u64));
+        // Gone if it has been renamed; else half a file, or one too many.
+        let _ = fs::remove_file(&new);
         written.map(|()| file)
+    }
+}
+
+/// Gives a file its name, unless another agent has put all of the same there meanwhile.
+fn put(new: &Path, file: &Path, len: u64) -> io::Result<()> {
+    match fs::hard_link(new, file) {
+        Err(_) if fs::metadata(file).is_ok_and(|data| data.len() == len) => Ok(()),
+        // Half a file is there, or this file system has no links.
+        Err(_) => fs::rename(new, file),
+        linked => linked,
     }
 }
 
