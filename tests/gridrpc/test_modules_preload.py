@@ -182,3 +182,17 @@ def test_threads_that_end_before_forks_are_no_matter(compile_idl: CompileIdl) ->
     with opened(workers=2, worker="native", modules=[file], preload=[file]) as grid:
         grid.wait_until_ready(LONG)
         assert grid.function("threaded/threads")() == 1
+
+
+@pytest.mark.parametrize(("worker", "transport"), [("native", "unix"), ("python", "tcp")])
+def test_one_that_ends_the_process_that_loads_it_is_told(
+    compile_idl: CompileIdl, worker: Any, transport: Any
+) -> None:
+    file = compile_idl(
+        "Module dies; Globals {\n#include <stdlib.h>\n"
+        "__attribute__((constructor)) static void die(void) { abort(); }\n}\n"
+        "Define one(OUT int r[1]) { *r = 1; }"
+    )
+    told = refused(workers=2, worker=worker, transport=transport, preload=[file])
+    for part in (file.name, "SIGABRT", "`preload`", "take out the one that ends it"):
+        assert part in told

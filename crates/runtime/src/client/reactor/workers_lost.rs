@@ -18,6 +18,7 @@ use crate::client::sync::now;
 use crate::forks;
 use crate::link::LinkError;
 use crate::sys::{self, monotonic_ns};
+use crate::worker::NOT_PRELOADED;
 use crate::worker::leftovers;
 use crate::worker::progress;
 
@@ -153,6 +154,7 @@ impl Reactor {
             tail.text()
         });
         self.stop_watching_spawner_stderr();
+        let why = self.why_it_ended(&how);
         for index in 0..self.inlets.len() as u32 {
             if self.inlets[index as usize].is_some() {
                 self.end_group(index);
@@ -162,14 +164,26 @@ impl Reactor {
                 let own = inlet.stderr.text();
                 while self.read_worker(index) {}
                 self.take_rest(index);
-                let why = format!("the process that starts workers ended ({how})");
                 if let Some(inlet) = self.inlets[index as usize].take() {
                     self.stop_watching(&inlet);
                 }
                 let text = if own.is_empty() { stderr.clone() } else { own };
-                self.report_loss(WorkerId(index), 0, Cause::Failed(why), text);
+                self.report_loss(WorkerId(index), 0, Cause::Failed(why.clone()), text);
             }
         }
+    }
+
+    /// The words for the end of the spawner: before its first worker it loads what is to be there.
+    fn why_it_ended(&self, how: &str) -> String {
+        let libraries = &self.config.launch.preparation.preload.libraries;
+        if libraries.is_empty() || self.inlets.iter().flatten().any(|inlet| inlet.started) {
+            return format!("the process that starts workers ended ({how})");
+        }
+        let files = libraries.iter().map(|file| format!("`{file}`")).collect::<Vec<_>>().join(", ");
+        format!(
+            "{NOT_PRELOADED}the process that loads {files} ended ({how}): take out the one that ends it, and \
+             each worker loads it before its first call of it"
+        )
     }
 
     /// Ends what the functions of a worker have started, if the spawner cannot do so any more.

@@ -4,11 +4,16 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork};
 
 use super::library::Library;
+
+/// How long a thread may be seen that has ended.
+const ENDING: Duration = Duration::from_millis(20);
 
 /// Libraries are never unloaded, so those of this process are no worker's own.
 static LOADED: LazyLock<Mutex<HashMap<PathBuf, Arc<Library>>>> = LazyLock::new(Mutex::default);
@@ -30,7 +35,13 @@ pub(super) fn loaded() -> HashMap<PathBuf, Arc<Library>> {
 pub(crate) fn load(path: &Path) -> Result<(), String> {
     // One that is refused leaves its threads behind, and is refused the next time as well.
     static OWN: OnceLock<usize> = OnceLock::new();
-    let own = *OWN.get_or_init(threads);
+    let own = *OWN.get_or_init(|| {
+        // Threads that end before this process forks are not its own.
+        if threads() > 1 {
+            stops_threads(1);
+        }
+        threads()
+    });
     let library = Library::load(path).map_err(|why| {
         format!("{why}; install there what the module needs, or take it out of `preload`")
     })?;
@@ -54,7 +65,12 @@ fn stops_threads(most: usize) -> bool {
         // SAFETY: nothing of this process is touched any more.
         Ok(ForkResult::Child) => unsafe { libc::_exit(0) },
         Ok(ForkResult::Parent { child }) => {
-            let _ = waitpid(child, None);
+            while waitpid(child, None) == Err(Errno::EINTR) {}
+            // A thread that has ended can still be seen for a moment.
+            let until = Instant::now() + ENDING;
+            while threads() > most && Instant::now() < until {
+                std::thread::sleep(Duration::from_micros(200));
+            }
             threads() <= most
         }
         Err(_) => false,
