@@ -1,14 +1,22 @@
 //! Permits: how many hosts are connected to at once, and how many jobs submitted.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::agents::lock;
 
-/// Gives permits, a bounded number at a time.
+/// Gives permits, a bounded number at a time. Those that a process had given when it was forked are not missing in
+/// the other one.
 #[derive(Debug)]
 pub(super) struct Permits {
-    free: Mutex<usize>,
+    at_once: usize,
+    free: Mutex<Free>,
     changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Free {
+    process: u32,
+    left: usize,
 }
 
 /// A permit, which ends when this is dropped.
@@ -17,22 +25,32 @@ pub(super) struct Permit<'a>(&'a Permits);
 
 impl Permits {
     pub(super) fn new(at_once: usize) -> Permits {
-        Permits { free: Mutex::new(at_once), changed: Condvar::new() }
+        let free = Free { process: std::process::id(), left: at_once };
+        Permits { at_once, free: Mutex::new(free), changed: Condvar::new() }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        let mut free = lock(&self.free);
+        let process = std::process::id();
+        if free.process != process {
+            *free = Free { process, left: self.at_once };
+        }
+        free
     }
 
     /// A permit if there is one just now.
     pub(super) fn try_take(&self) -> Option<Permit<'_>> {
-        let mut free = lock(&self.free);
-        *free = free.checked_sub(1)?;
+        let mut free = self.free();
+        free.left = free.left.checked_sub(1)?;
         Some(Permit(self))
     }
 
     /// Waits for a permit. None when it is not wanted any longer, which [`Permits::wake`] has looked at.
     pub(super) fn take(&self, wanted: impl Fn() -> bool) -> Option<Permit<'_>> {
-        let mut free = lock(&self.free);
+        let mut free = self.free();
         while wanted() {
-            if let Some(left) = free.checked_sub(1) {
-                *free = left;
+            if let Some(left) = free.left.checked_sub(1) {
+                free.left = left;
                 return Some(Permit(self));
             }
             free = self.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
@@ -50,7 +68,7 @@ impl Permits {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.free) += 1;
+        self.0.free().left += 1;
         self.0.changed.notify_one();
     }
 }

@@ -9,6 +9,10 @@ use super::{Seen, Trouble};
 
 /// How long no question is put after the one before.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How often those that wait for an answer look whether they still want it.
+const GLANCE: Duration = Duration::from_millis(100);
+/// What others are told when the one that asked for all is closed.
+const AGAIN: &str = "the question was broken off, and will be put again";
 
 type Answer = Result<Vec<Seen>, Trouble>;
 
@@ -22,6 +26,8 @@ pub(in crate::launcher) struct Asker {
 
 #[derive(Debug, Default)]
 struct Questions {
+    /// Whose they are: another process was forked from it, and nobody there answers them.
+    process: u32,
     is_asking: bool,
     /// When the last one was answered.
     last: Option<Instant>,
@@ -36,17 +42,31 @@ struct Question {
 }
 
 impl Asker {
-    /// How these jobs stand, by `look`, which one of the threads that ask together calls for all.
-    pub(super) fn ask(&self, jobs: &[&str], look: impl Fn(&[&str]) -> Answer) -> Answer {
+    /// How these jobs stand, by `look`, which one of the threads that ask together calls for all. One that
+    /// `is_over` neither waits for others nor asks for them.
+    pub(super) fn ask(
+        &self,
+        jobs: &[&str],
+        is_over: impl Fn() -> bool,
+        look: impl Fn(&[&str]) -> Answer,
+    ) -> Answer {
         let mut questions = lock(&self.questions);
+        let process = std::process::id();
+        if questions.process != process {
+            *questions = Questions { process, ..Questions::default() };
+        }
         questions.next.jobs.extend(jobs.iter().map(|job| (*job).to_owned()));
         let answer = Arc::clone(&questions.next.answer);
         let seen = loop {
             if let Some(seen) = answer.get() {
                 break seen.as_ref();
             }
+            if is_over() {
+                return Err(Trouble::Silent("this grid is being closed".to_owned()));
+            }
             if questions.is_asking {
-                questions = self.changed.wait(questions).unwrap_or_else(PoisonError::into_inner);
+                let waited = self.changed.wait_timeout(questions, GLANCE);
+                questions = waited.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
             questions.is_asking = true;
@@ -57,7 +77,10 @@ impl Asker {
             // What has not been answered and is not being asked is what is asked next.
             let question = std::mem::take(&mut lock(&self.questions).next);
             let jobs: Vec<&str> = question.jobs.iter().map(String::as_str).collect();
-            let _ = question.answer.set(look(&jobs));
+            let told = look(&jobs);
+            // What was cut off by the end of this one's grid is no answer for the others.
+            let told = if is_over() { Err(Trouble::Silent(AGAIN.to_owned())) } else { told };
+            let _ = question.answer.set(told);
             questions = lock(&self.questions);
             (questions.is_asking, questions.last) = (false, Some(Instant::now()));
             self.changed.notify_all();
@@ -70,6 +93,7 @@ impl Asker {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
 
     use super::super::{Stand, Task};
@@ -96,21 +120,29 @@ mod tests {
         let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
         std::thread::scope(|scope| {
             let first = scope.spawn(move || {
-                asker.ask(&["first"], |jobs| {
-                    let _ = entered.send(());
-                    let _ = goes_on.recv();
-                    Ok(jobs.iter().map(|job| seen(job)).collect())
-                })
+                asker.ask(
+                    &["first"],
+                    || false,
+                    |jobs| {
+                        let _ = entered.send(());
+                        let _ = goes_on.recv();
+                        Ok(jobs.iter().map(|job| seen(job)).collect())
+                    },
+                )
             });
             has_entered.recv().unwrap();
             let others: Vec<_> = names
                 .iter()
                 .map(|name| {
                     scope.spawn(move || {
-                        asker.ask(&[name], |jobs| {
-                            lock(asked).push(jobs.len());
-                            Ok(jobs.iter().map(|job| seen(job)).collect())
-                        })
+                        asker.ask(
+                            &[name],
+                            || false,
+                            |jobs| {
+                                lock(asked).push(jobs.len());
+                                Ok(jobs.iter().map(|job| seen(job)).collect())
+                            },
+                        )
                     })
                 })
                 .collect();
@@ -132,9 +164,40 @@ mod tests {
     fn trouble_is_told_and_the_next_question_is_another() {
         let asker = Asker::default();
         let trouble = Trouble::Silent("no answer".to_owned());
-        assert_eq!(asker.ask(&["a"], |_| Err(trouble.clone())).unwrap_err(), trouble);
-        let answer = asker.ask(&["a", "b"], |jobs| Ok(vec![seen(jobs[1]), seen("other")]));
+        assert_eq!(asker.ask(&["a"], || false, |_| Err(trouble.clone())).unwrap_err(), trouble);
+        let answer =
+            asker.ask(&["a", "b"], || false, |jobs| Ok(vec![seen(jobs[1]), seen("other")]));
         let jobs: Vec<String> = answer.unwrap().into_iter().map(|seen| seen.task.job).collect();
         assert_eq!(jobs, ["b"]);
+    }
+
+    #[test]
+    fn who_closes_waits_for_nobody_and_what_it_broke_off_is_no_answer() {
+        let asker = Asker::default();
+        let (entered, has_entered) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let is_over = AtomicBool::new(false);
+        let (asker, is_over) = (&asker, &is_over);
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(move || {
+                asker.ask(
+                    &["first"],
+                    || is_over.load(Ordering::Acquire),
+                    |jobs| {
+                        let _ = entered.send(());
+                        let _ = goes_on.recv();
+                        Ok(jobs.iter().map(|job| seen(job)).collect())
+                    },
+                )
+            });
+            has_entered.recv().unwrap();
+            let follower = asker.ask(&["second"], || true, |_| panic!("it does not ask"));
+            assert!(matches!(follower, Err(Trouble::Silent(_))), "it does not wait");
+            is_over.store(true, Ordering::Release);
+            go_on.send(()).unwrap();
+            assert_eq!(leader.join().unwrap().unwrap_err(), Trouble::Silent(AGAIN.to_owned()));
+        });
+        let answer = asker.ask(&["third"], || false, |jobs| Ok(vec![seen(jobs[jobs.len() - 1])]));
+        assert_eq!(answer.unwrap().len(), 1);
     }
 }

@@ -57,7 +57,7 @@ impl Commands {
         let (child, pipes) = {
             let mut running = lock(&self.running);
             if self.ended.load(Ordering::Acquire) {
-                return Err(closing());
+                return Err(Trouble::Silent(CLOSING.to_owned()));
             }
             let (child, pipes) = Child::spawn(command).map_err(|error| {
                 Trouble::Absent(format!("`{name}` could not be started: {error}"))
@@ -94,8 +94,14 @@ impl Commands {
         submit: impl FnOnce() -> Result<R, Trouble>,
     ) -> Result<R, Trouble> {
         let permit = SUBMISSIONS.take(|| !self.ended.load(Ordering::Acquire));
-        let _permit = permit.ok_or_else(closing)?;
+        // Nothing was submitted: no job can be there that nobody knows of.
+        let _permit = permit.ok_or_else(|| Trouble::Refused(CLOSING.to_owned()))?;
         submit()
+    }
+
+    /// Whether nothing more is run.
+    pub(super) fn have_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Ends what runs, and runs nothing more.
@@ -110,6 +116,4 @@ impl Commands {
     }
 }
 
-fn closing() -> Trouble {
-    Trouble::Silent("this grid is being closed".to_owned())
-}
+const CLOSING: &str = "this grid is being closed";

@@ -256,7 +256,7 @@ impl<S: System> Desk<S> {
         }
         let look = |jobs: &[&str]| self.system.look(&self.commands, jobs);
         let seen = match self.system.asker() {
-            Some(asker) => asker.ask(&jobs, look),
+            Some(asker) => asker.ask(&jobs, || self.commands.have_ended(), look),
             None => look(&jobs),
         };
         let seen = match seen {

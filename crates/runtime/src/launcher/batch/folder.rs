@@ -5,9 +5,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::LazyLock;
 
-use super::super::agents::lock;
+use super::super::permits::Permits;
 use super::super::staging::Source;
 use crate::agent::Ticket;
 use crate::servers::Server;
@@ -70,8 +70,8 @@ impl Placing {
         let folder = self.folder()?.join(&program.hash);
         let path = folder.join("gridrpc");
         // Another server's agents may run it already, and would lose their file if it took the place of theirs.
-        static COPYING: Mutex<()> = Mutex::new(());
-        let _copying = lock(&COPYING);
+        static COPYING: LazyLock<Permits> = LazyLock::new(|| Permits::new(1));
+        let _copying = COPYING.take(|| true);
         if !path.exists() {
             copies();
             let new = folder.join(format!("gridrpc.{}", word().map_err(|e| stuck(&folder, &e))?));
