@@ -163,7 +163,7 @@ fn accept(listener: &TcpListener, served: &Arc<Served>) {
 fn answer(mut stream: TcpStream, served: &Served) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let (answer, with_text) = match path_of(&mut stream)? {
+    let (answer, with_text) = match path_of(&mut stream, PATIENCE)? {
         Ok(asked) if served.admits(&asked) => (found(&asked.path, served), !asked.head_only),
         Ok(asked) => {
             let why = "this address lacks its token, or has another one: open the address that \

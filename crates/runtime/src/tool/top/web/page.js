@@ -172,7 +172,13 @@ function choose(grids) {
 async function look() {
   const state = $("state");
   try {
-    const {grids} = await (await fetch(`stats${QUERY}`)).json();
+    const answer = await fetch(`stats${QUERY}`);
+    if (answer.status === 403) {
+      state.className = "late";
+      state.textContent = "gridrpc top was started anew: open the address that it has printed.";
+      return;
+    }
+    const {grids} = await answer.json();
     latest = new Map(grids.map(grid => [nameOf(grid), noted(grid)]));
     state.className = "";
     state.textContent = grids.length ? "" : "No grid runs. One that is opened appears here by itself.";

@@ -2,8 +2,10 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
+
+use nix::unistd::geteuid;
 
 use crate::sys;
 
@@ -15,7 +17,6 @@ const SHORTEST: usize = 16;
 const LONGEST: u64 = 4096;
 
 /// A secret of letters, digits and `-`, `.`, `_`, `~`, which stand for themselves in an address.
-#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Token(String);
 
 impl Token {
@@ -30,16 +31,23 @@ impl Token {
         let token = Token::random()?;
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
             Ok(mut new) => {
-                new.write_all(format!("{}\n", token.0).as_bytes())?;
+                new.write_all(format!("{}\n", token.0).as_bytes()).inspect_err(|_| {
+                    // An empty one would be refused for ever.
+                    let _ = std::fs::remove_file(file);
+                })?;
                 Ok(token)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let kept = OpenOptions::new().read(true).open(file)?;
+                let its = kept.metadata()?;
+                let own = its.uid() == geteuid().as_raw() || its.uid() == 0;
+                if !own || its.mode() & 0o007 != 0 {
+                    let what = "others than you can read or write it; a token is for its owner and a group at most: \
+                                chmod 640, or delete the file to have a new one";
+                    return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+                }
                 let mut text = String::new();
-                OpenOptions::new()
-                    .read(true)
-                    .open(file)?
-                    .take(LONGEST)
-                    .read_to_string(&mut text)?;
+                kept.take(LONGEST).read_to_string(&mut text)?;
                 Token::written(text.trim()).ok_or_else(|| {
                     let what = "a token is one line of 16 letters and digits or more; delete the file to have a new one";
                     io::Error::new(io::ErrorKind::InvalidData, what)
@@ -71,6 +79,8 @@ impl Token {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -96,5 +106,23 @@ mod tests {
         {
             assert_eq!(Token::written(wrong).map(|token| token.0), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_read_holds_no_secret() {
+        let name = format!("gridrpc-token-{}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_file(&file);
+        let token = Token::kept(&file).expect("a new one");
+        assert_eq!(Token::kept(&file).expect("it is kept").0, token.0);
+        let opened = |mode| {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("set");
+            Token::kept(&file).map(|token| token.0)
+        };
+        assert_eq!(opened(0o640).expect("its group may read it"), token.0);
+        for mode in [0o644, 0o602] {
+            assert_eq!(opened(mode).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        }
+        std::fs::remove_file(&file).expect("it is there");
     }
 }
