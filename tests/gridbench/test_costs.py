@@ -9,6 +9,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -133,6 +134,39 @@ def test_what_scatter_would_decide_about_is_not_told_apart() -> None:
     assert values(fitted(few))["task.start"] is None
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_cost_of_each_worker_is_not_taken_for_waiting_that_explains_as_much(seed: int) -> None:
+    """One worker fills the disk: its time, and the end of each task, grow alike."""
+    random = np.random.default_rng(seed)
+    some = tuple(
+        Point(
+            {"workers": n},
+            tuple(
+                {"hold": 0.01, "skew": 1e-5 * n, "work": (0.5 * n + 0.01 * n) * factor}
+                for factor in random.normal(1.0, 0.02, 3)
+            ),
+        )
+        for n in (1, 2, 3, 4, 6, 8)
+    )
+    model = fitted(some, ROUNDS)
+    found = {f"{one.part}.{one.name}": one for one in model.estimates}
+    assert found["work.task"].value == pytest.approx(0.51, rel=0.05)
+    assert found["work.exit"].value is None
+    assert found["work.filled"].value == pytest.approx(1.0, rel=0.1)
+
+
+def test_more_repeats_make_intervals_narrower() -> None:
+    def width(repeats: int) -> float:
+        random = np.random.default_rng(1)
+        some = points(sizes=(KB,), factors=random.normal(1.0, 0.1, repeats))
+        (operation,) = [one for one in fitted(some).estimates if one.name == "operation"]
+        assert operation.low is not None
+        assert operation.high is not None
+        return operation.high / operation.low - 1
+
+    assert width(40) < 0.7 * width(5)
+
+
 def test_too_few_cases_are_refused_with_what_is_missing() -> None:
     with pytest.raises(InputError, match="2 cases cannot tell so many costs apart") as caught:
         fitted(points(clients=(1, 2), sizes=(KB,), operations=(100,)))
@@ -195,7 +229,7 @@ def test_terms_are_shown_with_units_and_what_is_not_known_of_them() -> None:
     text = shown(fitted(points(factors=(0.9, 1.0, 1.1)), uncounted=2))
     for words in (
         "Fitted to 30 cases, 90 measurements: clients: 1 to 16, size of an object: 1 KB to 1 MB",
-        "Of 2 of the cases no measurement is valid: nothing can be claimed from this model.",
+        "2 cases without a valid measurement: nothing can be claimed from this model.",
         "ms/MB",
         "µs to",
         "each case in turn",

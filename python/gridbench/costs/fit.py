@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from gridbench.analysis.columns import Floats
 from gridbench.costs.formula import Cases, Formula, Part, Point, cases_of
@@ -18,6 +19,8 @@ _APART = 0.1
 """Share of a cost's column that those of the other costs do not explain, from which on it is told
 apart from them. Below that, what scatters decides about it."""
 _DRAWS = 200
+_SURE = 0.95
+"""Of what chance does."""
 _SEED = 1
 
 
@@ -69,15 +72,22 @@ def fit(formula: Formula, points: Sequence[Point]) -> Found | None:
 
 
 def drawn(formula: Formula, points: Sequence[Point]) -> list[Found]:
-    """Fits to repeats that are drawn at random, one for each case: how far they differ is how far
-    repeats leave the costs open. Empty without repeats."""
+    """Fits to repeats that are drawn at random from those of each case, as many as it has: how far
+    they differ is how far the medians leave the costs open. Empty without repeats."""
     if all(len(one.repeats) == 1 for one in points):
         return []
     draw = np.random.default_rng(_SEED)
     found = []
     for _ in range(_DRAWS):
         chosen = [
-            Point(one.values, (one.repeats[draw.integers(len(one.repeats))],)) for one in points
+            Point(
+                one.values,
+                tuple(
+                    one.repeats[again]
+                    for again in draw.integers(len(one.repeats), size=len(one.repeats))
+                ),
+            )
+            for one in points
         ]
         fitted = fit(formula, chosen)
         # Other repeats may tell more terms apart, for which there are too few cases.
@@ -106,9 +116,41 @@ def _fit(part: Part, cases: Cases, values: Floats) -> Costs:
         return [column for cost, column in made if cost.name in names]
 
     if _crowds(part, some):
-        found, filled = crowded_least_squares(columns, some[part.sharing], there)
-        return Costs(dict(zip(names, found, strict=True)), filled)
+        return _fit_crowded(names, columns, some[part.sharing], there)
     return Costs(dict(zip(names, least_squares(columns(1.0), there), strict=True)), None)
+
+
+def _fit_crowded(
+    names: Sequence[str],
+    columns: Callable[[Floats | float], Sequence[Floats]],
+    sharing: Floats,
+    values: Floats,
+) -> Costs:
+    """Where many share something, they may take longer for that alone, or for a cost of each of
+    them: a later cost is told apart from this only if it makes the errors clearly smaller."""
+    best: tuple[int, list[float], float, float] | None = None
+    for terms in range(1, len(names) + 1):
+
+        def some(crowd: Floats, terms: int = terms) -> Sequence[Floats]:
+            return columns(crowd)[:terms]
+
+        found, error, filled = crowded_least_squares(some, sharing, values)
+        free = len(values) - terms - 1
+        if best is None or _clearly_less(error, best[2], terms - best[0], free):
+            best = (terms, found, error, filled)
+    assert best is not None, "there are names"
+    return Costs(dict(zip(names, best[1], strict=False)), best[3])
+
+
+def _clearly_less(error: float, before: float, more: int, free: int) -> bool:
+    """Whether so many more terms take away more of a sum of squares than chance would, by an F
+    test; `free`: how many more cases than terms there are."""
+    if free < 1 or not error < before:
+        return False
+    if error == 0.0:
+        return True
+    ratio = (before - error) / more / (error / free)
+    return ratio > float(special.fdtri(more, free, _SURE))
 
 
 def _with_time(cases: Cases, values: Floats) -> tuple[Cases, Floats]:

@@ -29,9 +29,10 @@ def least_squares(columns: Sequence[Floats], values: Floats) -> list[float]:
 
 def crowded_least_squares(
     columns: Callable[[Floats], Sequence[Floats]], sharing: Floats, values: Floats
-) -> tuple[list[float], float]:
-    """Coefficients, and how many fill what they share: with fewer each gets what one alone gets,
-    and with more each waits `sharing` over that number times as long.
+) -> tuple[list[float], float, float]:
+    """Coefficients; the sum of the squares of relative errors; and how many fill what they share:
+    with fewer each gets what one alone gets, and with more each waits `sharing` over that number
+    times as long.
 
     `columns` makes the columns of how many times as long each case waits; `sharing` is how many
     there are in each.
@@ -42,4 +43,4 @@ def crowded_least_squares(
         found = least_squares(made, values)
         errors = np.stack(made, axis=1) @ np.array(found) / values - 1
         best = min(best, (float(errors @ errors), found, float(filled)))
-    return best[1], best[2]
+    return best[1], best[0], best[2]

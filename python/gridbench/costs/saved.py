@@ -90,8 +90,11 @@ def _model(formula: Formula, saved: _Model) -> CostModel:
             raise RecordError(f"it has a term `{one.part}.{one.name}` that is not known")
         if (one.value is not None and one.value < 0) or (one.name == "filled" and one.value == 0):
             raise RecordError(f"the term `{one.part}.{one.name}` is {one.value}")
-    if absent := {one.name for one in formula.parameters} - saved.measured.keys():
+    parameters = {one.name for one in formula.parameters}
+    if absent := parameters - saved.measured.keys():
         raise RecordError(f"it does not say what was measured of {min(absent)}")
+    if odd := saved.measured.keys() - parameters:
+        raise RecordError(f"it was measured over {min(odd)}, which is not known")
     held_out: dict[str, tuple[HeldOut, ...]] = {}
     for way in saved.held_out:
         if not way.errors:

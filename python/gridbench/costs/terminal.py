@@ -33,8 +33,8 @@ def print_model(console: Console, model: CostModel) -> None:
     if model.uncounted:
         console.print(
             Text(
-                f"Of {model.uncounted} of the {formula.noun}s no measurement is valid: nothing can"
-                " be claimed from this model."
+                f"{counted(model.uncounted, formula.noun)} without a valid measurement: nothing"
+                " can be claimed from this model."
             )
         )
     console.print(_terms(model))

@@ -168,7 +168,7 @@ def _fit_reading(times: Times) -> tuple[float, float, float] | None:
         start, per_byte = least_squares([np.ones(len(sizes)), sizes], values)
         return start, 0.0, per_byte
     # With so many readers all that the data grid has to give is used; fewer get what one gets.
-    (start, one), filled = crowded_least_squares(
+    (start, one), _, filled = crowded_least_squares(
         lambda crowd: [np.ones(len(sizes)), sizes * crowd], readers, values
     )
     return start, one / filled, one
