@@ -119,6 +119,15 @@ def test_a_log_tells_work_and_what_it_took(tmp_path: Path) -> None:
     assert one.measured.last_worker_calc_in == pytest.approx(max(firsts), abs=1e-6)
 
 
+@pytest.mark.parametrize("slept", [12.55, 1234.0, 1236.0, 0.125, 30.0])
+def test_equal_times_keep_the_digits_that_they_have(tmp_path: Path, slept: float) -> None:
+    work = Situation(cores=2, sleep=np.full(4, slept))
+    stamps = follow(work)
+    one = observed(write_log(tmp_path / "a.log", work, stamps, oversleep=2e-4))
+    assert one.situation.sleep.tolist() == [slept] * 4
+    assert one.measured.total - one.ideal == pytest.approx(stamps.total - 2 * slept, abs=1e-6)
+
+
 def test_uneven_times_stay_as_they_were_slept_in_the_order_of_submission(tmp_path: Path) -> None:
     work = Situation(cores=2, sleep=np.array([3.0, 1.0, 2.0, 1.5]))
     one = observed(write_log(tmp_path / "a.log", work, follow(work)))

@@ -28,7 +28,10 @@ PLACE = Place(engine=ENGINE, version="", host="", processors=1, transport="netwo
 _EVEN = 0.01
 """Tasks whose times differ by no more than this part were to take equally long."""
 _DIGITS = 3
-"""Of such a time: what was really slept differs in the last ones, from run to run as well."""
+"""Of such a time, at least: what was really slept differs in the last ones, and from run to run."""
+_ALL_DIGITS = 17
+_OVERSLEPT = 0.005
+"""Seconds that a task may sleep longer than it was to."""
 _FEW = 2
 """Workers of which none can be said to be alone."""
 _SURE = 0.2
@@ -75,7 +78,11 @@ def _asked(slept: Floats) -> Floats:
     middle = float(np.median(slept))
     if np.ptp(slept) > _EVEN * middle:
         return slept
-    return np.full(len(slept), float(f"{middle:.{_DIGITS}g}"))
+    # As few digits as do not move it by more than a task may have overslept.
+    for digits in range(_DIGITS, _ALL_DIGITS):
+        if abs(float(f"{middle:.{digits}g}") - middle) <= max(_OVERSLEPT, float(np.ptp(slept))):
+            return np.full(len(slept), float(f"{middle:.{digits}g}"))
+    return np.full(len(slept), middle)
 
 
 def _measured(table: pa.Table, situation: Situation) -> Measured:

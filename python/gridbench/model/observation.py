@@ -145,9 +145,14 @@ def _undisturbed(several: list[Observation]) -> list[Observation]:
     return quiet if 2 * len(quiet) >= len(several) else several
 
 
+def _median_of_known(values: Sequence[float]) -> float:
+    known = [one for one in values if not math.isnan(one)]
+    return float(np.median(known)) if known else math.nan
+
+
 def _median(several: Sequence[Observation]) -> Observation:
     figures = {
-        name: float(np.median([getattr(one.measured, name) for one in several]))
+        name: _median_of_known([getattr(one.measured, name) for one in several])
         for name in (one.name for one in fields(Measured))
     }
     first = several[0]
