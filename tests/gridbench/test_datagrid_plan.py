@@ -220,12 +220,19 @@ def test_what_other_programs_disturbed_is_measured_again() -> None:
     assert measured_disturbed(cases) == {closed.identity, other.identity}
     # Who accepts that others use the machine need not measure for ever.
     assert missing(found, cases, accepted=True) == []
-    # The rate stays what it was, so that the open loop is not another case now.
+    # Half of what the undisturbed loop did is another rate; and what failed last is missing.
     cases.append(case_of(closed, operations=900, seconds=1.0))
-    assert missing(found, cases) == [other]
-    assert with_rate(half, cases) == known
+    another = with_rate(half, cases)
+    assert another is not None
+    assert (known.rate, another.rate) == (100.0, 450.0)
+    assert missing(found, cases) == [another, other]
+    cases.append(case_of(another))
     failed = case_of(other, status="failed", why="no room")
     assert missing(found, [*cases, failed]) == [other]
+    assert missing(found, [*cases, failed], accepted=True) == [other]
+    # Later ones do not change it again.
+    cases.append(case_of(closed, operations=2000, seconds=1.0))
+    assert with_rate(half, cases) == another
 
 
 @pytest.mark.parametrize(

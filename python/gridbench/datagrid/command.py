@@ -13,7 +13,7 @@ from gridbench.datagrid.figures import verdict
 from gridbench.datagrid.going_on import open_folder
 from gridbench.datagrid.plan import measured_disturbed, missing, plan_of
 from gridbench.datagrid.request import Request
-from gridbench.datagrid.results import read_results
+from gridbench.datagrid.results import last_attempts, read_results
 from gridbench.datagrid.session import open_session
 from gridbench.errors import InputError
 from gridbench.formats import counted
@@ -47,7 +47,8 @@ def run_data(request: Request) -> int:
     file = open_folder(folder, header_of(request), request.engines, fresh=request.fresh)
     todo = missing(plan.wanted, file.records, accepted=request.policy.accept)
     say_what_is_there(console, len(plan.wanted) - len(todo), len(plan.wanted), "case")
-    if again := len({one.identity for one in todo} & measured_disturbed(file.records)):
+    disturbed = measured_disturbed(last_attempts(file.records))
+    if again := len({one.identity for one in todo} & disturbed):
         are = "is" if again == 1 else "are"
         console.print(
             f"{counted(again, 'case')} that other programs disturbed {are} measured again"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gridbench.datagrid.figures import disturbed, throughput
 from gridbench.datagrid.record import Case, Loop, Updates
 from gridbench.datagrid.request import Offered, Request
+from gridbench.datagrid.results import last_attempts
 from gridbench.datagrid.workload import Workload
 from gridbench.errors import InputError
 from gridbench.formats import counted
@@ -138,13 +139,14 @@ def _why_not_killed(request: Request, members: int) -> str:
 
 def with_rate(wanted: Wanted, cases: Iterable[Case]) -> Wanted | None:
     """The case with the rate that it offers, of which a share may be of the throughput that its
-    closed loop had when it was first measured, so that all repeats offer the same; None if it has
-    not been."""
+    closed loop had when it was first measured undisturbed, or disturbed if it never was, so that
+    all repeats offer the same; None if it has not been."""
     if wanted.share is None:
         return wanted
     closed = replace(wanted, loop="closed", share=None, repeat=0).identity
-    measured = (one for one in cases if one.status == "done" and one.identity == closed)
-    case = next(measured, None)
+    measured = [one for one in cases if one.status == "done" and one.identity == closed]
+    undisturbed = (one for one in measured if not disturbed(one))
+    case = next(undisturbed, measured[0] if measured else None)
     if case is None or not math.isfinite(done := throughput(case)):
         return None
     # Three digits, as people read them; and no less than a rate can be.
@@ -158,9 +160,10 @@ def missing(
     """Those without a record of a case that went well, with their rates as far as they are known:
     what failed is tried again, and what other programs disturbed, if that was not `accepted`."""
     records = list(cases)
-    done = {one.identity for one in records if one.status == "done" and not disturbed(one)}
+    last = last_attempts(records)
+    done = {one.identity for one in last if one.status == "done" and not disturbed(one)}
     if accepted:
-        done |= measured_disturbed(records)
+        done |= measured_disturbed(last)
     known = [with_rate(one, records) or one for one in wanted]
     return [one for one in known if one.identity not in done]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from gridbench.datagrid.record import FILE, FORM, Case
@@ -32,4 +33,9 @@ def read_results(source: Path) -> tuple[Header, list[Case]]:
             remedy="give the folder that `gridbench data` has written",
         )
     header, cases = load_records(folder_of(source) / FILE, FORM)
-    return header, list({case.identity: case for case in cases}.values())
+    return header, last_attempts(cases)
+
+
+def last_attempts(cases: Iterable[Case]) -> list[Case]:
+    """The last attempt at each case, which is the one that counts."""
+    return list({case.identity: case for case in cases}.values())

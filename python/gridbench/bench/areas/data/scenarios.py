@@ -24,7 +24,7 @@ from gridbench.bench.areas.figures import Area, Case, Row, Values
 from gridbench.bench.series import Points
 from gridbench.datagrid.engines.engine import find_engine
 from gridbench.datagrid.figures import unsteady, without_start_up
-from gridbench.datagrid.memory import capacity
+from gridbench.datagrid.memory import capacity, need_of
 from gridbench.datagrid.naming import label_shown
 from gridbench.datagrid.parameters import Parameters
 from gridbench.datagrid.presets import KINDS, Choice, scenario
@@ -106,7 +106,9 @@ def _by_members(engine: str, number: int, extent: Extent) -> dict[int, list[Work
 
     found: dict[int, list[Workload]] = {}
     for one in scenario(number, _CHOICES[extent], room):
-        found.setdefault(one.parameters.mnodes, []).append(one)
+        # What is under way can need more of a member than it has, however few objects there are.
+        if need_of(wanted(engine, one, 2), described, _BACKUPS).member <= _MEMORY:
+            found.setdefault(one.parameters.mnodes, []).append(one)
     return found
 
 
@@ -133,10 +135,14 @@ def _rows(samples: Points, engines: Sequence[str], number: int, extent: Extent) 
     }
     rows = []
     for label in KINDS:
-        along = [[one for one in ones if one.label == label] for ones in found.values()]
-        for alike in zip(*along, strict=True):
-            for engine, one in zip(engines, alike, strict=True):
-                name, key = _name(engine, number), _key(number, one)
+        alike: dict[str, list[tuple[str, Workload]]] = {}
+        for engine, ones in found.items():
+            for one in ones:
+                if one.label == label:
+                    alike.setdefault(_key(number, one), []).append((engine, one))
+        for key, those in alike.items():
+            for engine, one in those:
+                name = _name(engine, number)
                 what = key if len(engines) == 1 else f"{key}, {engine}"
                 rows.append(
                     Row(
