@@ -20,6 +20,10 @@ _PATIENCE = 180.0
 """Seconds that servers may take to bring their workers."""
 
 
+_LEAST = 2
+"""Workers that tell what more of them cost."""
+
+
 def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Console) -> Servers:
     """The servers that options name, when their workers have come once. InputError if they cannot
     be used, have fewer workers than the work is to have cores, or cannot be told to have fewer."""
@@ -32,7 +36,18 @@ def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Co
             f"--cores asks for {cores:,}, and the servers have {counted(given.workers, 'worker')}",
             remedy="lower --cores, or raise `workers` of the servers",
         )
-    spread(given, 1)  # runs on fewer cores tell what more of them cost
+    if given.workers < _LEAST:
+        raise InputError(
+            "the servers have one worker, and advice compares runs on one with runs on several",
+            remedy="raise `workers` of the servers",
+        )
+    try:
+        spread(given, 1)  # runs on fewer cores tell what more of them cost
+    except InputError as error:
+        raise InputError(
+            error.what,
+            remedy="name the servers in a file, and give it by --grid",
+        ) from None
     return given
 
 

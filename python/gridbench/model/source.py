@@ -70,8 +70,7 @@ def read_source(given: Sequence[Path]) -> Source:
             raise InputError(
                 "there are no runs in this folder",
                 file=folder,
-                remedy="give a folder of gridbench run, scenario, data or sync, or task logs by"
-                " their names",
+                remedy="give a folder of gridbench run or scenario",
             )
     usable = tuple(one for one in found.values() if isinstance(one, Observation))
     return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))

@@ -90,9 +90,9 @@ def predict(path: Path, asked: Sequence[str], engine: str | None, *, far: bool) 
 
 def print_prediction(console: Console, found: Prediction) -> None:
     """A table for each model, and what of it lies outside of what was measured."""
-    for model in dict.fromkeys(one.model.told for one in found.rows):
-        rows = [one for one in found.rows if one.model.told == model]
-        console.print(Text(model, style="bold"))
+    for model in dict.fromkeys((one.model.name, one.model.told) for one in found.rows):
+        rows = [one for one in found.rows if (one.model.name, one.model.told) == model]
+        console.print(Text(model[1], style="bold"))
         console.print(Text(f"Predicted: the {rows[0].model.quantity}."))
         table = new_table()
         for parameter in found.parameters:
@@ -169,8 +169,8 @@ def _refuse_far(
         span, value = model.measured[one.name], case[one.name]
         beyond = value > span.high if one.harder == "more" else value < span.low
         if beyond and span.factor(value) > FAR:
+            far = f": more than {FAR:.0f} times as far" if span.high > 0 else ""
             raise InputError(
-                f"{model.told}: {span.outside(one.what, value, one.shown)}: more than"
-                f" {FAR:.0f} times as far",
+                f"{model.told}: {span.outside(one.what, value, one.shown)}{far}",
                 remedy="measure nearer to it, or give --far to have it predicted all the same",
             )

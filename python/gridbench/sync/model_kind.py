@@ -26,6 +26,7 @@ from gridbench.sync.cases import Case, cases_of
 from gridbench.sync.naming import STARTS
 from gridbench.sync.record import Round
 from gridbench.sync.results import read_results
+from gridbench.sync.tasks import BUILT_INS
 
 __all__ = ["from_record", "name", "parameters", "read", "to_record"]
 
@@ -106,7 +107,7 @@ def read(folders: Sequence[Path]) -> Found:
         where = _where(done, header)
         failed = len(cases_of(rounds)) - len(cases)
         left_out["a task of each of its rounds did not end well"] += failed
-        if _DIVIDES in header.options.get("arguments", ()):
+        if _divides(header):
             left_out["its workers divide a total, so that with more each does less"] += len(cases)
             continue
         for case in cases:
@@ -153,8 +154,18 @@ def _point(cases: Sequence[Case]) -> Point:
     )
 
 
+def _divides(header: Header) -> bool:
+    """Whether it is a task of ours that was told to share its work."""
+    words = map(str, header.options.get("arguments") or ())
+    return header.options.get("task") in BUILT_INS and any(
+        word == _DIVIDES or word.startswith(f"{_DIVIDES}=") for word in words
+    )
+
+
 def _told(case: Case, header: Header) -> str:
-    words = header.options.get("arguments") or [header.options.get("task", "")]
+    task, words = header.options.get("task", ""), header.options.get("arguments") or []
+    if task not in BUILT_INS or not words:
+        words = [task, *words]
     parameter = f"parameter {case.parameter}" if case.parameter else ""
     parts = [shlex.join(map(str, words)), parameter, STARTS[case.start]]
     return ", ".join(part for part in parts if part)
