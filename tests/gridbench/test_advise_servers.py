@@ -66,7 +66,7 @@ def test_runs_on_some_hosts_of_the_servers_are_of_one_place() -> None:
     found = among(first, SERVERS)
     assert found.place == among(second, SERVERS).place
     assert (found.place.nodes, found.place.transport) == (2, "links")
-    assert found.place.host == host_of(SERVERS) == f"{platform.node()}, workers on node1 and node2,"
+    assert found.place.host == host_of(SERVERS) == f"{platform.node()}, workers on node1 and node2"
     assert (found.situation, found.measured) == (first.situation, first.measured)
     assert host_of(None) == platform.node()
 

@@ -46,7 +46,7 @@ def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Co
     except InputError as error:
         raise InputError(
             error.what,
-            remedy="name the servers in a file, and give it by --grid",
+            remedy="name the servers in a file, for --grid FILE",
         ) from None
     return given
 
@@ -54,7 +54,7 @@ def servers_for(file: Path | None, names: Sequence[str], cores: int, console: Co
 def host_of(servers: Servers | None) -> str:
     """The host of a model's place: the client's, and where the workers are if that is elsewhere."""
     own = platform.node()
-    return own if servers is None else f"{own}, workers {place({'grid': servers.record()})},"
+    return own if servers is None else f"{own}, workers {place({'grid': servers.record()})}"
 
 
 def among(one: Observation, servers: Servers) -> Observation:

@@ -165,7 +165,7 @@ def try_out(
         runs=tally.runs,
         disturbed=tally.disturbed,
         accepted=policy.accept,
-        model_host="" if host == host_of(servers) else host.rstrip(","),
+        model_host="" if host == host_of(servers) else host,
     )
 
 
