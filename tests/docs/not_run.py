@@ -65,7 +65,7 @@ NOT_RUN: dict[str, dict[str, NotRun]] = {
         "gridbench model runs/here --out model.json": NotRun(
             "takes as long as in docs/gridbench.md, where it is run"
         ),
-        "gridbench model old/*.log --out old.json": NotRun(
+        "gridbench model *.log --out old.json": NotRun(
             "logs of the reader's own: tests/gridbench/test_model_logs.py fits a model to such"
         ),
         "gridbench simulate --profile old.json --engine log --cores 400 --tasks 1200 --sleep 30"

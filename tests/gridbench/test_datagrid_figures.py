@@ -158,9 +158,12 @@ def test_memory_and_balance() -> None:
     mean = 1000 / 3
     variance = (2 * (300 - mean) ** 2 + (400 - mean) ** 2) / 3
     assert found.variation == pytest.approx(math.sqrt(variance) / mean)
-    assert found.mean == 200 * 2**20
-    assert found.times_data == pytest.approx(600 * 2**20 / (1000 * 1024))
-    unknown = replace(four(), members=(replace(four().members[0], entries=-1, memory=0),))
+    # Of what is in use, which is of this case alone, and not of what is resident.
+    assert found.each == (200 * 2**20,) * 3
+    assert found.mean == 100 * 2**20
+    assert found.times_data == pytest.approx(300 * 2**20 / (1000 * 1024))
+    member = replace(four().members[0], entries=-1, memory=0, used=0)
+    unknown = replace(four(), members=(member,))
     told = figures_of(unknown).memory
     assert told is not None
     assert all(map(math.isnan, (told.imbalance, told.variation, told.mean, told.times_data)))

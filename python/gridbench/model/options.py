@@ -19,7 +19,7 @@ from gridbench.printing import Printing, printing_options
         "gridbench model runs/* --engine gridrpc-native --out model.json",
         "gridbench model runs/data-scenario --out grid.json",
         "gridbench model runs/sync-null --out rounds.json",
-        "gridbench model old/*.log --out old.json",
+        "gridbench model *.log --out old.json",
     ),
 )
 @click.argument(
