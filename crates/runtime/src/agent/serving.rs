@@ -40,7 +40,7 @@ const PATIENCE: u32 = 10;
 /// So often something is taken from the client, while streams come in, before it is looked what else there is.
 const TAKEN_AT_ONCE: u32 = 16;
 /// So much comes between two waits over a link that is fast enough to look out for more without sleeping, bytes.
-const FAST: usize = 32 << 10;
+const FAST: usize = 8 << 10;
 
 /// A function of the client's.
 #[derive(Debug)]
