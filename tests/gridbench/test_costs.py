@@ -15,7 +15,7 @@ from rich.console import Console
 
 from gridbench.costs.formula import Formula, Point
 from gridbench.costs.held_out import EACH
-from gridbench.costs.model import TOTAL, CostModel, Measured
+from gridbench.costs.model import TOTAL, CostModel, CostSubject
 from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.model_kind import FORMULA as TASKS
 from gridbench.errors import InputError
@@ -51,7 +51,7 @@ def points(
 
 
 def fitted(some: tuple[Point, ...], formula: Formula = TASKS, **more: Any) -> CostModel:
-    return Measured(formula=formula, name="made", told="made up", points=some, **more).fit(
+    return CostSubject(formula=formula, name="made", told="made up", points=some, **more).fit(
         test=True
     )
 

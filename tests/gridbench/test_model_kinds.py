@@ -13,7 +13,7 @@ import crossover_results
 import datagrid_cases
 import sync_rounds
 from gridbench.costs.held_out import EACH
-from gridbench.costs.model import TOTAL, CostModel, Measured
+from gridbench.costs.model import TOTAL, CostModel, CostSubject
 from gridbench.datagrid import model_kind as grids
 from gridbench.errors import InputError
 from gridbench.model.file import load, save
@@ -50,9 +50,9 @@ def grid_model(campaign: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
-def subjects(folder: Path) -> dict[str, Measured]:
+def subjects(folder: Path) -> dict[str, CostSubject]:
     found = kind_of([folder]).read([folder]).subjects
-    return {one.told: one for one in found if isinstance(one, Measured)}
+    return {one.told: one for one in found if isinstance(one, CostSubject)}
 
 
 def test_every_kind_of_results_says_whether_it_can_be_modelled() -> None:

@@ -112,7 +112,7 @@ class CostModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class CostSubject:
     """The cases of one engine or program, as `gridbench.model_kind.Subject`."""
 
     formula: Formula

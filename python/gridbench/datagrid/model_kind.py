@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.costs.formula import Cost, Formula, Part, Point
-from gridbench.costs.model import Measured
+from gridbench.costs.model import CostSubject
 from gridbench.costs.saved import from_formula, to_record
 from gridbench.datagrid.cases import Repeats, repeats_of
 from gridbench.datagrid.figures import KB, operations_of_task
@@ -97,7 +97,7 @@ def read(folders: Sequence[Path]) -> Found:
         for values, group in groups:
             together.setdefault(tuple(values.values()), []).append((values, group))
         subjects.append(
-            Measured(
+            CostSubject(
                 formula=FORMULA,
                 name=engine,
                 told=what,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from gridbench.costs.formula import Cost, Formula, Part, Point
-from gridbench.costs.model import Measured
+from gridbench.costs.model import CostSubject
 from gridbench.costs.saved import from_formula, to_record
 from gridbench.model_kind import FittedModel, Found, Parameter
 from gridbench.record_file import Header
@@ -115,7 +115,7 @@ def read(folders: Sequence[Path]) -> Found:
             found.setdefault(subject, {}).setdefault(case.workers, []).append(case)
     return Found(
         subjects=[
-            Measured(
+            CostSubject(
                 formula=FORMULA,
                 name=task,
                 told=told,
