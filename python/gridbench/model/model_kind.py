@@ -127,7 +127,9 @@ class Runs:
 
 def read(folders: Sequence[Path]) -> Found:
     """The runs of each engine, in each place. InputError for a folder that cannot be used."""
-    source = read_source(folders)
+    source = read_source(
+        folders, others=", the very folder of gridbench data or sync, or task logs by their names"
+    )
     return Found(
         subjects=[Runs(place, runs) for place, runs in source.by_place().items()],
         noun="run",

@@ -42,8 +42,9 @@ class Source:
         return none_serves(self.left_out, "run", REMEDY)
 
 
-def read_source(given: Sequence[Path]) -> Source:
-    """All runs in and below folders, and those of task logs.
+def read_source(given: Sequence[Path], *, others: str = "") -> Source:
+    """All runs in and below folders, and those of task logs; `others`: what else could have been
+    given, for the message.
 
     InputError if there are none, or for a folder or log that is none or is damaged.
     """
@@ -70,7 +71,7 @@ def read_source(given: Sequence[Path]) -> Source:
             raise InputError(
                 "there are no runs in this folder",
                 file=folder,
-                remedy="give a folder of gridbench run or scenario",
+                remedy=f"give a folder of gridbench run or scenario{others}",
             )
     usable = tuple(one for one in found.values() if isinstance(one, Observation))
     return Source(usable, Counter(one for one in found.values() if isinstance(one, str)))
