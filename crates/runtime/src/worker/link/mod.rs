@@ -1,28 +1,30 @@
 //! A worker's connection to its client: calls in, answers out, one at a time.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod desk;
+
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gridrpc_wire::{FunctionForm, Hello, Lease, Message, Order, Stamps, VERSION, Welcome};
+use gridrpc_wire::{FunctionForm, Hello, Message, Order, Stamps, VERSION, Welcome};
 
-use crate::borrowed::Mapped;
-use crate::link::{LinkError, Received, Receiver, Sender, Socket, Stream};
+use crate::link::{LinkError, Received, Receiver, Sender, Socket};
 use crate::loan::Source;
 use crate::patience::Patience;
-use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder, take_sections};
+use crate::payload::{Incoming, Outgoing, Payload, PayloadBuilder};
 use crate::segment::{LOOK_EVERY, Pool};
 use crate::sys::{self, Mapping, monotonic_ns};
 use crate::transport::Unix;
-use crate::worker::blobs::Blobs;
 use crate::worker::lendings::Lendings;
 use crate::worker::outbox::Outbox;
 use crate::worker::outboxes::BoxMemory;
 use crate::worker::progress::Side;
 use crate::worker::threads::Threads;
 use crate::worker::{debug, progress};
+
+use desk::Desk;
 
 /// A function that the client has told.
 #[derive(Debug)]
@@ -117,33 +119,6 @@ pub struct WorkerLink {
     wakes: bool,
     /// Threads of numerical libraries.
     threads: Threads,
-}
-
-/// What the client has told this worker.
-#[derive(Debug)]
-struct Desk {
-    functions: HashMap<u32, Arc<KnownFunction>>,
-    serial: u64,
-    blobs: Blobs,
-    /// The client's segments.
-    mapped: Mapped,
-    /// Results and arguments of callbacks that the client still reads.
-    lendings: Lendings,
-    /// Shared data that was dropped, and that what was made of it is to be let go of.
-    dropped: Vec<u64>,
-    /// Calls to run, and whether their answers may wait for others.
-    jobs: VecDeque<(Job, bool)>,
-    /// The call that runs, and whether anybody still waits for it.
-    current: Option<u64>,
-    cancelled: bool,
-    /// Calls that nobody waits for any more, not taken up yet.
-    unwanted: HashSet<u64>,
-    /// A call to come, and how many threads it is to use.
-    wide: Option<(u64, u32)>,
-    callback: Option<CallbackAnswer>,
-    /// Streams of the last answers: their buffers are used again.
-    sent: Vec<Arc<Source>>,
-    ended: bool,
 }
 
 /// The longest payload that is taken, bytes: the address space sets the real bound.
@@ -547,102 +522,6 @@ impl WorkerLink {
             if let Some(buffer) = Arc::try_unwrap(source).ok().and_then(Source::into_owned) {
                 self.receiver.recycle(buffer);
             }
-        }
-        Ok(())
-    }
-}
-
-impl Desk {
-    fn new(lendings: Lendings) -> Desk {
-        Desk {
-            functions: HashMap::new(),
-            serial: 0,
-            blobs: Blobs::default(),
-            mapped: Mapped::default(),
-            lendings,
-            dropped: Vec::new(),
-            jobs: VecDeque::new(),
-            current: None,
-            cancelled: false,
-            unwanted: HashSet::new(),
-            wide: None,
-            callback: None,
-            sent: Vec::new(),
-            ended: false,
-        }
-    }
-
-    /// A section has gone to the client, which may read it where it lies.
-    fn lend(&self, part: &Outgoing) {
-        if let Outgoing::Shared { lent, offset, .. } = part {
-            let lease = Lease { segment: lent.segment().number(), offset: *offset };
-            self.lendings.add(lease, Arc::clone(lent));
-        }
-    }
-
-    /// Acts on a message; a call is put on the desk.
-    fn take(&mut self, received: Received<'_>) -> Result<(), LinkError> {
-        let Received { message, order, streams, mut descriptors } = received;
-        match message {
-            Message::Call { call, function, batch, sections } => {
-                let blobs = &self.blobs;
-                let look_up = |blob, part: u32| blobs.parts(blob)?.get(part as usize).cloned();
-                let sections = take_sections(&sections, streams, &self.mapped, look_up)?;
-                let function = self.functions.get(&function).cloned().ok_or_else(|| {
-                    LinkError::Unexpected("a call of a function that was never told".into())
-                })?;
-                let received = monotonic_ns();
-                let wide = self.wide.take().filter(|(wide, _)| *wide == call);
-                let threads = wide.map_or(0, |(_, threads)| threads);
-                let job = Job { call, function, sections, order, received, threads };
-                self.jobs.push_back((job, batch));
-            }
-            Message::Function { function: number, form, name, .. } => {
-                self.serial += 1;
-                let known = KnownFunction {
-                    number,
-                    serial: self.serial,
-                    form,
-                    name: name.to_owned(),
-                    body: streams.into_iter().next().map(Stream::into_bytes).unwrap_or_default(),
-                };
-                self.functions.insert(number, Arc::new(known));
-            }
-            Message::Wide { call, threads, .. } => self.wide = Some((call, threads)),
-            Message::Segment { segment, len } => {
-                let file = descriptors.pop().ok_or_else(unexpected_end)?;
-                self.mapped.add(segment, len, file)?;
-            }
-            Message::DropSegment { segment } => self.mapped.remove(segment),
-            Message::Release { leases } => {
-                self.lendings.end(&leases);
-            }
-            Message::Blob { blob, sections } => {
-                self.blobs.add(blob, &sections, streams, &self.mapped)?;
-            }
-            Message::DropBlob { blob } => {
-                self.blobs.remove(blob);
-                self.dropped.push(blob);
-            }
-            Message::Cancel { call } if self.current == Some(call) => self.cancelled = true,
-            Message::Cancel { call } => {
-                if self.jobs.iter().any(|(job, _)| job.call == call) {
-                    self.unwanted.insert(call);
-                }
-            }
-            Message::CallbackReply { call, sections } if self.current == Some(call) => {
-                let no_blobs = |_, _| None;
-                let results = Ok(take_sections(&sections, streams, &self.mapped, no_blobs)?);
-                self.callback = Some(CallbackAnswer { results, order });
-            }
-            Message::CallbackFailure { call, message } if self.current == Some(call) => {
-                let results = Err(message.to_owned());
-                self.callback = Some(CallbackAnswer { results, order });
-            }
-            // To a call that has been answered meanwhile.
-            Message::CallbackReply { .. } | Message::CallbackFailure { .. } => {}
-            Message::Goodbye => self.ended = true,
-            other => return Err(unexpected(&other)),
         }
         Ok(())
     }
