@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from gridbench.errors import InputError
+
 Quantity = tuple[str, str]
 """The engine, and what was measured of it: what figures are known by."""
 
@@ -45,3 +47,17 @@ class ResultKind(Protocol):
 
     def write_report(self, sources: Sequence[Path], out: Path) -> None:
         """Write the page of these results. InputError for what cannot stand in one report."""
+
+    def markdown(self, sources: Sequence[Path]) -> str:
+        """What they tell, in sentences and tables, as Markdown. InputError as above."""
+
+
+def only(sources: Sequence[Path], title: str) -> Path:
+    """The source, for a kind of which one makes a report. InputError if there are several;
+    `title`: the command that makes the results."""
+    if len(sources) > 1:
+        raise InputError(
+            f"the results of `{title}` cannot be in one report with others",
+            remedy="make a report of them alone, or compare two of them",
+        )
+    return sources[0]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 from gridbench.record_file import Header
 from gridbench.scenario.amounts import MB
 from gridbench.scenario.grids import Case, Choice, cases_of
-from gridbench.scenario.results import CaseResult
+from gridbench.scenario.results import CaseResult, open_cases
 
 START, PER_CORE, PER_TASK = 0.5, 0.01, 0.001
 RATE = 100 * MB
@@ -77,3 +78,12 @@ def results_of(scenario: int, engine: str = "gridrpc-native", **more: float) -> 
     found[-2] = replace(found[-2], status="skipped", reason="time: too long", **missing)  # type: ignore[arg-type]
     found[-3] = replace(found[-3], status="invalid", reason="overloaded machine")
     return found
+
+
+def write_folder(folder: Path, scenario: int, results: list[CaseResult]) -> Path:
+    """These results as the scenario leaves them in the folder."""
+    cases = open_cases(folder, header_of(scenario), fresh=False)
+    for result in results:
+        cases.add(result)
+    cases.close()
+    return folder

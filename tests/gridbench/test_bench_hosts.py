@@ -197,7 +197,7 @@ def test_a_page_shows_the_columns_that_are_used() -> None:
     assert markdown_of("Title", [row]) == (
         "## Title\n\n"
         "| what | ours: median (spread) | limit | ratio (spread) |\n"
-        "|---|--:|--:|--:|\n"
+        "|---|---:|---:|---:|\n"
         "| a\\|b | 4.000 s (2.000-6.000) | 2.000 s | 2× limit (2-2) |\n"
     )
 

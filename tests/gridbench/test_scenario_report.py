@@ -20,10 +20,10 @@ from gridbench.scenario.present.notes import notices
 from gridbench.scenario.present.page import render
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import NINFG, SYMPHONY, comparisons, section
-from gridbench.scenario.results import CaseResult, open_cases
+from gridbench.scenario.results import CaseResult
 from gridbench.tasklog import Header as LogHeader
 from gridbench.tasklog import TaskLogWriter
-from scenario_results import all_done, header_of, results_of
+from scenario_results import all_done, header_of, results_of, write_folder
 
 
 def said(scenario: int, results: list[CaseResult]) -> str:
@@ -40,14 +40,6 @@ def marks(driver) -> list[int]:  # type: ignore[no-untyped-def]
             .filter(path => path.getBBox().width > 0).length)
         """
     )
-
-
-def write_folder(folder: Path, scenario: int, results: list[CaseResult]) -> Path:
-    cases = open_cases(folder, header_of(scenario), fresh=False)
-    for result in results:
-        cases.add(result)
-    cases.close()
-    return folder
 
 
 def test_start_up_and_shared_data() -> None:

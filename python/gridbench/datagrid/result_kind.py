@@ -8,7 +8,7 @@ from pathlib import Path
 from gridbench.datagrid.record import Case, Counted
 from gridbench.datagrid.results import holds_results, read_results
 from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench data"
 model = "gridbench.datagrid.model_kind"
@@ -93,9 +93,11 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
     from gridbench.datagrid.present import write_report as write
 
-    if len(sources) > 1:
-        raise InputError(
-            "the results of `gridbench data` cannot be in one report with others",
-            remedy="make a report of them alone, or compare two of them",
-        )
-    write(sources[0], out)
+    write(only(sources, title), out)
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The tables of one."""
+    from gridbench.datagrid.present.markdown import markdown as made
+
+    return made(read_results(only(sources, title))[1])

@@ -17,7 +17,7 @@ def escaped(text: str) -> str:
 def table_lines(made: Table) -> Iterator[str]:
     """The lines of a table."""
     yield f"| {' | '.join(map(escaped, made.head))} |"
-    yield f"|---:{'|---:' * (len(made.head) - 1)}|"
+    yield f"|---|{'---:|' * (len(made.head) - 1)}"
     for _, name, cells in made.lines():
         yield f"| {' | '.join(map(_cell, [name, *cells]))} |"
 

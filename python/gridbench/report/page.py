@@ -28,8 +28,7 @@ _FIRST = 5
 def render(studies: Sequence[Study]) -> str:
     """The whole page as HTML."""
     many = len(studies) > 1
-    rows = list(_figure_rows(studies))
-    head = ["", *(study.run.name for study in studies)]
+    figures = figures_table(studies)
     return pages.render(
         "report/page.html",
         "gridbench report: " + ", ".join(study.run.name for study in studies),
@@ -53,12 +52,12 @@ def render(studies: Sequence[Study]) -> str:
         ],
         verdict=verdict(studies),
         told=[_told(study) for study in studies],
-        first=[] if many else [(name, value) for name, value in rows[:_FIRST]],
-        figures=Table(head, rows[:_FIRST]) if many else None,
-        more=Table(head, rows[_FIRST:]),
+        first=[] if many else [(str(name), str(value)) for name, value in figures.rows[:_FIRST]],
+        figures=Table(figures.head, figures.rows[:_FIRST]) if many else None,
+        more=Table(figures.head, figures.rows[_FIRST:]),
         charts={
             "running": Chart("running", "Tasks running over time"),
-            "cost": Chart("cost", "Cost of the job, per worker", table=_cost_table(studies)),
+            "cost": Chart("cost", "Cost of the job, per worker", table=cost_table(studies)),
             "phases": Chart("phases", "Phases of a task, mean", table=_phases_table(studies)),
             "overhead": Chart("overhead", "Overhead per task"),
         },
@@ -103,6 +102,11 @@ def _told(study: Study) -> tuple[str, str]:
     return name, " ".join(sentences(study)).removeprefix(name)
 
 
+def figures_table(studies: Sequence[Study]) -> Table:
+    """The figures of the runs, a column for each; the most important ones first."""
+    return Table(["", *(study.run.name for study in studies)], list(_figure_rows(studies)))
+
+
 def _figure_rows(studies: Sequence[Study]) -> Iterator[list[str]]:
     def row(name: str, cell: Callable[[Study], str]) -> list[str]:
         return [name, *(cell(study) for study in studies)]
@@ -139,7 +143,8 @@ def _rate(value: float) -> str:
     return f"{value:,.4g}" if math.isfinite(value) else NOTHING
 
 
-def _cost_table(studies: Sequence[Study]) -> Table:
+def cost_table(studies: Sequence[Study]) -> Table:
+    """The seconds of a worker, by what it did with them, a column for each run."""
     parts = [study.cost.parts() if study.cost else {} for study in studies]
     names = next((list(found) for found in parts if found), [])
     rows = [

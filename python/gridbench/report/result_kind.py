@@ -48,17 +48,32 @@ def measures(source: Path) -> dict[Quantity, Measure]:
 def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of all of them."""
     from gridbench.report.build import write_report as write
-    from gridbench.run.folders import run_folders
 
-    places: list[Path] = []
-    for source in sources:
-        # The folder of a run on several engines stands for all of them.
-        places += (run_folders(source) if source.is_dir() else []) or [source]
     try:
-        write(places, out)
+        write(_places(sources), out)
     except OSError as error:
         raise InputError(
             f"cannot write the report: {error.strerror or error}",
             file=out,
             remedy="choose another --out, in a folder that can be written",
         ) from error
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The tables of all of them."""
+    from gridbench.report.markdown import markdown as made
+    from gridbench.report.source import load_runs
+    from gridbench.report.study import study
+
+    return made([study(run) for run in load_runs(_places(sources))])
+
+
+def _places(sources: Sequence[Path]) -> list[Path]:
+    """The folders and logs of single runs: the folder of a run on several engines stands for all of
+    them."""
+    from gridbench.run.folders import run_folders
+
+    places: list[Path] = []
+    for source in sources:
+        places += (run_folders(source) if source.is_dir() else []) or [source]
+    return places

@@ -72,6 +72,15 @@ def make_trace(sources: Sequence[Path], out: Path, printing: Printing) -> None:
     printing.document(lambda: {"trace": out})
 
 
+def make_markdown(sources: Sequence[Path], out: Path, printing: Printing) -> None:
+    """Write the tables of the results as Markdown. InputError for what cannot stand together."""
+    from gridbench.pages.files import write_page
+
+    write_page(out, kind_of(sources).markdown(sources))
+    _told(printing, "tables", out)
+    printing.document(lambda: {"tables": out})
+
+
 def _compare(sources: Sequence[Path], printing: Printing, *, needed: bool) -> list[Compared]:
     """Tell how the second differs from the first. Without anything in common nothing is told, or it
     is an InputError if a comparison is `needed`."""

@@ -18,6 +18,7 @@ from gridbench.printing import Printing, printing_options
         "gridbench report runs/a runs/b old/tasks.log --out compare.html",
         "gridbench report runs/before runs/now --fail-above 5%",
         "gridbench report runs/now --perfetto trace.json",
+        "gridbench report runs/now --markdown tables.md",
         "gridbench report old/*.log --scenario 4 --out delay.html",
     ),
 )
@@ -47,6 +48,12 @@ from gridbench.printing import Printing, printing_options
     metavar="FILE",
     help="Write the trace of a run instead, which ui.perfetto.dev shows.",
 )
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what the results tell, in sentences and tables, as Markdown instead.",
+)
 @printing_options
 def report(
     *,
@@ -55,6 +62,7 @@ def report(
     as_scenario: str | None,
     fail_above: str | None,
     perfetto: Path | None,
+    markdown: Path | None,
     printing: Printing,
 ) -> None:
     """Make a report, side by side, from run folders and task logs.
@@ -69,12 +77,17 @@ def report(
     each, whose ranges do not overlap. With --fail-above, a change for the worse is an error, so
     that a build can notice it.
     """
-    from gridbench.results.command import make_report, make_trace
+    from gridbench.results.command import make_markdown, make_report, make_trace
 
     if perfetto is not None:
-        if out or as_scenario or fail_above:
+        if out or as_scenario or fail_above or markdown:
             raise click.UsageError("--perfetto writes a trace and nothing else.")
         make_trace(sources, perfetto, printing)
+        return
+    if markdown is not None:
+        if out or as_scenario or fail_above:
+            raise click.UsageError("--markdown writes tables and nothing else.")
+        make_markdown(sources, markdown, printing)
         return
     sys.exit(
         make_report(sources, out, as_scenario=as_scenario, fail_above=fail_above, printing=printing)

@@ -36,6 +36,22 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     from gridbench.scenario.present import write_overall
     from gridbench.scenario.present import write_report as write
 
+    folders = _folders(sources)
+    if folders == list(sources) and len(folders) == 1:
+        write(folders[0], out)
+    else:
+        write_overall(folders, out)
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The tables of one, or of all together."""
+    from gridbench.scenario.present.markdown import markdown as made
+
+    return made(_folders(sources))
+
+
+def _folders(sources: Sequence[Path]) -> list[Path]:
+    """Those of single scenarios. InputError if a source holds none."""
     folders = []
     for source in sources:
         found = folders_of_results(source)
@@ -46,7 +62,4 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
                 remedy="make a report of scenarios alone",
             )
         folders += found
-    if folders == list(sources) and len(folders) == 1:
-        write(folders[0], out)
-    else:
-        write_overall(folders, out)
+    return folders

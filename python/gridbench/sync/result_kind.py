@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity, only
 from gridbench.sync.results import holds_results, read_results
 
 title = "gridbench sync"
@@ -52,9 +51,11 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
     from gridbench.sync.present import write_report as write
 
-    if len(sources) > 1:
-        raise InputError(
-            "the results of `gridbench sync` cannot be in one report with others",
-            remedy="make a report of them alone, or compare two of them",
-        )
-    write(sources[0], out)
+    write(only(sources, title), out)
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The tables of one."""
+    from gridbench.sync.present.markdown import markdown as made
+
+    return made(read_results(only(sources, title))[1])

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from gridbench.bench.areas.figures import Row, Target
 from gridbench.formats import unit_shown
+from gridbench.pages.markdown import escaped, table_lines
+from gridbench.pages.table import Table as PageTable
 from gridbench.statistics.series import Series
 from gridbench.tables import new_table
 
@@ -76,13 +78,8 @@ def _print_paragraphs(
 def markdown_of(title: str, rows: Sequence[Row]) -> str:
     """The same as Markdown, with its own heading."""
     columns, found = _used(rows)
-    rule = "---".join("|" * (len(columns) + 1))
-    lines = [f"## {title}", "", f"| {' | '.join(columns)} |", rule.replace("---", "--:")]
-    lines[-1] = lines[-1].replace("--:", "---", 1)
-    for cells in found:
-        texts = (_escaped(cell).replace(_BREAK, "<br>") for cell in cells)
-        lines.append(f"| {' | '.join(texts)} |")
-    lines += ["", *(f"- not measured: {_escaped(problem)}" for problem in problems_of(rows)), ""]
+    lines = [f"## {title}", "", *table_lines(PageTable(columns, found))]
+    lines += ["", *(f"- not measured: {escaped(problem)}" for problem in problems_of(rows)), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -96,10 +93,6 @@ def _used(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
 def problems_of(rows: Sequence[Row]) -> list[str]:
     """Why values are missing, each once."""
     return list(dict.fromkeys(problem for row in rows for problem in row.problems))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\{sign}" if sign in "\\`*_[]<>|" else sign for sign in text)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

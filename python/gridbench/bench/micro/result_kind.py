@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gridbench.bench.micro.figures import holds_results, load_results
-from gridbench.errors import InputError
-from gridbench.result_kind import Measure, Quantity
+from gridbench.result_kind import Measure, Quantity, only
 
 title = "gridbench micro"
 model = None
@@ -29,9 +28,11 @@ def write_report(sources: Sequence[Path], out: Path) -> None:
     """The page of one."""
     from gridbench.bench.micro.present import write_report as write
 
-    if len(sources) > 1:
-        raise InputError(
-            "the results of `gridbench micro` cannot be in one report with others",
-            remedy="make a report of them alone, or compare two of them",
-        )
-    write(load_results(sources[0]), out)
+    write(load_results(only(sources, title)), out)
+
+
+def markdown(sources: Sequence[Path]) -> str:
+    """The tables of one."""
+    from gridbench.bench.micro.present.markdown import markdown as made
+
+    return made(load_results(only(sources, title)))

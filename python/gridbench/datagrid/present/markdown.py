@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from gridbench.datagrid.cases import repeats_of
 from gridbench.datagrid.loops import compared_loops
@@ -19,13 +18,7 @@ from gridbench.datagrid.present.rows import (
 from gridbench.datagrid.present.scenario_tables import fits_table
 from gridbench.datagrid.record import Case
 from gridbench.datagrid.sweeps import sweeps_of
-from gridbench.pages.files import write_page
 from gridbench.pages.markdown import escaped, table_lines
-
-
-def write_markdown(path: Path, cases: Sequence[Case]) -> None:
-    """Write the tables, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, markdown(cases))
 
 
 def markdown(cases: Sequence[Case]) -> str:

@@ -23,6 +23,8 @@ _COUNTING = (
 )
 _BATCH = ("slurm", "gridengine", "htcondor", "jobqueue")
 """What the names of engines have in them that bring a batch system along."""
+COUNTS_HEAD = ("engine", "done", "invalid", "skipped", "failed")
+"""Of `counts`."""
 _FULL = 0.9
 """Share of all processors in use, from which they limit a run themselves."""
 
@@ -118,10 +120,8 @@ def counts(results: Sequence[CaseResult]) -> list[list[str]]:
     names = sorted({result.engine for result in results})
     rows = []
     for name in names:
-        status = Counter(result.status for result in results if result.engine == name)
-        rows.append(
-            [name, *(str(status[kind]) for kind in ("done", "invalid", "skipped", "failed"))]
-        )
+        status = Counter[str](result.status for result in results if result.engine == name)
+        rows.append([name, *(str(status[kind]) for kind in COUNTS_HEAD[1:])])
     return rows
 
 

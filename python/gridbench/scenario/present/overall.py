@@ -17,8 +17,8 @@ from gridbench.record_file import Header
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
-from gridbench.scenario.present.notes import counts, notices
-from gridbench.scenario.present.page import COUNTS_HEAD, SCRIPTS, STYLE, chart
+from gridbench.scenario.present.notes import COUNTS_HEAD, counts, notices
+from gridbench.scenario.present.page import SCRIPTS, STYLE, chart
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import Overheads, overheads, ratios_of, tiles, verdict

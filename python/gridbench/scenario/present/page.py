@@ -22,7 +22,14 @@ from gridbench.report.study import Study, study
 from gridbench.scenario.cells import Cell, cells_of, engines_of
 from gridbench.scenario.present.answers import QUESTIONS, TITLES, answers
 from gridbench.scenario.present.curves import Picture
-from gridbench.scenario.present.notes import counts, left_out, method, notices, tasks_of
+from gridbench.scenario.present.notes import (
+    COUNTS_HEAD,
+    counts,
+    left_out,
+    method,
+    notices,
+    tasks_of,
+)
 from gridbench.scenario.present.pictures import pictures_of
 from gridbench.scenario.present.published import section as beside_published
 from gridbench.scenario.present.verdict import tiles, verdict
@@ -30,7 +37,6 @@ from gridbench.scenario.results import CaseResult, read_results
 
 STYLE = "scenario/present/scenario.css"
 SCRIPTS = ("pages/curves.js", "scenario/present/scenario.js", "report/report.js")
-COUNTS_HEAD = ("engine", "done", "invalid", "skipped", "failed")
 _MOST_TASKS = 5_000
 """Tasks of a run that is shown task by task."""
 

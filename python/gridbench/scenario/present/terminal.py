@@ -9,7 +9,7 @@ from rich.console import Console
 
 from gridbench.scenario.cells import cells_of
 from gridbench.scenario.present.answers import QUESTIONS, answers
-from gridbench.scenario.present.notes import counts
+from gridbench.scenario.present.notes import COUNTS_HEAD, counts
 from gridbench.scenario.results import read_results
 from gridbench.tables import new_table
 
@@ -30,8 +30,8 @@ def print_answers(console: Console, folders: Sequence[Path]) -> None:
             for sentence in sentences:
                 console.print(f"  - {sentence}", soft_wrap=True, markup=False, highlight=False)
         table = new_table()
-        for name in ("engine", "done", "invalid", "skipped", "failed"):
-            table.add_column(name, justify="left" if name == "engine" else "right")
+        for number, name in enumerate(COUNTS_HEAD):
+            table.add_column(name, justify="right" if number else "left")
         for row in counts(results):
             table.add_row(*row)
         console.print(table)

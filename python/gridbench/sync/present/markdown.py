@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from gridbench.pages.files import write_page
 from gridbench.pages.markdown import escaped, table_lines
 from gridbench.sync.cases import cases_of
 from gridbench.sync.limited import limits as limits_of
@@ -14,11 +12,6 @@ from gridbench.sync.present.notes import headline, notices
 from gridbench.sync.present.rows import cases_table
 from gridbench.sync.present.terminal import NO_COUNT
 from gridbench.sync.record import Round
-
-
-def write_markdown(path: Path, rounds: Sequence[Round], *, limits: Limits = limits_of) -> None:
-    """Write the table, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, markdown(rounds, limits=limits))
 
 
 def markdown(rounds: Sequence[Round], *, limits: Limits = limits_of) -> str:

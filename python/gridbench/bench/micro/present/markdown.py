@@ -32,12 +32,12 @@ from gridbench.bench.micro.present.wording import (
     to_reach,
 )
 from gridbench.pages.files import write_page
+from gridbench.pages.markdown import escaped
 
 ARCHIVE = "benchmarks/micro.json"
 """Where the results lie, as seen from the page, docs/performance.md."""
 _COLUMNS = 4
 """Figures in one table."""
-_SIGNS = frozenset("\\`*_[]<>|")
 
 
 def write_markdown(results: Results, path: Path) -> None:
@@ -61,8 +61,8 @@ def _lines(results: Results) -> Iterator[str]:
         "",
     )
     if told := incomplete(results):
-        yield from (f"**{_escaped(told)}**", "")
-    yield from (f"{_escaped(sentence)}" for sentence in headline(results))
+        yield from (f"**{escaped(told)}**", "")
+    yield from (f"{escaped(sentence)}" for sentence in headline(results))
     yield ""
     if results.lead:
         yield from _lead(results)
@@ -70,13 +70,13 @@ def _lines(results: Results) -> Iterator[str]:
     yield from _section("Where a peer is ahead", behind(results), "Nowhere in this run.")
     yield from _section("No difference is claimed", undecided(results), "")
     yield from ("## How it was measured", "")
-    yield from (f"{_escaped(sentence)}" for sentence in method(results))
+    yield from (f"{escaped(sentence)}" for sentence in method(results))
     yield from (
         "",
-        f"Machine: {_escaped(machine_line(results))}. Measured {_escaped(when(results))}.",
+        f"Machine: {escaped(machine_line(results))}. Measured {escaped(when(results))}.",
         "",
     )
-    versions = ([_escaped(name), _escaped(text)] for name, text in sorted(results.versions.items()))
+    versions = ([escaped(name), escaped(text)] for name, text in sorted(results.versions.items()))
     yield from _table(["", "version"], versions, numbers=False)
     yield from ("## Results", "")
     yield (
@@ -111,8 +111,8 @@ def _lead(results: Results) -> Iterator[str]:
         values = "; ".join(compared_values(results, lead))
         told = measured(results, lead) + (f" ({values})" if values else "")
         mark = f"**{reached(lead)}**" if lead.reached is False else reached(lead)
-        what = f"{_escaped(lead.what)}<br>{_escaped(lead.engine)}"
-        rows.append([what, _escaped(to_reach(results, lead)), _escaped(told), mark])
+        what = f"{escaped(lead.what)}<br>{escaped(lead.engine)}"
+        rows.append([what, escaped(to_reach(results, lead)), escaped(told), mark])
     yield from _table(["what", "to reach", "measured", "reached"], rows, numbers=False)
 
 
@@ -135,38 +135,38 @@ def _each(results: Results) -> Iterator[str]:
     }
     shown = (
         [
-            _escaped(row.title),
-            *(styles[cell.claim].format(_escaped(cell.text)) for cell in row.cells),
+            escaped(row.title),
+            *(styles[cell.claim].format(escaped(cell.text)) for cell in row.cells),
         ]
         for row in rows
     )
-    yield from _table(["", *map(_escaped, peers)], shown)
+    yield from _table(["", *map(escaped, peers)], shown)
 
 
 def _family(family: Family) -> Iterator[str]:
-    yield from (f"### {_escaped(family.title)}", "")
+    yield from (f"### {escaped(family.title)}", "")
     if family.about:
-        yield from (_escaped(family.about), "")
+        yield from (escaped(family.about), "")
     for figures in side_by_side(family.figures, _COLUMNS):
         rows, notes = matrix(figures, _value)
-        titles = [_escaped(titled(figure.title)) for figure in figures]
+        titles = [escaped(titled(figure.title)) for figure in figures]
         yield from _table(["", *titles], map(_cells, rows))
-        yield from (f"- {_escaped(line)}" for line in notes.lines())
+        yield from (f"- {escaped(line)}" for line in notes.lines())
         yield ""
     for figure in family.figures:
         names, shown = percentiles(figure)
         if shown:
-            yield from (f"{_escaped(titled(figure.title))}, percentiles:", "")
-            yield from _table(["", *names], ([*map(_escaped, row)] for row in shown))
+            yield from (f"{escaped(titled(figure.title))}, percentiles:", "")
+            yield from _table(["", *names], ([*map(escaped, row)] for row in shown))
 
 
 def _cells(row: Row) -> list[str]:
     name = f"limit: {label(row.name)}" if row.kind == "limit" else row.name
     strong = row.kind in ("ours", "against peer", "against limit")
     if row.kind == "named":
-        return [f"*{_escaped(name)}*", *(f"*{_escaped(cell)}*" for cell in row.cells)]
-    first = f"**{_escaped(name)}**" if strong else _escaped(name)
-    return [first, *map(_escaped, row.cells)]
+        return [f"*{escaped(name)}*", *(f"*{escaped(cell)}*" for cell in row.cells)]
+    first = f"**{escaped(name)}**" if strong else escaped(name)
+    return [first, *map(escaped, row.cells)]
 
 
 def _value(figure: Figure, entry: Entry) -> str:
@@ -178,7 +178,7 @@ def _section(title: str, items: Sequence[str], otherwise: str) -> Iterator[str]:
     if not items and not otherwise:
         return
     yield from (f"## {title}", "")
-    yield from (f"- {_escaped(item)}" for item in items)
+    yield from (f"- {escaped(item)}" for item in items)
     yield from ([""] if items else [otherwise, ""])
 
 
@@ -189,8 +189,3 @@ def _table(
     yield f"|---|{('---:|' if numbers else '---|') * (len(head) - 1)}"
     yield from (f"| {' | '.join(row)} |" for row in rows)
     yield ""
-
-
-def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
-    return "".join(f"\\{sign}" if sign in _SIGNS else sign for sign in " ".join(text.split()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from gridbench.datagrid.crossover.answer import answer_of
 from gridbench.datagrid.crossover.present.notes import examples, headline, notices
@@ -14,13 +13,7 @@ from gridbench.datagrid.crossover.present.rows import (
     times_table,
 )
 from gridbench.datagrid.crossover.record import Sharing
-from gridbench.pages.files import write_page
 from gridbench.pages.markdown import escaped, table_lines
-
-
-def write_markdown(path: Path, found: Sequence[Sharing]) -> None:
-    """Write it, completely or not at all. InputError if `path` cannot be written."""
-    write_page(path, markdown(found))
 
 
 def markdown(found: Sequence[Sharing]) -> str:
