@@ -314,6 +314,10 @@ bench-advice: install ## run what is advised for ten works beside other splits, 
 	@mkdir -p docs/benchmarks
 	$(BIN)/python scripts/bench-advice --out docs/benchmarks/advice.json
 
+.PHONY: bench-scenarios
+bench-scenarios: install gridengine ## run scenarios on Grid Engine beside what is published, in 45 minutes
+	@scripts/bench-scenarios
+
 .PHONY: bench-hosts
 bench-hosts: compilers openssl links sshd install engines ## measure many machines beside the network and Ray, Dask, MPI
 	@mkdir -p docs/benchmarks

@@ -170,7 +170,7 @@ class Grid:
                 return call
         self._check_process()
         asked = needs(cores, memory, resources, expected)
-        _check_ranks(ranks)
+        _checked(ranks)
         if type(fn) is functools.partial and _is_plain(fn):
             # Its arguments travel as those of the call: arrays beside the pickle.
             args, kwargs = (*fn.args, *args), {**fn.keywords, **kwargs}
@@ -290,7 +290,7 @@ class Grid:
         """
         self._check_open()
         asked = needs(cores, memory, resources, expected)
-        _check_ranks(ranks)
+        _checked(ranks)
         bound = self._server(server)
         known = self._targets.get((name, bound, asked, ranks))
         if known is None:
@@ -341,6 +341,7 @@ class Grid:
         memory: int | str | None = None,
         resources: Mapping[str, int] | None = None,
         expected: float | None = None,
+        ranks: int = 0,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -359,8 +360,8 @@ class Grid:
         result of the lost chunk.
 
         `deadline`: seconds that each call may take. `server`: the server that has to run the calls,
-        as in `submit`. `cores`, `memory`, `resources`, `expected`: the needs of each call, as in
-        `submit`; each call then takes one item. `timeout`: seconds from now after which
+        as in `submit`. `cores`, `memory`, `resources`, `expected`, `ranks`: the needs of each call,
+        as in `submit`; each call then takes one item. `timeout`: seconds from now after which
         TimeoutError is raised if the next result is not there. `retries`, `retry_on`, `backoff`: as
         in `retrying`. `return_exceptions`: an error takes the place of its result, and WorkerLost
         that of each result of the lost chunk. `progress`: show a progress bar, with this name if it
@@ -383,6 +384,7 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
                 needs(cores, memory, resources, expected),
+                _checked(ranks),
             ),
             total=known_length(iterables),
             chunk=chunk,
@@ -408,6 +410,7 @@ class Grid:
         memory: int | str | None = None,
         resources: Mapping[str, int] | None = None,
         expected: float | None = None,
+        ranks: int = 0,
         timeout: float | None = None,
         retries: int = 0,
         retry_on: Errors = Exception,
@@ -431,6 +434,7 @@ class Grid:
                 _itself if return_exceptions else None,
                 self._server(server),
                 needs(cores, memory, resources, expected),
+                _checked(ranks),
             ),
             total=known_length([items]),
             chunk=chunk,
@@ -493,12 +497,12 @@ class Grid:
         if chunk != "auto" and (not isinstance(chunk, int) or chunk < 1):
             raise ValueError(f'chunk is {chunk!r}: give "auto", or a number from 1 on')
         self._check_process()
-        asks = options.needs != NOTHING
+        asks = options.needs != NOTHING or options.ranks > 0
         alone = options.deadline is not None or options.idempotent or asks
         if asks and chunk not in {"auto", 1}:
             raise ValueError(
-                f"chunk is {chunk!r}: calls that ask for cores, memory, resources or an expected "
-                "time take one item"
+                f"chunk is {chunk!r}: calls that ask for cores, memory, resources, ranks or an "
+                "expected time take one item"
             )
         if chunk == "auto" and alone:
             chunk = 1
@@ -512,7 +516,14 @@ class Grid:
                 chunk = 1
             sender = ModuleSender(self, of_module, options)
         else:
-            function: Any = retries.around(fn)
+            function: Any = fn
+            if options.ranks:
+                function = self._on_ranks(fn, options.ranks)
+                asked = options.needs
+                options = options._replace(
+                    needs=asked._replace(cores=options.ranks * asked.cores), ranks=0
+                )
+            function = retries.around(function)
             if spread:
                 function, options = Spread(function), options._replace(single=True)
             sender = PythonSender(self, function, options, chunk != 1)
@@ -690,9 +701,11 @@ def _is_plain(fn: functools.partial[Any]) -> bool:
     return not gaps and not vars(fn)
 
 
-def _check_ranks(ranks: int) -> None:
+def _checked(ranks: int) -> int:
+    """The number of ranks. Raises ValueError if it is none."""
     if isinstance(ranks, bool) or not isinstance(ranks, int) or not 0 <= ranks < 1 << 16:
         raise ValueError(f"`ranks` is {ranks!r}: give a number from 1 on")
+    return ranks
 
 
 def _refuse_idempotent(idempotent: bool) -> None:

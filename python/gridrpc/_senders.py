@@ -34,6 +34,8 @@ class Options(NamedTuple):
     server: int | None = None
     #: What each asks for; calls that ask for anything take one item each.
     needs: Needs = NOTHING
+    #: The ranks of MPI that run each; calls on ranks take one item each, too. 0: no ranks.
+    ranks: int = 0
 
 
 class Answer(NamedTuple):
@@ -179,9 +181,15 @@ class ModuleSender:
         args, kwargs = ((item,) if self._options.single else item), {}
         if not self._options.single and isinstance(item, Mapping):
             args, kwargs = (), dict(item)
-        deadline, server, needs = self._options.deadline, self._options.server, self._options.needs
+        options = self._options
         return self._function.submit_on(
-            self._grid, args, kwargs, deadline, server=server, needs=needs
+            self._grid,
+            args,
+            kwargs,
+            options.deadline,
+            server=options.server,
+            needs=options.needs,
+            ranks=options.ranks,
         )
 
     def many(self, items: list[Any], grain: Grain) -> tuple[Call[Any] | None, int]:

@@ -98,6 +98,45 @@ def test_arguments_go_to_all_ranks_and_the_result_comes_from_the_first(grid: Gri
     assert call.result(LONG) == 11
 
 
+def test_maps_run_on_ranks(grid: Grid) -> None:
+    values = [[*range(n)] for n in range(1, 6)]
+    sums = [sum(one) for one in values]
+    assert list(grid.map(total, values, ranks=2, timeout=LONG)) == sums
+    assert list(grid.starmap(total, [(one,) for one in values], ranks=2, timeout=LONG)) == sums
+    sizes = grid.map(where, "ab", ranks=3, timeout=LONG, return_exceptions=True)
+    assert [[(size, text) for _, size, _, text in one] for one in sizes] == [
+        [(3, "a")] * 3,
+        [(3, "b")] * 3,
+    ]
+    with pytest.raises(ValueError, match="ranks or an expected time take one item"):
+        grid.map(total, values, ranks=2, chunk=5)
+    with pytest.raises(gridrpc.TooFewCores, match="asks for 4 cores"):
+        list(grid.map(total, values, ranks=2, cores=2))
+
+
+def fail_at_first(place: str) -> int:
+    """Raises an error on all ranks the first time that it is called."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    is_first = not Path(place).exists()
+    comm.Barrier()
+    if comm.rank == 0:
+        Path(place).touch()
+    if is_first:
+        raise OSError("not yet")
+    return comm.size
+
+
+def test_maps_on_ranks_try_again_and_keep_what_they_have(grid: Grid, tmp_path: Path) -> None:
+    place, journal = str(tmp_path / "called"), tmp_path / "journal"
+    (size,) = grid.map(fail_at_first, [place], ranks=2, retries=1, journal=journal, timeout=LONG)
+    assert size == 2
+    Path(place).unlink()
+    # From the journal: called again, it would fail.
+    assert list(grid.map(fail_at_first, [place], ranks=2, journal=journal, timeout=LONG)) == [2]
+
+
 def test_ranks_take_places(grid: Grid) -> None:
     with pytest.raises(gridrpc.TooFewCores, match="asks for 4 cores"):
         grid.submit(where, ranks=4)

@@ -113,6 +113,8 @@ def test_maps_run_on_ranks(grid: Grid) -> None:
     items = [np.arange(float(n)) for n in range(1, 9)]
     results = grid.map(grid.function("ranks/sum", ranks=2), items)
     assert [result.total[0] for result in results] == [item.sum() for item in items]
+    results = grid.map(grid.function("ranks/sum"), items, ranks=2)
+    assert [result.total[0] for result in results] == [item.sum() for item in items]
 
 
 def test_each_rank_has_as_many_threads_as_cores(grid: Grid) -> None:
