@@ -104,6 +104,14 @@ def test_how_an_engine_works_is_found_by_trying() -> None:
     assert len(found.tried) == 4
 
 
+def test_without_data_it_does_not_matter_how_that_travels() -> None:
+    plain = [replace(one, bytes_in=0, bytes_shared=0, bytes_out=0) for one in situations()]
+    found = fit(
+        observations(list({(one.cores, one.tasks): one for one in plain}.values())), few=True
+    )
+    assert [shape.movement for shape, _ in found.tried] == ["copies"] * 2
+
+
 def test_differences_are_nothing_where_model_and_run_agree() -> None:
     one = observations(situations()[:1])[0]
     said = modelled(COPIES, TRUE, one.situation)

@@ -159,12 +159,16 @@ def fit(
 def _compared(
     problems: Sequence[_Problem], count: _Count, more_starts: int
 ) -> tuple[list[tuple[Shape, float]], list[tuple[Shape, Mapping[str, float]]]]:
-    """Shapes with the costs of a search from the guesses, the best first; and some shapes and
-    values to go on from."""
+    """Shapes that the runs tell apart, with the costs of a search from the guesses, the best first;
+    and some shapes and values to go on from."""
     count.more(len(problems))
-    firsts = sorted(
-        ((problem, problem.search({})) for problem in problems), key=lambda first: first[1].cost
-    )
+    firsts: list[tuple[_Problem, _Found]] = []
+    for problem in problems:
+        if any(problem.is_as(*first) for first in firsts):
+            count.done()
+        else:
+            firsts.append((problem, problem.search({})))
+    firsts.sort(key=lambda first: first[1].cost)
     tried = [(problem.shape, found.cost) for problem, found in firsts]
     near = [first for first in firsts if first[1].cost <= _NEAR * firsts[0][1].cost]
     count.more(len(near) * more_starts)
@@ -314,6 +318,13 @@ class _Problem:
         found = self.solve(self.values(rough.at), _FINE, most_change)
         self._count.done()
         return found
+
+    def is_as(self, other: _Problem, found: _Found) -> bool:
+        """Whether both shapes say the same of the runs, where the search for the other has ended:
+        without data it does not matter how that travels."""
+        return self._terms == other._terms and np.array_equal(
+            self._residuals(found.at), other._residuals(found.at)
+        )
 
     def settle(self, found: _Found) -> _Found:
         """Search on from there for as long as that gains."""
