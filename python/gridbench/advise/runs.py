@@ -5,27 +5,33 @@ from __future__ import annotations
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from gridbench.analysis.columns import Floats
 from gridbench.engines.servers import Servers
+from gridbench.errors import InputError
+from gridbench.machine.load import Moment
 from gridbench.machine.rule import judged
 from gridbench.process.interrupt import Interrupt
 from gridbench.process.leftovers import Leftovers
 from gridbench.process.template import Template
 from gridbench.progress import Steps
 from gridbench.run.client import Facts
+from gridbench.run.load import read_record
+from gridbench.scenario.analysed import analysed
 from gridbench.scenario.grids import Case
-from gridbench.scenario.messages import Order
+from gridbench.scenario.messages import Answer, Order
 from gridbench.scenario.one import Outcome, run_case
-from gridbench.scenario.workloads import TIMES, Times, write_workload
+from gridbench.scenario.workloads import TIMES, Times, setup_of, write_workload
 from gridbench.workload.body import SLEEP
 
 SCENARIO = 0
 """Of the cases: they are of none of the six."""
+_RECENT = 1.0
+"""Seconds that a run took at most, if what others did during it also counts for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,8 @@ class Runs:
         self._interrupt = Interrupt()
         self._leftovers = Leftovers()
         self._number = 0
+        self._seen: Moment | None = None
+        """When the look began at what others do, for the next run; None: it is yet to begin."""
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -120,6 +128,9 @@ class Runs:
             check=False,
             start_timeout=limit,
             facts=facts,
+            began=self._seen,
+            # This process has what that needs at hand, and a new one would have to import it.
+            analysed=False,
             servers=self._servers,
         )
         outcome = run_case(
@@ -133,4 +144,27 @@ class Runs:
         self._progress.end(outcome.took)
         if self._interrupt.came:
             sys.exit(self._interrupt.exit_status)
-        return Ran(outcome, place / "run")
+        ran = _analysed(Ran(outcome, order.folder), case)
+        self._seen = _seen(ran)
+        return ran
+
+
+def _analysed(ran: Ran, case: Case) -> Ran:
+    answer = ran.outcome.answer
+    if answer.status not in ("done", "invalid"):
+        return ran
+    try:
+        found = analysed(answer, ran.folder, read_record(ran.folder), setup_of(case))
+    except InputError as error:
+        found = Answer(status="failed", reason=" ".join(str(error).split()))
+    return replace(ran, outcome=replace(ran.outcome, answer=found))
+
+
+def _seen(ran: Ran) -> Moment | None:
+    """From when on others' work counts for the next run too: a short one tells too little of that
+    by itself, and need not wait for more. None where its processes, which are gone, may be taken
+    for others', or others were at work."""
+    load = ran.outcome.answer.load
+    if load is None or load.apart or ran.disturbed or ran.outcome.took > _RECENT:
+        return None
+    return ran.outcome.began

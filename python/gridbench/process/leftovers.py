@@ -20,7 +20,7 @@ from gridbench.process.adopted import Started
 from gridbench.process.children import children_of, descendants_of
 
 _SET_CHILD_SUBREAPER = 36  # of prctl(2)
-_POLL = 0.02  # seconds between looks
+_FIRST_POLL, _POLL = 0.001, 0.02  # seconds between looks, at first and at most
 _GRACE = 3.0  # seconds from SIGTERM to SIGKILL
 _PYTHONS_HELPERS = b"from multiprocessing."  # as in resource_tracker: they serve us, and go with us
 
@@ -71,8 +71,10 @@ class Leftovers:
 
     def _wait(self, seconds: float) -> None:
         until = time.monotonic() + seconds
+        pause = _FIRST_POLL  # most end at once
         while self._those_left() and time.monotonic() < until:
-            time.sleep(_POLL)
+            time.sleep(pause)
+            pause = min(2 * pause, _POLL)
 
     def _those_left(self) -> set[int]:
         """All that descend from this process by now, but for those before; takes in the dead."""

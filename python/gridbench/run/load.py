@@ -24,7 +24,7 @@ def load_run(folder: Path) -> tuple[dict[str, Any], pa.Table]:
     A run that was killed has no timeline yet; its rows then come from the journal, and its
     status, still `running`, is given as `interrupted`. InputError if there is no readable run.
     """
-    record = _record(folder / RECORD)
+    record = read_record(folder)
     if (folder / TIMELINE).exists():
         table = _timeline(folder / TIMELINE)
     elif (folder / JOURNAL).exists():
@@ -42,7 +42,9 @@ def load_run(folder: Path) -> tuple[dict[str, Any], pa.Table]:
     return record, table
 
 
-def _record(path: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> dict[str, Any]:
+    """The record of the run in `folder`. InputError if there is none that can be read."""
+    path = folder / RECORD
     try:
         record = json.loads(path.read_bytes())
     except OSError as error:

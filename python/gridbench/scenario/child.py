@@ -66,10 +66,22 @@ def _measure(order: Order, workload: Workload, participant: Participant) -> Answ
             interrupt=interrupt,
             console=Console(file=nowhere),
         )
-    return _answer(verdict, workload.setup, interrupted=interrupt.came)
+    return _answer(verdict, workload.setup, order, interrupted=interrupt.came)
 
 
-def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
+def _answer(verdict: Verdict, setup: Setup, order: Order, *, interrupted: bool) -> Answer:
+    if verdict.exit_status == 0 and not interrupted:
+        load = verdict.record["load"]
+        answer = Answer(
+            status="invalid" if verdict.disturbed else "done",
+            reason=load["told"] if verdict.disturbed else "",
+            load=load["judged"] and from_record(Load, load["judged"]),
+        )
+        if not order.analysed:
+            return answer
+        from gridbench.scenario.analysed import analysed
+
+        return analysed(answer, verdict.folder, verdict.record, setup)
     try:
         summary = complete(verdict.folder, verdict.record, setup)
     except InputError:
@@ -78,28 +90,7 @@ def _answer(verdict: Verdict, setup: Setup, *, interrupted: bool) -> Answer:
         return Answer(status="failed", reason=_one_line(verdict.messages[0]))
     if interrupted:
         return Answer(status="interrupted", returned=summary.ok)
-    if verdict.exit_status != 0:
-        return Answer(status="failed", reason=_one_line(verdict.messages[0]), returned=summary.ok)
-    from gridbench.scenario.figures import figures_of, measured_in, why_invalid
-
-    run = measured_in(verdict.folder)
-    load = verdict.record["load"]
-    reason = load["told"] if verdict.disturbed else why_invalid(run, summary)
-    return Answer(
-        status="invalid" if reason else "done",
-        reason=reason,
-        total_s=summary.total,
-        ideal_s=summary.ideal,
-        returned=summary.ok,
-        figures=figures_of(run) | _harness(verdict),
-        load=load["judged"] and from_record(Load, load["judged"]),
-    )
-
-
-def _harness(verdict: Verdict) -> dict[str, float]:
-    """What the benchmark itself cost for each task, in seconds."""
-    seconds = verdict.record["harness_seconds"]
-    return {} if seconds is None else {"harness": seconds}
+    return Answer(status="failed", reason=_one_line(verdict.messages[0]), returned=summary.ok)
 
 
 def _one_line(text: str) -> str:

@@ -31,7 +31,9 @@ class Order:
     namespaces: tuple[str, ...] = ()
     """Network namespaces for the workers, in turn; none: they are beside the client."""
     began: Moment | None = None
-    """The machine's clocks before the process was started that is to run it."""
+    """The machine's clocks before the process was started that is to run it, or earlier."""
+    analysed: bool = True
+    """What was measured is looked at in that process; else by who has ordered it."""
     servers: Servers | None = None
     """Servers that have the workers, of which as many as the case has cores are used."""
 

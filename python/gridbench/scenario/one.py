@@ -32,6 +32,8 @@ class Outcome:
     """What came of it."""
 
     answer: Answer
+    began: Moment
+    """The machine's clocks when it began."""
     took: float
     """Seconds."""
     load: dict[str, float]
@@ -50,7 +52,7 @@ def run_case(
     start: Callable[[], Child] = lambda: Child(RUNS_CASES),
 ) -> Outcome:
     """Run it, for at most `limit` seconds; `glance` is called some times each second, `start` makes
-    the process."""
+    the process. What others do is looked at from `order.began` on, if that is given."""
     began = reading(os.getpid())
     child = start()
     watch = _Watch(child, began, limit)
@@ -60,12 +62,13 @@ def run_case(
         glance()
 
     try:
-        child.send(asdict(replace(order, began=began)))
+        child.send(asdict(replace(order, began=order.began or began)))
         answer = _answer(child, look)
     finally:
         child.end(leftovers, patience=_PATIENCE)
     return Outcome(
         answer=answer,
+        began=began,
         took=time.monotonic() - began.at,
         load=watch.load(answer.load),
         ended_for=watch.why,

@@ -1,0 +1,86 @@
+"""Runs one after the other, for advice: what is made of what each has measured."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gridbench.advise.runs import SCENARIO, Ran, Runs, _analysed, _seen
+from gridbench.machine.load import Load, Moment
+from gridbench.model.observation import Observation, observe
+from gridbench.process.template import Template
+from gridbench.progress import Steps
+from gridbench.run.load import read_record
+from gridbench.run.participants import find_participant
+from gridbench.scenario.grids import Case
+from gridbench.scenario.messages import Answer
+from gridbench.scenario.one import RUNS_CASES, Outcome
+
+ENGINE = "gridrpc-native"
+CASE = Case(
+    scenario=SCENARIO, cores=2, tasks=6, sleep=0.01, bytes_in=0, bytes_shared=0, bytes_out=0
+)
+QUIET = Load(seconds=0.5, others=0.0)
+BUSY = Load(seconds=0.5, others=1.0, at_least=1.0)
+BEGAN = Moment(at=100.0, not_idle=5.0, own=1.0)
+
+
+def ran(folder: Path, load: Load | None = QUIET, took: float = 0.3) -> Ran:
+    """A short run that went well, while others did what `load` says."""
+    status = "invalid" if load == BUSY else "done"
+    answer = Answer(status=status, reason="it was busy" * (load == BUSY), load=load)
+    return Ran(Outcome(answer=answer, began=BEGAN, took=took, load={}), folder)
+
+
+def test_what_a_run_has_measured_is_looked_at_here() -> None:
+    console = Console(file=io.StringIO())
+    facts = find_participant(ENGINE).facts(2, warm=False)
+    with (
+        Template(RUNS_CASES) as template,
+        Runs(ENGINE, template, warm=False, progress=Steps(console, "run", 2)) as runs,
+    ):
+        done = runs.run(CASE, facts=facts, limit=60.0)
+        answer = done.outcome.answer
+        assert answer.returned == 6
+        assert answer.total_s is not None
+        assert answer.ideal_s == pytest.approx(0.03)
+        assert answer.figures["harness"] > 0
+        found = observe(done.folder, disturbed=True)
+        # The look at others that the next run begins with is as long as is said here.
+        runs._seen = done.outcome.began
+        before = read_record(runs.run(CASE, facts=facts, limit=60.0).folder)["load"]["before"]
+        assert before["seconds"] >= done.outcome.took
+    assert isinstance(found, Observation)
+    assert found.measured.total == answer.total_s
+
+
+def test_a_run_whose_record_is_gone_has_failed(tmp_path: Path) -> None:
+    found = _analysed(ran(tmp_path), CASE)
+    assert "cannot read the run's record" in found.problem
+    assert "\n" not in found.problem
+
+
+def test_a_run_that_has_failed_is_not_looked_at(tmp_path: Path) -> None:
+    failed = Answer(status="failed", reason="no workers")
+    one = ran(tmp_path)
+    found = _analysed(replace(one, outcome=replace(one.outcome, answer=failed)), CASE)
+    assert found.problem == "no workers"
+
+
+def test_what_others_did_during_a_short_quiet_run_counts_for_the_next(tmp_path: Path) -> None:
+    assert _seen(ran(tmp_path)) == BEGAN
+
+
+@pytest.mark.parametrize(
+    ("load", "took"),
+    [(QUIET, 1.5), (BUSY, 0.3), (None, 0.3), (replace(QUIET, apart=True), 0.3)],
+    ids=["long", "disturbed", "not looked at", "with workers apart"],
+)
+def test_what_others_did_during_another_does_not(
+    tmp_path: Path, load: Load | None, took: float
+) -> None:
+    assert _seen(ran(tmp_path, load, took)) is None
