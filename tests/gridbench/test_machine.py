@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from gridbench.errors import BusyMachine
 from gridbench.machine import busiest, quiet, watch
-from gridbench.machine.busiest import Look, User, look
+from gridbench.machine.busiest import Look, User, begin, look
 from gridbench.machine.load import Load, Moment, reading
 from gridbench.machine.policy import WAIT, Policy
 from gridbench.machine.processes import mark, processes, whose
@@ -78,6 +79,17 @@ def test_a_stranger_is_seen_and_a_child_is_not(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+def test_a_look_tells_what_went_on_since_it_has_begun() -> None:
+    with stranger():
+        begun = begin()
+        time.sleep(0.5)
+        before = time.monotonic()
+        found = look(0.0, begun)
+    assert found.began == begun.reading
+    assert found.load.seconds >= before - begun.reading.at
+    assert found.load.at_least > 0
+
+
 def test_what_a_batch_system_starts_for_us_is_ours() -> None:
     """Who has submitted a job passes on a mark; daemons pass on the rest of its environment."""
     mark()
@@ -103,7 +115,7 @@ def test_agents_that_come_by_ssh_are_unclear(tmp_path: Path) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch, *found: Look) -> Iterator[Look]:
     """What is seen, in turn; returns what is left of it."""
     left = iter(found)
-    monkeypatch.setattr(quiet, "look", lambda _: next(left))
+    monkeypatch.setattr(quiet, "look", lambda *_: next(left))
     monkeypatch.setattr(quiet, "mark", lambda: None)
     return left
 

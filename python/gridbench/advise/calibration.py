@@ -14,6 +14,7 @@ from gridbench.advise.runs import Runs
 from gridbench.advise.work import Work
 from gridbench.engines.servers import Servers
 from gridbench.errors import BusyMachine, InputError
+from gridbench.machine.load import Moment
 from gridbench.machine.policy import Policy
 from gridbench.machine.words import disturbed_count, no_claim, remedy, sentence
 from gridbench.model.fitting import model_of
@@ -38,11 +39,12 @@ def calibrate(
     *,
     kept: Kept | None = None,
     servers: Servers | None = None,
+    seen: Moment | None = None,
 ) -> Model:
     """Run the engine on this machine and fit its model, which is kept; `template`: of the
     processes that run cases. To the runs of a model that was kept come those that the work needs
     besides. With `servers`, the workers are theirs, and the model is not kept: other servers can
-    have the same names.
+    have the same names. `seen`: see `Runs`.
 
     Each run is the one that tells most about the answer, and when more of them do not change it any
     more, there are no more. Runs that other programs disturbed do not go into the fit; where most
@@ -60,7 +62,9 @@ def calibrate(
     progress = Steps(console, "calibrating: run", cases)
     quiet: list[Observation] = []
     disturbed: list[Observation] = []
-    with Runs(engine, template, warm=work.warm, progress=progress, servers=servers) as runs:
+    with Runs(
+        engine, template, warm=work.warm, progress=progress, servers=servers, seen=seen
+    ) as runs:
         while case := search.next():
             ran = runs.run(case, facts=facts, limit=_LIMIT)
             one = ran.problem or observe(ran.folder, disturbed=ran.disturbed)

@@ -31,6 +31,7 @@ from gridbench.datagrid.crossover.kept import Kept as Crossover
 from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.engines.servers import Servers
 from gridbench.errors import InputError
+from gridbench.machine.busiest import Begun
 from gridbench.machine.policy import Policy
 from gridbench.machine.quiet import settle
 from gridbench.model.fitting import model_of
@@ -68,6 +69,8 @@ class Request:
     """None: one below `runs`, named after the time."""
     policy: Policy = field(default_factory=Policy)
     """What to do if other programs use the machine."""
+    begun: Begun | None = None
+    """A look at whether they do; None: it begins when there are to be runs."""
     printing: Printing = field(default_factory=Printing)
     within: float | None = None
     """Seconds in which the work shall end, on as few cores as do that; None: as soon as can be."""
@@ -228,9 +231,16 @@ def find_model(
             if kept is not None and covers(kept.model, work):
                 return kept.model, kept.told(time.time())
         with Template(RUNS_CASES) as template:  # which gets ready meanwhile
-            settle(request.policy, console)
+            seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
-                engine, work, console, request.policy, template, kept=kept, servers=servers
+                engine,
+                work,
+                console,
+                request.policy,
+                template,
+                kept=kept,
+                servers=servers,
+                seen=seen,
             )
         return model, ""
     return _given(request, request.source, console), ""

@@ -229,6 +229,11 @@ def advise(
     and their medians show how close the advised one is to the best. Exit status 1 says that a run
     failed, 3 that other programs used the machine, so that nothing can be claimed.
     """
+    from gridbench.machine.busiest import begin
+
+    # Before what takes long to import, so that it is over when that is there; but not before
+    # servers are asked, whose agents may be on this machine.
+    begun = None if source or profile or grid or servers else begin()
     from gridbench.advise.asked import work_asked
     from gridbench.advise.command import Request, give_advice
     from gridbench.advise.effort import effort_of
@@ -267,6 +272,7 @@ def advise(
                 effort=effort_of(trying=trying, rounds=rounds, limit=try_limit),
                 folder=out,
                 policy=policy,
+                begun=begun,
                 printing=printing,
             )
         )

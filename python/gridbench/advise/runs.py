@@ -72,9 +72,11 @@ class Runs:
         progress: Steps,
         body: str = SLEEP,
         servers: Servers | None = None,
+        seen: Moment | None = None,
     ) -> None:
         """`template`: of the processes that run cases. `body`: what tasks do, see
-        `gridbench.workload.body`. `servers`: those that have the workers; None: this machine."""
+        `gridbench.workload.body`. `servers`: those that have the workers; None: this machine.
+        `seen`: when a look at what others do began that counts for the first run."""
         self._engine = engine
         self._template = template
         self._servers = servers
@@ -84,7 +86,7 @@ class Runs:
         self._interrupt = Interrupt()
         self._leftovers = Leftovers()
         self._number = 0
-        self._seen: Moment | None = None
+        self._seen = seen
         """When the look began at what others do, for the next run; None: it is yet to begin."""
         self._stack = ExitStack()
 

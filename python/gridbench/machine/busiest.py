@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbench.machine.load import Load, reading
-from gridbench.machine.processes import processes, whose
+from gridbench.machine.load import Load, Moment, reading
+from gridbench.machine.processes import Process, processes, whose
 
 _MOST = 4  # users that are told
 _LEAST = 0.02  # processors; less is not told
@@ -25,11 +26,13 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen in a moment of doing nothing."""
+    """What was seen of others for a moment."""
 
     load: Load
     users: tuple[User, ...]
     """The busiest first."""
+    began: Moment | None = None
+    """When that was; None: it is not known."""
 
     @property
     def rest(self) -> float:
@@ -38,12 +41,26 @@ class Look:
         return max(0.0, self.load.others - self.load.stolen - sum(u.processors for u in self.users))
 
 
-def look(seconds: float) -> Look:
-    """Who uses the machine while we do nothing for so many seconds."""
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A look that has begun."""
+
+    table: Mapping[int, Process]
+    reading: Moment
+
+
+def begin() -> Begun:
+    """Begin a look, which `look` ends: what we ourselves do meanwhile does not count."""
+    return Begun(processes(), reading(os.getpid()))
+
+
+def look(seconds: float, begun: Begun | None = None) -> Look:
+    """Who uses the machine for so many seconds, from now on or since a look has begun. This returns
+    when they are over."""
     own = os.getpid()
-    table = processes()
-    before = reading(own)
-    time.sleep(seconds)
+    begun = begun or begin()
+    table, before = begun.table, begun.reading
+    time.sleep(max(0.0, before.at + seconds - time.monotonic()))
     after = reading(own)
     now = processes()
     users = []
@@ -54,4 +71,4 @@ def look(seconds: float) -> Look:
         if share >= _LEAST:
             users.append(User(one.name, pid, share))
     users.sort(key=lambda user: -user.processors)
-    return Look(after.load_since(before), tuple(users[:_MOST]))
+    return Look(after.load_since(before), tuple(users[:_MOST]), before)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from gridbench.errors import BusyMachine
-from gridbench.machine.busiest import Look, look
+from gridbench.machine.busiest import Begun, Look, look
 from gridbench.machine.policy import Policy
 from gridbench.machine.processes import mark
 from gridbench.machine.rule import judged
@@ -22,15 +22,19 @@ _GLANCE = 0.25  # the same where the answer changes nothing
 
 
 def settle(
-    policy: Policy, console: Console, *, stopped: Callable[[], bool] = lambda: False
+    policy: Policy,
+    console: Console,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
+    begun: Begun | None = None,
 ) -> Look:
     """Return what was seen when the machine was quiet, or was accepted as it is, or when the user
-    has `stopped` it.
+    has `stopped` it. `begun`: a look that this ends; None: it begins one.
 
     Raises BusyMachine, with who uses it, if it is still busy when the time to wait is over.
     """
     mark()
-    found = look(_GLANCE if policy.accept and not policy.wait else _LOOK)
+    found = look(_GLANCE if policy.accept and not policy.wait else _LOOK, begun)
     if judged(found.load) == "undisturbed":
         return found
     if policy.wait:
