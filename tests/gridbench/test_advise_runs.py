@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,7 +42,7 @@ def test_what_a_run_has_measured_is_looked_at_here() -> None:
     console = Console(file=io.StringIO())
     facts = find_participant(ENGINE).facts(2, warm=False)
     with (
-        Template(RUNS_CASES) as template,
+        Template(RUNS_CASES, ENGINE) as template,
         Runs(ENGINE, template, warm=False, progress=Steps(console, "run", 2)) as runs,
     ):
         done = runs.run(CASE, facts=facts, limit=60.0)
@@ -84,3 +86,24 @@ def test_what_others_did_during_another_does_not(
     tmp_path: Path, load: Load | None, took: float
 ) -> None:
     assert _seen(ran(tmp_path, load, took)) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "module", "imported"),
+    [
+        (ENGINE, "gridbench.engines.gridrpc_engines", True),
+        ("dask", "gridbench.engines.dask_engine", False),
+        ("no-such-engine", "gridbench.engines.gridrpc_engines", False),
+    ],
+)
+def test_what_is_copied_has_imported_only_drivers_that_start_no_threads(
+    engine: str, module: str, imported: bool
+) -> None:
+    program = (
+        "import sys; from gridbench.scenario.child import prepare;"
+        f" prepare({engine!r}); print({module!r} in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert done.stdout == f"{imported}\n"

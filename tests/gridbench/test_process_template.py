@@ -29,6 +29,10 @@ from gridbench.process.lines import Lines
 with open(Path(__file__).with_name("imports"), "a") as file:
     file.write("once\\n")
 runs = 0
+prepared = []
+
+def prepare(*arguments):
+    prepared.append(arguments)
 
 def main(descriptor):
     global runs
@@ -36,6 +40,9 @@ def main(descriptor):
     lines = Lines(serve(descriptor))
     lines.send([os.getpid(), os.getsid(0), runs])
     wanted = lines.receive()
+    if wanted == "prepared":
+        lines.send(prepared)
+        wanted = 0
     print("it was told", wanted)
     if wanted == "wait":
         time.sleep(1000)
@@ -102,6 +109,16 @@ def test_each_copy_begins_with_the_module_as_it_was_imported(
         pids.add(pid)
     assert len(pids) == 3
     assert (folder / "imports").read_text() == "once\n"
+
+
+def test_copies_are_of_a_process_that_has_been_prepared(folder: Path) -> None:
+    assert folder
+    with Template("module_of_test", "for", "this") as made, Leftovers() as leftovers:
+        child = made.child()
+        greeting(child)
+        child.send("prepared")
+        assert child.receive(time.monotonic() + _LONG) == [["for", "this"]]
+        child.end(leftovers, patience=_LONG)
 
 
 def test_how_a_copy_ends_and_what_it_printed_is_known(

@@ -230,7 +230,7 @@ def find_model(
             kept = None if request.renew else _kept(engine, work)
             if kept is not None and covers(kept.model, work):
                 return kept.model, kept.told(time.time())
-        with Template(RUNS_CASES) as template:  # which gets ready meanwhile
+        with Template(RUNS_CASES, engine) as template:  # which gets ready meanwhile
             seen = settle(request.policy, console, begun=request.begun).began
             model = calibrate(
                 engine,

@@ -138,7 +138,7 @@ def try_out(
     progress = Steps(console, "trying: run", len(items) + more)
     body = advice.work.body
     with (
-        Template(RUNS_CASES) as template,
+        Template(RUNS_CASES, engine) as template,
         Runs(engine, template, warm=warm, body=body, progress=progress, servers=servers) as runs,
     ):
         limit = _LONGER * effort.limit + _BESIDE

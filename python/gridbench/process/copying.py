@@ -1,8 +1,10 @@
 """A process that has imported a module, and is copied for each run of it: the inside.
 
-    python -m gridbench.process.copying DESCRIPTOR MODULE
+    python -m gridbench.process.copying DESCRIPTOR MODULE [ARGUMENT...]
 
 A copy begins with what a new process has after the same imports, and a fifth of a second sooner.
+With arguments, the module's `prepare` is called with them, for what copies would all have to do
+before anything is measured. It must start no threads: copies would not have them.
 `gridbench.process.template` is the other side.
 """
 
@@ -19,11 +21,13 @@ PID = 4
 _ORDER = sys.byteorder
 
 
-def main(descriptor: str, module: str) -> None:
+def main(descriptor: str, module: str, *arguments: str) -> None:
     """Make copies for as long as the socket is open. Each request brings two descriptors: a copy's
     socket, which the `main` of the module is given, and what it prints to."""
     requests = socket.socket(fileno=int(descriptor))
     loaded = importlib.import_module(module)
+    if arguments:
+        loaded.prepare(*arguments)
     # Collecting garbage would write to pages that a copy shares with this process.
     gc.collect()
     gc.freeze()

@@ -17,17 +17,26 @@ from gridbench.process.copying import PID
 class Template:
     """A process that has imported a module, for children that run it (`gridbench.process.copying`).
 
+    With `arguments`, it has called the module's `prepare` with them as well.
+
     It has to be made before `Leftovers` is active, which would take it for one of them, and is used
     while that is: copies are adopted.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, *arguments: str) -> None:
         self._module = module
         self._requests, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gridbench.process.copying", str(number), module],
+                [
+                    sys.executable,
+                    "-m",
+                    "gridbench.process.copying",
+                    str(number),
+                    module,
+                    *arguments,
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

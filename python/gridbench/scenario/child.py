@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 
+import numpy as np
 from rich.console import Console
 
+from gridbench.engines.default import DEFAULT_ENGINE
 from gridbench.engines.fewer import limited
+from gridbench.engines.registry import find_engine, load_engine
 from gridbench.errors import InputError
 from gridbench.machine.load import Load
 from gridbench.process.inside import serve
@@ -24,12 +27,26 @@ from gridbench.process.interrupt import Interrupt
 from gridbench.process.lines import Lines
 from gridbench.records import from_record
 from gridbench.run.feasibility import check_workers
+from gridbench.run.machine import machine_facts, versions
 from gridbench.run.participants import Participant, find_participant
 from gridbench.run.recorder import complete
 from gridbench.run.runner import Options, Verdict, run_engine
 from gridbench.scenario.messages import Answer, Order
 from gridbench.workload.setup_file import Setup
 from gridbench.workload.workload import Workload, read_workload
+
+
+def prepare(engine: str) -> None:
+    """What each process that runs cases of an engine does before that starts, for one that is
+    copied for them: importing the driver, and finding out what the machine is."""
+    np.random.default_rng()
+    machine_facts()
+    versions()
+    with suppress(InputError):
+        point = find_engine(engine)
+        # Drivers of other systems may start threads when they are imported.
+        if point.module == find_engine(DEFAULT_ENGINE).module:
+            load_engine(point)
 
 
 def carry_out(order: Order) -> Answer:
