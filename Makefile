@@ -175,7 +175,7 @@ test-docs: compilers install $(STAMPS)/test-packages $(STAMPS)/docs-packages mpi
 	$(BIN)/python -m pytest tests/docs
 
 .PHONY: test-mutants
-test-mutants: install $(STAMPS)/test-packages $(STAMPS)/mutants-packages ## see whether tests notice small changes to what gridbench computes (MUTANTS=all: each)
+test-mutants: install $(STAMPS)/test-packages $(STAMPS)/mutants-packages browser ## see whether tests notice small changes to what gridbench computes (MUTANTS=all: each)
 	$(BIN)/python scripts/test-mutants --count '$(MUTANTS)' --seed '$(SEED)'
 
 .PHONY: docs-links

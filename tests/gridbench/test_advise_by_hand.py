@@ -277,6 +277,8 @@ def test_other_numbers_of_tasks_are_told_beside_the_advised_one() -> None:
          " shared data: 25 s instead of 30 s."),
         (25.0, 25.0 * 0.98, True, "Sending 2 KB as shared data makes no difference: 24 s; with"
          " each task 25 s."),
+        (25.0 * 0.98, 25.0, True, "Sending 2 KB as shared data makes no difference: 25 s; with"
+         " each task 24 s."),
         (25.4, 25.0, False, "Sending the 2 KB that each task gets as shared data would bring"
          " nothing: 25 s."),
         (25.0, 30.0, False, "Sending the 2 KB that each task gets as shared data would bring"

@@ -1,0 +1,1 @@
+"""What scripts/test-mutants is made of."""

@@ -1,0 +1,173 @@
+"""Offsets of clocks and how sure they are, of a few tasks, worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import timelines
+from gridbench.analysis.clocks import Offset, clock_margin, corrected, hosts_margin, offsets
+from gridbench.analysis.columns import seconds
+
+THERE = 100.0
+"""Seconds from submit to calc-in."""
+#: 1.96 standard errors of the median of five hosts, of which the median absolute deviation is 1 s.
+DOUBT = 1.96 * 1.2533 * 1.4826 / math.sqrt(5)
+
+
+def _task(host: str, back: float, at: float = 0.0, there: float = THERE) -> dict[str, Any]:
+    """A task of 1 s."""
+    stamps = {"submit": at, "calc_in": at + there, "calc_out": at + there + 1}
+    return {**stamps, "retrieve": at + there + 1 + back, "host": host}
+
+
+def _offsets(*backs: float, there: float = THERE) -> list[Offset]:
+    """Of hosts a, b, ..., each with one task that comes back after so many seconds."""
+    rows = [_task(chr(ord("a") + n), back, there=there) for n, back in enumerate(backs)]
+    return offsets(timelines.table_of(rows[::-1]))
+
+
+def _figures(one: Offset) -> Sequence[float]:
+    return (one.low, one.high, one.best, one.margin, one.between)
+
+
+def test_hosts_with_one_task_each() -> None:
+    # The usual return is 1 s, and differs by 1 s: the shortest possible one is not known to be
+    # longer than nothing. The largest deviation, 3 s, may be that of any host's clock.
+    a, b, c, d, e = _offsets(-1.0, 0.0, 1.0, 2.0, 4.0)
+    assert [one.host for one in (a, b, c, d, e)] == ["a", "b", "c", "d", "e"]
+    # What came back before it had ended is of a clock that is ahead by 1 s at least.
+    assert _figures(a) == pytest.approx((1, 100, 1, 3 + 1 + DOUBT, 3))
+    assert _figures(b) == pytest.approx((0, 100, 0, 3 + 1 + DOUBT, 3))
+    assert _figures(c) == pytest.approx((-1, 100, 0, 4 + 1 + DOUBT, 4))
+    assert _figures(d) == pytest.approx((-2, 100, 0, 5 + 1 + DOUBT, 5))
+    assert _figures(e) == pytest.approx((-4, 100, 0, 7 + 1 + DOUBT, 7))
+
+
+def test_a_clock_that_is_three_times_the_scatter_off_is_moved() -> None:
+    # The usual return is 0.1 s; ten of 21 hosts are 0.2 s from it, and one may be further off.
+    near = [0.1 * (-1) ** n for n in range(20)]
+    assert _offsets(*near, 0.59)[-1].best == 0
+    moved = _offsets(*near, 0.61)[-1]
+    assert moved.best == pytest.approx(-0.61)
+    assert moved.between == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("there", "least"), [(THERE, 3.0), (0.5, 3.0), (-1.0, 1.998)])
+def test_the_shortest_way_there_and_back_limits_what_all_clocks_are_moved_by(
+    there: float, least: float
+) -> None:
+    # All come back after 3 s but for milliseconds: that long is the least return, and all clocks
+    # are ahead by 0 to 3 s less. Where tasks seem to begin before they were submitted the clocks
+    # are behind, and there and back it takes no more than 1.998 s.
+    backs = (2.998, 2.999, 3.0, 3.001, 3.002)
+    for one, back in zip(_offsets(*backs, there=there), backs, strict=True):
+        assert (one.low, one.high) == pytest.approx((-back, there))
+        likely = least - back
+        assert one.best == (pytest.approx(likely) if there < 0 else 0)
+        assert one.between == pytest.approx(abs(one.best - likely) + 0.002)
+        assert one.margin == pytest.approx(
+            max(
+                min(one.between + least, one.best + back),
+                min(one.between + least, there - one.best),
+            )
+        )
+
+
+def test_of_four_hosts_with_one_task_each_nothing_is_known_but_the_bounds() -> None:
+    for one, back in zip(_offsets(1.0, 2.0, 3.0, 4.0), (1.0, 2.0, 3.0, 4.0), strict=True):
+        assert _figures(one) == pytest.approx((-back, THERE, 0, THERE, THERE))
+
+
+def _several(backs: Sequence[float], host: str = "a") -> list[dict[str, Any]]:
+    """Tasks of one host."""
+    return [_task(host, back, at=float(n)) for n, back in enumerate(backs)]
+
+
+def test_hosts_with_several_tasks_scatter_as_their_other_returns() -> None:
+    # The least of n is above x with the n-th power of the probability that one is. Of five tasks
+    # it lies, with 95 %, among the lowest 45 % of the others: 1 - 0.05 ** (1 / 5) is 0.45.
+    backs = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    rows = [*_several(backs), *_several([0.0, 0.1], "b")]
+    a, b = offsets(timelines.table_of(rows))
+    # Other returns are 0.1, 0.1, 0.2, 0.3, 0.4, 0.5. The third of them is at 0.39, of six tasks;
+    # the fifth at 0.78, of two.
+    assert a.between == pytest.approx(0.2)
+    assert b.between == pytest.approx(0.4)
+    assert (a.best, b.best) == (0, 0)
+
+
+@pytest.mark.parametrize(("tasks", "between"), [(5, THERE), (6, 0.2)])
+def test_the_scatter_is_told_from_five_other_returns_on(tasks: int, between: float) -> None:
+    (found,) = offsets(timelines.table_of(_several([n / 10 for n in range(tasks)])))
+    assert found.between == pytest.approx(between)
+
+
+def test_the_least_return_is_the_usual_one_if_it_differs_less_than_that() -> None:
+    # Three hosts, whose least returns are 1.0, 1.1 and 1.2 s, with others up to 0.5 s longer.
+    rows = [
+        row
+        for host, least in (("a", 1.0), ("b", 1.1), ("c", 1.2))
+        for row in _several([least + n / 10 for n in range(6)], host)
+    ]
+    a, b, c = offsets(timelines.table_of(rows))
+    # It is 1.1 s, or less by what all clocks are ahead: that is not known. Of 15 others, three
+    # of each length, the sixth is 0.2 s above: 0.39 of them are less for six tasks.
+    assert [one.best for one in (a, b, c)] == [0, 0, 0]
+    assert [one.between for one in (a, b, c)] == pytest.approx([0.3, 0.2, 0.3])
+    assert [one.margin for one in (a, b, c)] == pytest.approx([1.4, 1.3, 1.4])
+
+
+def test_stamps_that_contradict_each_other_leave_half_of_what_they_differ_by() -> None:
+    rows = [_task("a", -3.0, there=1.0), *_several([1.0] * 6, "b")]
+    a, _ = offsets(timelines.table_of(rows))
+    assert _figures(a) == pytest.approx((3, 1, 2, 1, 1))
+
+
+def test_a_host_that_the_engine_knows_is_not_compared_with_others() -> None:
+    known = [{**_task("a", 0.5, there=2.0), "clock_error": 1.0}]
+    (a,) = offsets(timelines.table_of(known))
+    assert _figures(a) == pytest.approx((-0.5, 1, 0, 1, 1))
+    # Of two tasks the larger error counts.
+    known.append({**_task("a", 0.5, there=2.0), "clock_error": 1.5})
+    (a,) = offsets(timelines.table_of(known))
+    assert _figures(a) == pytest.approx((-0.5, 1.5, 0, 1.5, 1.5))
+
+
+def test_stamps_are_moved_by_the_offset_of_their_host_and_its_drift() -> None:
+    rows = [_task("a", 1.0), _task("b", 1.0), _task("b", 1.0, at=10.0)]
+    known = Offset(
+        host="b", tasks=2, low=0, high=9, best=2.0, margin=1, between=1, drift=0.01, middle=90.0
+    )
+    moved = corrected(timelines.table_of(rows), [known])
+    # Ahead by 2 s at 90 s, and by 10 ms more with each second.
+    assert seconds(moved, "calc_in").tolist() == pytest.approx([100, 97.9, 107.8])
+    assert seconds(moved, "calc_out").tolist() == pytest.approx([101, 98.89, 108.79])
+    assert seconds(moved, "submit").tolist() == [0, 0, 10]
+    assert seconds(moved, "retrieve").tolist() == [102, 102, 112]
+    assert known.at(np.array([90.0, 190.0])) == pytest.approx([2, 3])
+
+
+def test_a_drift_alone_moves_stamps_too() -> None:
+    known = Offset(
+        host="a", tasks=1, low=0, high=9, best=0.0, margin=1, between=1, drift=0.1, middle=90.0
+    )
+    moved = corrected(timelines.table_of([_task("a", 1.0)]), [known])
+    assert seconds(moved, "calc_in").tolist() == pytest.approx([99])
+
+
+def test_the_margin_is_that_of_the_least_certain_host() -> None:
+    rows = [_task(chr(ord("a") + n), back) for n, back in enumerate((-1.0, 0.0, 1.0, 2.0, 4.0))]
+    table = timelines.table_of(rows)
+    assert clock_margin(table, same=False) == pytest.approx(8 + DOUBT)
+    assert hosts_margin(table, same=False) == pytest.approx(7)
+    assert clock_margin(table, same=True) == hosts_margin(table, same=True) == 1.0
+
+
+def test_no_margin_is_below_a_microsecond() -> None:
+    table = timelines.made_run(50, 4)
+    assert clock_margin(table, same=True) == hosts_margin(table, same=True) == 1e-6
