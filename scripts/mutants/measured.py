@@ -110,21 +110,32 @@ class Measured:
         return self.seconds.get(test, 0.0)
 
     def _noticing(self, mutant: Mutant) -> set[str]:
-        """All tests that run its line. What is run when a file is imported is run for those that
-        run where it is used, if it is a constant of this file; or else, for all that use the file.
-        """
+        """All tests that run what it changes. Programs import a file whatever they do: of what is
+        run then, those tests count that run where it is used."""
         lines = self._lines[mutant.file]
-        used = _lines_with((self._folder / mutant.file).read_text(), mutant.line)
-        for some in ({mutant.line}, used, set(lines)):
+        inside, using = _lines_by((self._folder / mutant.file).read_text(), mutant.line)
+        for some in (using, inside, set(lines)):
             found = {test for line in some for test in lines.get(line, ())}
             if found:
                 return found
         return set()
 
 
-def _lines_with(text: str, line: int) -> set[int]:
-    """Where those names stand that a statement of a module, on this line, gives a value."""
+def _lines_by(text: str, line: int) -> tuple[set[int], set[int]]:
+    """The lines inside of functions; and those which use what this one says: itself inside of a
+    function, the whole function if it is of its head, and if it gives a name of the module a value,
+    all with this name."""
     tree = ast.parse(text)
+    inside: set[int] = set()
+    using: set[int] = set()
+    for one in ast.walk(tree):
+        if isinstance(one, ast.FunctionDef):
+            body = set(range(one.body[0].lineno, (one.end_lineno or 0) + 1))
+            inside |= body
+            if one.lineno <= line < one.body[0].lineno:
+                using |= body
+    if line in inside:
+        return inside, {line}
     names = {
         one.id
         for statement in tree.body
@@ -133,4 +144,5 @@ def _lines_with(text: str, line: int) -> set[int]:
         for one in ast.walk(statement)
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     }
-    return {one.lineno for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names}
+    using |= {one.lineno for one in ast.walk(tree) if isinstance(one, ast.Name) and one.id in names}
+    return inside, using & inside

@@ -19,7 +19,7 @@ THERE = 100.0
 DOUBT = 1.96 * 1.2533 * 1.4826 / math.sqrt(5)
 
 
-def _task(host: str, back: float, at: float = 0.0, there: float = THERE) -> dict[str, Any]:
+def _task(host: str, back: float, at: float = 50.0, there: float = THERE) -> dict[str, Any]:
     """A task of 1 s."""
     stamps = {"submit": at, "calc_in": at + there, "calc_out": at + there + 1}
     return {**stamps, "retrieve": at + there + 1 + back, "host": host}
@@ -139,7 +139,7 @@ def test_a_host_that_the_engine_knows_is_not_compared_with_others() -> None:
 
 
 def test_stamps_are_moved_by_the_offset_of_their_host_and_its_drift() -> None:
-    rows = [_task("a", 1.0), _task("b", 1.0), _task("b", 1.0, at=10.0)]
+    rows = [_task("a", 1.0, at=0.0), _task("b", 1.0, at=0.0), _task("b", 1.0, at=10.0)]
     known = Offset(
         host="b", tasks=2, low=0, high=9, best=2.0, margin=1, between=1, drift=0.01, middle=90.0
     )
@@ -156,7 +156,7 @@ def test_a_drift_alone_moves_stamps_too() -> None:
     known = Offset(
         host="a", tasks=1, low=0, high=9, best=0.0, margin=1, between=1, drift=0.1, middle=90.0
     )
-    moved = corrected(timelines.table_of([_task("a", 1.0)]), [known])
+    moved = corrected(timelines.table_of([_task("a", 1.0, at=0.0)]), [known])
     assert seconds(moved, "calc_in").tolist() == pytest.approx([99])
 
 

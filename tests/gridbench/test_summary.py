@@ -104,3 +104,73 @@ def test_the_ideal_time_lies_between_the_known_bounds(times: list[float], nodes:
 def test_percentiles_are_of_the_known_values_only() -> None:
     part = distribution(np.array([NAN, *range(101), NAN]))
     assert (part.count, part.p50, part.p90, part.p99, part.largest) == (101, 50, 90, 99, 100)
+
+
+def test_what_nobody_knows_has_no_distribution() -> None:
+    part = distribution(np.array([NAN, NAN]))
+    assert (part.count, part.negative) == (0, 0)
+    assert all(map(math.isnan, (part.mean, part.p50, part.p90, part.p99, part.largest)))
+
+
+def test_an_interval_of_no_length_is_not_negative() -> None:
+    part = distribution(np.array([0.0, -1.0, 2.0]))
+    assert (part.count, part.negative, part.mean) == (3, 1, pytest.approx(1 / 3))
+
+
+def test_processors_that_are_fewer_than_cores_make_the_ideal_time_longer() -> None:
+    times = np.array([2.0, 2.0, 2.0, 2.0, NAN])
+    assert ideal_time(times, 4) == 2
+    assert ideal_time(times, 4, 2) == 4
+    assert ideal_time(times, 4, 8) == 2
+    assert summarise(timeline(ran(1, "a", 0.0, 0.2), ran(2, "b", 0.0, 0.4)), 2, 2, 1).ideal == 2
+
+
+def test_the_ideal_time_takes_tasks_as_they_were_submitted() -> None:
+    # The long one last: it begins when the two short ones have ended.
+    rows = [ran(1, "a", 0.2, 0.3, 5.0), ran(2, "a", 0.0, 6.0), ran(3, "b", 0.1, 0.4)]
+    assert summarise(timeline(*rows), 3, 2).ideal == 6.0
+
+
+def test_a_task_whose_length_was_not_asked_for_is_taken_as_it_was() -> None:
+    summary = summarise(timeline(ran(1, "a", 0.0, 0.2) | {"sleep": NAN, "slept": 3.0}), 1, 1)
+    assert summary.ideal == 3.0
+    assert summary.oversleep.mean == 0.0
+
+
+def test_a_run_that_took_no_time_has_no_efficiency() -> None:
+    stamps = dict.fromkeys(("submit", "calc_in", "calc_out", "retrieve", "sleep", "slept"), 0.0)
+    summary = summarise(timeline(row(1, worker="a", **stamps)), 1, 1)
+    assert summary.total == 0
+    assert math.isnan(summary.efficiency)
+    assert math.isnan(summary.tasks_per_second)
+
+
+def test_more_rows_than_tasks_are_none_that_are_missing() -> None:
+    summary = summarise(timeline(ran(1, "a", 0.0, 0.2), ran(2, "a", 0.0, 2.0)), 1, 1)
+    assert summary.missing == 0
+    assert summary.tasks_per_second == pytest.approx(2 / 3.6)
+
+
+def test_tasks_that_touch_do_not_run_at_the_same_time() -> None:
+    def computing(*spans: tuple[float, float]) -> int:
+        rows = [
+            row(n, worker=f"w{n}", submit=0.0, calc_in=begin, calc_out=end, retrieve=9.0)
+            for n, (begin, end) in enumerate(spans, 1)
+        ]
+        return summarise(timeline(*rows), len(rows), 4).most_running
+
+    assert computing((0.0, 1.0), (1.0, 2.0)) == 1
+    assert computing((0.0, 1.0), (0.9, 2.0), (0.95, 3.0)) == 3
+    assert computing((0.0, 1.0), (0.9, 2.0), (1.5, 3.0)) == 2
+    # One that took no time did run.
+    assert computing((1.0, 1.0)) == 1
+    assert computing() == 0
+    assert computing((NAN, 1.0)) == 0
+
+
+def test_a_worker_that_was_free_before_a_task_was_submitted_did_not_hold_it_up() -> None:
+    rows = [ran(1, "a", 0.0, 0.2), ran(2, "a", 4.0, 4.5), ran(3, "b", 0.0, 0.7)]
+    summary = summarise(timeline(*rows), 3, 2)
+    assert (summary.dispatch.count, summary.dispatch.largest) == (1, pytest.approx(0.5))
+    assert (summary.startup.count, summary.startup.largest) == (2, pytest.approx(0.7))
+    assert summary.last_worker_calc_in == 0.7

@@ -48,6 +48,7 @@ def test_no_time_has_no_rate(time: float) -> None:
 
 def test_the_smallest_step_is_that_of_sorted_stamps() -> None:
     assert smallest_step(floats(3.0, math.nan, 1.0, 1.5, 3.75)) == 0.5
+    assert smallest_step(floats(2.0, 1.5)) == 0.5
     assert math.isnan(smallest_step(floats(1.0, math.nan)))
 
 

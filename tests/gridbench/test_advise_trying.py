@@ -1,0 +1,272 @@
+"""Which splits are tried how often, and what comes of given totals: no engine runs here."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from gridbench.advise import trying
+from gridbench.advise.advice import COMPARED, Advice, advise
+from gridbench.advise.effort import Effort
+from gridbench.advise.trial import Tried
+from gridbench.advise.trying import Candidate, candidates, try_out
+from gridbench.advise.uneven import Uneven
+from gridbench.advise.work import Work
+from gridbench.analysis.columns import Floats
+from gridbench.machine.policy import Policy
+from gridbench.model.model import Model
+from gridbench.run.participants import find_participant
+from gridbench.scenario.grids import Case
+
+WORK = Work(seconds=0.02, cores=3, most_tasks=12)
+EFFORT = Effort(rounds=3)
+
+Splits = list[tuple[int, int]]
+
+
+@dataclass
+class Made:
+    """Stands for runs: `total` tells the seconds of each, or why there are none."""
+
+    total: Callable[[Case, int], float | str | None]
+    """Of a case, and how often it has been run before."""
+    disturbed: bool = False
+    cases: list[Case] = field(default_factory=list)
+    """That were run, in this order."""
+    limits: set[float] = field(default_factory=set)
+    times: list[Floats | None] = field(default_factory=list)
+
+    def __call__(self, *_: object, **__: object) -> Made:
+        return self
+
+    def __enter__(self) -> Made:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, case: Case, *, facts: object, limit: float, times: Floats | None) -> object:
+        del facts
+        found = self.total(case, self.cases.count(case))
+        self.cases.append(case)
+        self.limits.add(limit)
+        self.times.append(times)
+        answer = SimpleNamespace(total_s=None if isinstance(found, str) else found)
+        return SimpleNamespace(
+            outcome=SimpleNamespace(answer=answer),
+            problem=found if isinstance(found, str) else "",
+            disturbed=self.disturbed,
+        )
+
+
+@pytest.fixture
+def advice(model: Model) -> Advice:
+    """For a work of 20 ms."""
+    return advise(model, WORK)
+
+
+Trying = Callable[..., Any]
+
+
+@pytest.fixture
+def tried(advice: Advice, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trying]:
+    """Tries the advice with runs that were never made, and tells what is printed."""
+
+    def found(
+        made: Made,
+        of: Advice = advice,
+        effort: Effort = EFFORT,
+        policy: Policy = Policy(),  # noqa: B008
+    ) -> Any:
+        monkeypatch.setattr(trying, "Runs", made)
+        printed = io.StringIO()
+        engine = find_participant("gridrpc-native")
+        console = Console(file=printed, width=200)
+        return try_out(of, engine, effort, console, policy), printed.getvalue()
+
+    return found
+
+
+def _splits(advice: Advice, most: int = 12) -> Splits:
+    """Those that can be tried."""
+    cases = [one.case for one in candidates(advice)]
+    return [(one.tasks, one.cores) for one in cases if one.tasks <= most]
+
+
+def _seconds(case: Case, _: int) -> float:
+    return 1.0 + case.tasks / 100 + case.cores / 1000
+
+
+def test_each_split_is_run_in_each_round(advice: Advice, tried: Trying) -> None:
+    made = Made(_seconds)
+    trial, printed = tried(made)
+    splits = _splits(advice)
+    assert [(one.tasks, one.cores) for one in trial.tried] == splits
+    counts = Counter((one.tasks, one.cores) for one in made.cases)
+    # Runs that do not differ at all are not made again.
+    assert counts == dict.fromkeys(splits, 3)
+    assert (trial.rounds, trial.runs, trial.disturbed) == (3, 3 * len(splits), 0)
+    assert [one.totals for one in trial.tried] == [
+        (1 + tasks / 100 + cores / 1000,) * 3 for tasks, cores in splits
+    ]
+    assert all(one.again == () for one in trial.tried)
+    # Twice what is allowed, and ten seconds for all that is beside the run.
+    assert made.limits == {130.0}
+    assert f"trying {len(splits)} splits of the work, 3 times each: about " in printed
+    left_out = [one.tasks for one in trial.left_out]
+    assert left_out == sorted(left_out)
+    assert set(left_out) == {tasks for tasks in COMPARED if tasks > 12}
+    assert trial.failed == ()
+
+
+@pytest.mark.parametrize(("differ", "again"), [(0.019, 0), (0.021, 6)])
+def test_the_two_to_compare_are_run_again_unless_they_hardly_differ(
+    differ: float, again: int, advice: Advice, tried: Trying
+) -> None:
+    made = Made(lambda case, before: _seconds(case, 0) * (1 + differ * (before == 1)))
+    trial, _ = tried(made)
+    assert trial.advised is not None
+    assert trial.rival is not None
+    for one in trial.tried:
+        assert len(one.again) == (again if one in (trial.advised, trial.rival) else 0)
+        assert len(one.totals) == 3
+    assert trial.runs == 3 * len(_splits(advice)) + 2 * again
+
+
+def test_one_round_tells_nothing_of_how_runs_differ(advice: Advice, tried: Trying) -> None:
+    made = Made(_seconds)
+    trial, _ = tried(made, effort=Effort(rounds=1))
+    assert sorted(len(one.again) for one in trial.tried)[-2:] == [2, 2]
+    assert len(made.cases) == len(_splits(advice)) + 4
+
+
+def test_a_split_of_which_a_run_failed_is_not_run_again(advice: Advice, tried: Trying) -> None:
+    own = (advice.split.tasks, advice.split.cores)
+    made = Made(lambda case, _: "no luck" if (case.tasks, case.cores) == own else 1.0)
+    trial, _ = tried(made)
+    assert [(one.tasks, one.cores) for one in made.cases].count(own) == 1
+    assert trial.advised is None
+    (failed,) = trial.failed
+    assert (failed.tasks, failed.cores, failed.advised, failed.reason) == (*own, True, "no luck")
+    assert failed in trial.left_out
+    assert trial.runs == 3 * (len(_splits(advice)) - 1)
+
+
+def test_a_split_that_fails_later_keeps_its_totals_and_is_not_compared(
+    advice: Advice, tried: Trying
+) -> None:
+    own = (advice.split.tasks, advice.split.cores)
+
+    def total(case: Case, before: int) -> float | None:
+        ends = (case.tasks, case.cores) != own or before < 2
+        return 1.0 + before if ends else None
+
+    made = Made(total)
+    trial, _ = tried(made)
+    assert trial.advised is not None
+    assert trial.advised.totals == (1.0, 2.0)
+    assert [one.reason for one in trial.failed] == ["its total is not known"]
+    assert not {one.tasks for one in trial.left_out} & {own[0]}
+    assert all(one.again == () for one in trial.tried)
+    assert len(made.cases) == 3 * len(_splits(advice))
+
+
+def test_a_comparison_that_fails_is_not_made(advice: Advice, tried: Trying) -> None:
+    own = (advice.split.tasks, advice.split.cores)
+
+    def total(case: Case, before: int) -> float | str:
+        ends = (case.tasks, case.cores) != own or before < 5
+        return 1.0 + before if ends else "no luck"
+
+    trial, _ = tried(Made(total))
+    assert all(one.again == () for one in trial.tried)
+    assert [one.reason for one in trial.failed] == ["no luck"]
+
+
+def test_disturbed_runs_do_not_count(advice: Advice, tried: Trying) -> None:
+    made = Made(_seconds, disturbed=True)
+    trial, _ = tried(made)
+    assert trial.tried == ()
+    assert trial.runs == trial.disturbed == 3 * len(_splits(advice))
+    assert not trial.accepted
+    reasons = {(one.tasks, one.cores): one.reason for one in trial.left_out}
+    for split in _splits(advice):
+        assert "other programs used the machine during each of its runs" in reasons[split]
+    order = [(one.tasks, one.cores) for one in trial.left_out]
+    assert order == sorted(order)
+
+
+def test_disturbed_runs_count_if_that_is_accepted(advice: Advice, tried: Trying) -> None:
+    trial, _ = tried(Made(_seconds, disturbed=True), policy=Policy(accept=True))
+    assert [(one.tasks, one.cores) for one in trial.tried] == _splits(advice)
+    assert trial.accepted
+    assert trial.runs == trial.disturbed
+
+
+def test_what_is_expected_to_take_too_long_is_left_out(advice: Advice, tried: Trying) -> None:
+    longest = max(candidates(advice), key=lambda one: one.expected * (one.case.tasks <= 12))
+    assert longest.expected < 60
+    trial, _ = tried(Made(_seconds), effort=Effort(rounds=1, limit=longest.expected))
+    assert len(trial.tried) == len(_splits(advice))
+    made = Made(_seconds)
+    trial, _ = tried(made, effort=Effort(rounds=1, limit=longest.expected * 0.999))
+    assert longest.case not in made.cases
+    reasons = {(one.tasks, one.cores): one.reason for one in trial.left_out}
+    assert reasons[longest.case.tasks, longest.case.cores].startswith("time: ")
+
+
+def test_one_task_alone_has_nothing_to_be_compared_with(model: Model, tried: Trying) -> None:
+    alone = advise(model, replace(WORK, cores=1, most_tasks=1))
+    made = Made(_seconds)
+    trial, printed = tried(made, alone, Effort(rounds=1))
+    assert [(one.tasks, one.cores) for one in made.cases] == [(1, 1)]
+    assert "trying 1 split of the work, 1 time each: about " in printed
+    assert trial.rival is None
+
+
+def test_where_nothing_can_be_tried_nothing_is_said(tried: Trying) -> None:
+    made = Made(_seconds)
+    trial, printed = tried(made, effort=Effort(limit=1e-9))
+    assert (made.cases, trial.tried, printed) == ([], (), "")
+
+
+def test_uneven_tasks_are_drawn_anew_in_each_round(model: Model, tried: Trying) -> None:
+    uneven = Uneven(share=0.5)
+    made = Made(_seconds)
+    tried(made, advise(model, replace(WORK, uneven=uneven)), Effort(rounds=2))
+    for number in (0, 1):
+        expected = uneven.times(WORK.seconds, 10, number)
+        same = [
+            case
+            for case, times in zip(made.cases, made.times, strict=True)
+            if times is not None and len(times) == 10 and (times == expected).all()
+        ]
+        assert same
+        assert {case.tasks for case in same} == {10}
+    even = Made(_seconds)
+    tried(even)
+    assert set(even.times) == {None}
+
+
+def test_a_model_of_another_machine_is_told(advice: Advice, tried: Trying) -> None:
+    assert isinstance(advice.model, Model)
+    trial, _ = tried(Made(_seconds))
+    # The model is of a machine that is called `here`, which no machine of tests is.
+    assert trial.model_host == "here"
+
+
+def test_a_split_is_as_it_was_run() -> None:
+    case = Case(scenario=0, cores=2, tasks=4, sleep=1.0, bytes_in=0, bytes_shared=0, bytes_out=0)
+    chosen = [Candidate(case, True, 2.5), Candidate(replace(case, tasks=5), False, 3.0)]
+    (found,) = trying._tried(chosen, {case: (2.0, 3.0)}, {case: (4.0,)})
+    assert found == Tried(
+        tasks=4, cores=2, advised=True, expected=2.5, totals=(2.0, 3.0), again=(4.0,)
+    )
+    assert found.difference == 0.0
